@@ -1,0 +1,13 @@
+"""Helping a user who mistyped a name."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """A clause that offers the nearest known name, or lists what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}" if names else "there is none yet"

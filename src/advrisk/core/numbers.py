@@ -1,0 +1,32 @@
+"""Numbers as people write them: 8/255 is a number."""
+
+import math
+import re
+
+_FRACTION = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*")
+
+
+def parse_number(value: object) -> float:
+    """Read a number or a fraction; anything else, and anything not finite, is a ValueError."""
+    if isinstance(value, bool):
+        raise ValueError(f"a number is needed, found {value!r}")
+    if isinstance(value, str):
+        return _parse_text(value)
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise ValueError(f"a finite number is needed, found {value!r}")
+        return float(value)
+    raise ValueError(f"a number or a fraction such as 8/255 is needed, found {value!r}")
+
+
+def _parse_text(text: str) -> float:
+    if match := _FRACTION.fullmatch(text):
+        above, below = float(match[1]), float(match[2])
+        if below == 0:
+            raise ValueError(f"{text!r} divides by zero")
+        return above / below
+    try:
+        value = float(text)  # YAML reads 1e-3 as text
+    except ValueError:
+        raise ValueError(f"a number or a fraction such as 8/255 is needed, found {text!r}") from None
+    return parse_number(value)

@@ -1,0 +1,211 @@
+"""Registries: one per kind of part, a decorator over a plain function.
+
+Parameters are bound by the function's own signature: its keyword-only arguments are what a
+study may set, and the defaults are recorded with every row. The registry knows nothing of what
+the parts do; `traits` carries what each kind needs to say about itself.
+"""
+
+import inspect
+import operator
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from advrisk.core.errors import RegistryError, StudyError
+from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import parse_number
+
+Traits = TypeVar("Traits")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+REQUIRED = inspect.Parameter.empty
+
+# Limits as `annotated_types` states them: `Annotated[int, Ge(1)]`.
+_LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "ge": (operator.ge, "at least"),
+    "gt": (operator.gt, "more than"),
+    "le": (operator.le, "at most"),
+    "lt": (operator.lt, "less than"),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting of a part: its name, type and default (`REQUIRED` when it has none)."""
+
+    name: str
+    annotation: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    def describe(self) -> str:
+        """The parameter as a user reads it: `steps: int = 40`."""
+        shown = _type_name(self.annotation)
+        return f"{self.name}: {shown}" if self.required else f"{self.name}: {shown} = {self.default!r}"
+
+
+@dataclass(frozen=True)
+class Part(Generic[Traits]):
+    """A registered function with its name, version and traits.
+
+    `version` is an integer that its author raises when results change; cells made by another
+    version are run again.
+    """
+
+    kind: str
+    name: str
+    function: Callable[..., Any]
+    version: int
+    traits: Traits
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        hints = get_type_hints(self.function, include_extras=True)
+        return {
+            name: Parameter(name, hints.get(name, Any), argument.default)
+            for name, argument in inspect.signature(self.function).parameters.items()
+            if argument.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+
+    def bind(self, given: Mapping[str, object], *, folder: Path = Path()) -> dict[str, Any]:
+        """Check the given settings against the signature and fill in the defaults.
+
+        Relative paths are meant against `folder`, the one the study file lies in.
+        """
+        for name in given:
+            if name not in self.parameters:
+                raise StudyError(f"{self.name} has no parameter {name!r}; {did_you_mean(name, self.parameters)}")
+        bound = {}
+        for name, parameter in self.parameters.items():
+            if name in given:
+                bound[name] = _convert(given[name], parameter, self.name, folder)
+            elif parameter.required:
+                raise StudyError(f"{self.name} needs {parameter.describe()}")
+            else:
+                bound[name] = parameter.default
+        return bound
+
+
+class Registry(Generic[Traits]):
+    """The parts of one kind, built-in or brought by installed packages.
+
+    Another package adds a part with an entry point in the group `advrisk.<kind>` that names a
+    function decorated with `register`.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._parts: dict[str, Part[Traits]] = {}
+        self._entry_points_read = False
+
+    def register(self, name: str, *, traits: Traits, version: int = 1) -> Callable[[Function], Function]:
+        """Register the decorated function under a kebab-case name."""
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+            raise RegistryError(f"{name!r} is not a kebab-case name")
+
+        def add(function: Function) -> Function:
+            if name in self._parts:
+                raise RegistryError(f"{self.kind} already has a part called {name!r}; choose another name")
+            self._parts[name] = Part(self.kind, name, function, version, traits)
+            return function
+
+        return add
+
+    def get(self, name: str) -> Part[Traits]:
+        """The part of that name, or a RegistryError that suggests the nearest one."""
+        self._read_entry_points()
+        if name not in self._parts:
+            raise RegistryError(f"no {self.kind} called {name!r}; {did_you_mean(name, self._parts)}")
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[Part[Traits]]:
+        self._read_entry_points()
+        return iter(sorted(self._parts.values(), key=lambda part: part.name))
+
+    def __contains__(self, name: object) -> bool:
+        self._read_entry_points()
+        return name in self._parts
+
+    def _read_entry_points(self) -> None:
+        if self._entry_points_read:
+            return
+        self._entry_points_read = True
+        for entry in entry_points(group=f"advrisk.{self.kind}"):
+            entry.load()  # its decorator registers it
+
+
+def _type_name(annotation: Any) -> str:
+    if get_origin(annotation) is Annotated:
+        return _type_name(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " | ".join("None" if choice is type(None) else _type_name(choice) for choice in get_args(annotation))
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def _convert(value: object, parameter: Parameter, part: str, folder: Path) -> Any:
+    try:
+        converted = _as(value, parameter.annotation)
+        return (folder / converted.expanduser()).resolve() if isinstance(converted, Path) else converted
+    except (ValueError, TypeError) as error:
+        raise StudyError(f"{part}.{parameter.name}: {error}") from None
+
+
+def _as(value: object, annotation: Any) -> Any:
+    """Turn a YAML value into the annotated type, without guessing."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _checked(_as(value, arguments[0]), arguments[1:])
+    if origin in (Union, types.UnionType):
+        return _as_one_of(value, arguments)
+    if origin is Literal:
+        if value not in arguments:
+            raise ValueError(f"found {value!r}; {did_you_mean(value, map(str, arguments))}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"a list is needed, found {value!r}")
+        return tuple(_as(item, arguments[0]) for item in value)
+    if annotation is Path and isinstance(value, str):
+        return Path(value)
+    if annotation is float:
+        return parse_number(value)
+    if annotation is Any or origin is not None or typing.is_typeddict(annotation):
+        return value
+    if (annotation is int and isinstance(value, bool)) or not isinstance(value, annotation):
+        raise ValueError(f"{_type_name(annotation)} is needed, found {value!r}")
+    return value
+
+
+def _checked(value: Any, limits: tuple[Any, ...]) -> Any:
+    for limit in limits:
+        for field, (holds, words) in _LIMITS.items():
+            if hasattr(limit, field) and not holds(value, getattr(limit, field)):
+                raise ValueError(f"must be {words} {getattr(limit, field)}, found {value!r}")
+    return value
+
+
+def _as_one_of(value: object, annotations: tuple[Any, ...]) -> Any:
+    if value is None and type(None) in annotations:
+        return None
+    problems = []
+    for annotation in annotations:
+        if annotation is not type(None):
+            try:
+                return _as(value, annotation)
+            except ValueError as error:
+                problems.append(str(error))
+    raise ValueError("; or ".join(problems))

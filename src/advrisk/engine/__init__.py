@@ -1,0 +1,11 @@
+"""Probe, Space, objectives and norms: how points are proposed, asked and remembered.
+
+torch lives from here up, and only here, in `parts` and in `run`.
+"""
+
+from advrisk.engine.model import Model, predicted
+from advrisk.engine.noise import Noise
+from advrisk.engine.probe import OutOfTimeError, Pass, Probe, Task, within_rounding
+from advrisk.engine.space import Space
+
+__all__ = ["Model", "Noise", "OutOfTimeError", "Pass", "Probe", "Space", "Task", "predicted", "within_rounding"]

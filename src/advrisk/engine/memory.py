@@ -1,0 +1,81 @@
+"""What the probe remembers of each sample: passes spent, the first success, and the point to keep."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Memory:
+    """One entry per row of the shard. `n_forward_first` is -1 where no success was seen.
+
+    Of two points, the successful one is kept, then the one of larger `merit`; a later point wins ties.
+    """
+
+    kept: Tensor
+    success: Tensor
+    merit: Tensor
+    n_forward: Tensor
+    n_backward: Tensor
+    n_forward_first: Tensor
+    n_backward_first: Tensor
+    first_s: Tensor
+    spent_s: Tensor
+    failed: dict[int, str] = field(default_factory=dict)  # row -> what went wrong
+
+    @classmethod
+    def blank(cls, x0: Tensor) -> "Memory":
+        """Before the first pass the clean input is kept."""
+
+        def column(value: float, dtype: torch.dtype) -> Tensor:
+            return torch.full((len(x0),), value, dtype=dtype, device=x0.device)
+
+        return cls(
+            kept=x0.clone(),
+            success=column(False, torch.bool),
+            merit=column(-torch.inf, torch.float64),
+            n_forward=column(0, torch.int64),
+            n_backward=column(0, torch.int64),
+            n_forward_first=column(-1, torch.int64),
+            n_backward_first=column(-1, torch.int64),
+            first_s=column(torch.nan, torch.float64),
+            spent_s=column(0, torch.float64),
+        )
+
+    def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float) -> None:
+        """Count one pass for each row; its time is shared equally by the rows of the batch."""
+        if len(rows):
+            counter.index_add_(0, rows, torch.ones_like(rows))
+            share = torch.full((len(rows),), elapsed_s / len(rows), dtype=torch.float64, device=rows.device)
+            self.spent_s.index_add_(0, rows, share)
+
+    def note_first(self, rows: Tensor) -> None:
+        """These rows succeeded; remember what had been spent if it is their first time."""
+        new = rows[self.n_forward_first[rows] < 0]
+        self.n_forward_first[new] = self.n_forward[new]
+        self.n_backward_first[new] = self.n_backward[new]
+        self.first_s[new] = self.spent_s[new]
+
+    def keep(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor) -> None:
+        """Keep each point that is no worse than what was kept for its sample."""
+        chosen = _best_of_each_row(rows, success, merit)
+        if chosen is not None:  # a population: several points of one sample
+            x, rows, success, merit = x[chosen], rows[chosen], success[chosen], merit[chosen]
+        had, merit_had = self.success[rows], self.merit[rows]
+        better = (success & ~had) | ((success == had) & (merit >= merit_had))
+        self.kept[rows[better]] = x[better]
+        self.success[rows[better]] = success[better]
+        self.merit[rows[better]] = merit[better]
+
+
+def _best_of_each_row(rows: Tensor, success: Tensor, merit: Tensor) -> Tensor | None:
+    """Which points to consider when a sample proposed several; None when each proposed one."""
+    if len(rows) < 2 or bool((rows[1:] > rows[:-1]).all()):
+        return None
+    order = torch.arange(len(rows), device=rows.device)
+    for column in (merit, success, rows):  # stable sorts: the last key rules
+        order = order[column[order].argsort(stable=True)]
+    last = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+    last[:-1] = rows[order][1:] != rows[order][:-1]
+    return order[last]

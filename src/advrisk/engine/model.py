@@ -1,0 +1,52 @@
+"""What an attack is up against: a model as the engine sees it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from advrisk.core.errors import ModelError
+from advrisk.core.traits import Capability
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loaded model and what it states about itself.
+
+    `answer` takes inputs within `bounds` (normalisation happens inside) and returns logits
+    (capability `gradients`: differentiable in the input), log-probabilities (`scores`) or class
+    numbers (`labels`).
+
+    `min_rows`: a pass with fewer rows is padded up to this many. torch's CPU kernels change their
+    order of summation below about 16 rows; above, a row's result does not depend on how many others
+    share its batch (measured, and tested by the conformance kit). Models that charge per query say 1.
+    """
+
+    name: str
+    answer: Callable[[Tensor], Tensor]
+    capability: Capability
+    input_shape: tuple[int, ...]
+    n_classes: int
+    bounds: tuple[float, float]
+    digest: str
+    min_rows: int = 1
+    random: bool = False
+    device: str = "cpu"
+    train_s: float | None = None
+    train_samples: int | None = None
+
+    def ask(self, x: Tensor) -> Tensor:
+        """Answers for a batch, padded if it is small, and checked for shape and numbers."""
+        missing = self.min_rows - len(x)
+        padded = torch.cat([x, x[:1].expand(missing, *x.shape[1:])]) if missing > 0 else x
+        answer = self.answer(padded)
+        expected = (len(padded),) if self.capability == "labels" else (len(padded), self.n_classes)
+        if tuple(answer.shape) != expected:
+            raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}, {expected} was expected")
+        return answer[: len(x)]
+
+
+def predicted(model: Model, answer: Tensor) -> Tensor:
+    """The class of each answer."""
+    return answer if model.capability == "labels" else answer.argmax(1)

@@ -1,0 +1,54 @@
+"""Random numbers of which each row depends on its own key alone.
+
+A row's stream does not change with its batch mates, with the order of the samples, or with which
+other rows are still being attacked: counters are kept per row. The generator is SplitMix64
+(Steele, Lea & Flood 2014) evaluated at (key, counter), so any number of rows is drawn at once,
+and the same on every device.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Noise:
+    """The random streams of a shard: one per sample, addressed by row number."""
+
+    def __init__(self, keys: Sequence[int], *, device: torch.device | str = "cpu") -> None:
+        self._keys = np.array(keys, dtype=np.uint64)
+        self._drawn = np.zeros(len(keys), dtype=np.uint64)
+        self._device = device
+
+    def uniform(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Uniform on [0, 1): `shape` numbers for each of the (distinct) rows."""
+        return self._tensor(self._unit(rows, math.prod(shape)), shape)
+
+    def normal(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Standard normal (Box–Muller): `shape` numbers for each of the (distinct) rows."""
+        count = math.prod(shape)
+        unit = self._unit(rows, 2 * count)
+        radius = np.sqrt(-2 * np.log1p(-unit[:, :count]))
+        return self._tensor(radius * np.cos(2 * np.pi * unit[:, count:]), shape)
+
+    def _unit(self, rows: Tensor, count: int) -> npt.NDArray[np.float64]:
+        index = rows.cpu().numpy()
+        counters = self._drawn[index, None] + np.arange(1, count + 1, dtype=np.uint64)
+        self._drawn[index] += np.uint64(count)
+        # 24 bits: exact in float32, where rounding 53 bits could give 1.0.
+        state = np.add(self._keys[index, None], counters * _GOLDEN, dtype=np.uint64)
+        return (_mix(state) >> np.uint64(40)).astype(np.float64) * 2.0**-24
+
+    def _tensor(self, values: npt.NDArray[np.float64], shape: tuple[int, ...]) -> Tensor:
+        return torch.from_numpy(values.astype(np.float32)).view(-1, *shape).to(self._device)
+
+
+def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

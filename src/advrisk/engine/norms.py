@@ -1,0 +1,126 @@
+"""Lengths, steepest directions, random points and projections for l0, l1, l2 and linf.
+
+Everything works on rows: the first dimension counts samples, the rest are features. Nothing here
+knows models or bounds other than those it is given.
+"""
+
+import torch
+from torch import Tensor
+
+from advrisk.engine.noise import Noise
+from advrisk.study import Norm
+
+NORMS: tuple[Norm, ...] = ("l0", "l1", "l2", "linf")
+
+
+def length(delta: Tensor, norm: Norm) -> Tensor:
+    """The norm of each row."""
+    flat = delta.flatten(1)
+    if norm == "linf":
+        return flat.abs().amax(1)
+    if norm == "l2":
+        return flat.square().sum(1).sqrt()
+    if norm == "l1":
+        return flat.abs().sum(1)
+    return (flat != 0).sum(1).to(flat.dtype)
+
+
+def steepest(gradient: Tensor, norm: Norm, *, share: float = 0.05) -> Tensor:
+    """For each row, a direction of length one (in `norm`) along which the gradient climbs fast.
+
+    linf: its sign; l2: itself, scaled; l1: equal steps on the `share` of features with the largest
+    slope (Tramèr & Boneh's sparse l1 descent: the exact answer, a single feature, is too slow).
+    A row whose gradient is zero stays zero.
+    """
+    if norm == "linf":
+        return gradient.sign()
+    flat = gradient.flatten(1)
+    if norm == "l2":
+        direction = flat / flat.norm(dim=1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
+    else:
+        count = max(1, round(share * flat.shape[1]))
+        smallest_chosen = flat.abs().topk(count, dim=1).values[:, -1:]
+        direction = torch.where(flat.abs() >= smallest_chosen, flat.sign(), 0.0)
+        direction = direction / direction.abs().sum(1, keepdim=True).clamp_min(1.0)
+    return direction.view_as(gradient)
+
+
+def random_in_ball(noise: Noise, rows: Tensor, shape: tuple[int, ...], norm: Norm, eps: float) -> Tensor:
+    """A point drawn uniformly from the eps-ball for each row."""
+    if norm == "linf":
+        return (noise.uniform(rows, shape) * 2 - 1) * eps
+    radius = noise.uniform(rows, (1,))
+    direction = noise.normal(rows, shape) if norm == "l2" else _laplace(noise.uniform(rows, shape))
+    flat = direction.flatten(1)
+    reach: Tensor = eps * radius.pow(1 / flat.shape[1]) / length(flat, norm).unsqueeze(1)
+    return torch.mul(flat, reach).view_as(direction)
+
+
+def _laplace(uniform: Tensor) -> Tensor:
+    """Laplace variables: their direction is uniform on the l1 sphere."""
+    centred = uniform - 0.5
+    return -centred.sign() * torch.log1p(-2 * centred.abs().clamp_max(0.5 - 2**-25))
+
+
+def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, eps: float) -> Tensor:
+    """The nearest point (in l2) of the eps-ball intersected with the box low <= delta <= high, which holds 0."""
+    boxed = torch.minimum(torch.maximum(delta, low), high)
+    if norm == "linf":
+        return boxed.clamp(-eps, eps)
+    if norm == "l0":
+        return _largest_entries(boxed, int(eps))
+    if eps == 0:
+        return torch.zeros_like(delta)
+    outside = (length(boxed, norm) > eps).nonzero().squeeze(1)
+    if len(outside):
+        flat = delta[outside].flatten(1)
+        # Only the bound on the side a feature moves to can hold it back.
+        cap = torch.where(delta > 0, high, -low)[outside].flatten(1)
+        size = _shrink_l2(flat.abs(), cap, eps) if norm == "l2" else _shrink_l1(flat.abs(), cap, eps)
+        boxed[outside] = (flat.sign() * size).view(-1, *delta.shape[1:])
+    return boxed
+
+
+def _shrink_l2(size: Tensor, cap: Tensor, eps: float) -> Tensor:
+    """min(t·size, cap) with the one t at which its length is eps.
+
+    With the capped features fixed, t follows in closed form. From the plain scaling eps/‖size‖ the
+    steps climb, never pass the answer, and end when the set of capped features stands still.
+    """
+    t = eps / size.norm(dim=1, keepdim=True)
+    for _ in range(30):
+        capped = t * size > cap
+        fixed = torch.where(capped, cap, 0.0).square().sum(1, keepdim=True)
+        free = torch.where(capped, 0.0, size).square().sum(1, keepdim=True)
+        climbed = torch.where(free > 0, ((eps**2 - fixed).clamp_min(0) / free).sqrt(), t).maximum(t)
+        settled = bool((climbed <= t * (1 + 1e-6)).all())
+        t = climbed
+        if settled:
+            break
+    return torch.minimum(t * size, cap)
+
+
+def _shrink_l1(size: Tensor, cap: Tensor, eps: float) -> Tensor:
+    """min((size − m)₊, cap) with the one m at which its sum is eps: Newton's steps, kept in a bracket."""
+    below = torch.zeros_like(size[:, :1])
+    above = size.amax(1, keepdim=True)
+    m = below
+    for _ in range(50):
+        moved = (size - m).clamp_min(0)
+        excess = torch.minimum(moved, cap).sum(1, keepdim=True) - eps
+        if (excess.abs() <= eps * 1e-6).all():
+            break
+        below, above = torch.where(excess > 0, m, below), torch.where(excess > 0, above, m)
+        slope = ((moved > 0) & (moved < cap)).sum(1, keepdim=True)
+        step = m + excess / slope  # infinite on a plateau, where the bracket is halved instead
+        m = torch.where((step > below) & (step < above), step, (below + above) / 2)
+    return torch.minimum((size - m).clamp_min(0), cap)
+
+
+def _largest_entries(delta: Tensor, count: int) -> Tensor:
+    flat = delta.flatten(1)
+    if count >= flat.shape[1]:
+        return delta
+    kept = torch.zeros_like(flat)
+    chosen = flat.abs().topk(count, dim=1).indices
+    return kept.scatter(1, chosen, flat.gather(1, chosen)).view_as(delta)

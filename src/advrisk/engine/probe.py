@@ -1,0 +1,253 @@
+"""Attacks propose, the probe remembers.
+
+An attack is a short function that proposes points through a `Probe`. The probe asks the model,
+counts forward and backward passes per sample, notices each sample's first success, keeps the point
+the arm asks for, and refuses points outside the space. So no attack re-runs a forward to check
+itself, tracks its own best, or can forget a success.
+"""
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from advrisk.core.errors import ModelError
+from advrisk.core.traits import gives
+from advrisk.engine import objectives
+from advrisk.engine.memory import Memory
+from advrisk.engine.model import Model, predicted
+from advrisk.engine.noise import Noise
+from advrisk.engine.space import Space
+from advrisk.study import Keep, Norm
+
+# An unasked row answers with this lead for the class it should lose: an attack sees a failure.
+_UNASKED_LEAD = 50.0
+
+
+class OutOfTimeError(Exception):
+    """The cell's time is up; what is not finished becomes `timeout` rows."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an attack is to achieve against one shard of samples.
+
+    `reference` is the class each sample must lose: its label, or the model's own clean prediction.
+    `within_eps` says that the attack promised never to propose a point beyond eps.
+    """
+
+    x0: Tensor
+    reference: Tensor
+    space: Space
+    norm: Norm | None
+    eps: float | None
+    objective: str = "ace"
+    keep: Keep = "first"
+    max_queries: int | None = None
+    within_eps: bool = True
+    deadline: float = float("inf")  # on time.monotonic's clock
+
+
+class Probe:
+    """The only door between an attack and a model."""
+
+    def __init__(self, model: Model, task: Task, noise: Noise) -> None:
+        self.model, self.task, self.noise = model, task, noise
+        self.x0, self.reference, self.space = task.x0, task.reference, task.space
+        self.memory = Memory.blank(task.x0)
+        self._reach = float("inf") if task.eps is None else within_rounding(task.eps, task.space)
+        self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
+
+    @property
+    def norm(self) -> Norm:
+        """The arm's norm."""
+        if self.task.norm is None:
+            raise ValueError("this arm has no norm")
+        return self.task.norm
+
+    @property
+    def eps(self) -> float:
+        """The arm's size limit."""
+        if self.task.eps is None:
+            raise ValueError("this arm has no eps")
+        return self.task.eps
+
+    def active(self) -> Tensor:
+        """Row numbers of the samples still to be attacked."""
+        return (~self._done).nonzero().squeeze(1)
+
+    def project(self, x: Tensor, rows: Tensor) -> Tensor:
+        """The nearest points that the space and the arm's eps allow."""
+        return self.space.project(x, self.x0[rows], norm=self.task.norm, eps=self.task.eps)
+
+    def forward(self, x: Tensor, rows: Tensor, *, gradient: bool = True) -> "Pass":
+        """Ask for the scores of proposed points; `rows` says whose they are and may repeat.
+
+        What must not be asked is not: a sample that is finished, is beyond its `max_queries`, or whose
+        point lies outside the space. Such a row answers like a failure, with a zero gradient. Say
+        `gradient=False` when no gradient will be wanted: the pass is then cheaper.
+        """
+        if time.monotonic() > self.task.deadline:
+            raise OutOfTimeError
+        asked = self._askable(x, rows)
+        whole = bool(asked.all())
+        points = (x if whole else x[asked]).detach()
+        gradient = gradient and gives(self.model.capability, "gradients")
+        began = time.perf_counter()
+        with torch.set_grad_enabled(gradient):
+            points.requires_grad_(gradient)
+            answer = self.model.ask(points) if len(points) else None
+        rows_asked = rows if whole else rows[asked]
+        self.memory.spend(self.memory.n_forward, rows_asked, time.perf_counter() - began)
+        if answer is not None:
+            self._notice(points.detach(), rows_asked, answer.detach())
+        return Pass(self, rows, asked, points, answer)
+
+    def labels(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
+        return self.forward(x, rows, gradient=False).labels
+
+    def _askable(self, x: Tensor, rows: Tensor) -> Tensor:
+        self._fail_outside(x, rows)
+        asked = ~self._done[rows]
+        if self.task.max_queries is not None:
+            left = self.task.max_queries - self.memory.n_forward[rows]
+            asked &= _occurrence(rows) < left
+        return asked
+
+    def _fail_outside(self, x: Tensor, rows: Tensor) -> None:
+        """A sample whose proposed point left the space (or eps, where promised) ends with an error."""
+        x0 = self.x0[rows]
+        valid = self.space.valid(x, x0)
+        if not bool(valid.all()):
+            for point in (~valid & ~self._done[rows]).nonzero().flatten().tolist():
+                violation = self.space.violation(x[point], x0[point])
+                self._fail(int(rows[point]), f"the attack left the space: {violation}")
+        if self.task.within_eps and self.task.eps is not None:
+            distance = self.space.distance(x, x0, self.norm)
+            for point in (distance > self._reach).nonzero().flatten().tolist():
+                self._fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
+
+    def _fail(self, row: int, message: str) -> None:
+        self.memory.failed.setdefault(row, message)
+        self._done[row] = True
+
+    def _notice(self, x: Tensor, rows: Tensor, answer: Tensor) -> None:
+        """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
+        if answer.is_floating_point() and not bool(torch.isfinite(answer).all()):
+            for point in (~torch.isfinite(answer).all(1)).nonzero().flatten().tolist():
+                self._fail(int(rows[point]), "the model answered with a number that is not finite")
+        success = self._successes(x, rows, answer)
+        self.memory.note_first(rows[success])
+        self.memory.keep(x, rows, success, self._merit(x, rows, answer, success))
+        if self.task.keep == "first":
+            self._done[rows[success]] = True
+        if self.task.max_queries is not None:
+            self._done |= self.memory.n_forward >= self.task.max_queries
+
+    def _successes(self, x: Tensor, rows: Tensor, answer: Tensor) -> Tensor:
+        success = predicted(self.model, answer) != self.reference[rows]
+        if self.task.eps is not None and not self.task.within_eps:  # distances only where they matter
+            points = success.nonzero().squeeze(1)
+            distance = self.space.distance(x[points], self.x0[rows[points]], self.norm)
+            success[points] = distance <= self._reach
+        return success
+
+    def _merit(self, x: Tensor, rows: Tensor, answer: Tensor, success: Tensor) -> Tensor:
+        """How much each point is wanted among the successes, or among the failures, of its sample."""
+        if self.task.keep == "last":
+            return self.memory.merit[rows].nan_to_num(neginf=0) + 1
+        merit = torch.zeros(len(rows), dtype=torch.float64, device=x.device)
+        if answer.is_floating_point():
+            merit += objectives.value(self.task.objective, answer, self.reference[rows]).nan_to_num(nan=-torch.inf)
+        if self.task.keep == "smallest":
+            points = success.nonzero().squeeze(1)
+            merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm).double()
+        return merit
+
+
+class Pass:
+    """The answers to one batch of proposed points: one forward, each backward counted.
+
+    The graph is freed by the first gradient unless `retain=True` asks to keep it for another.
+    """
+
+    def __init__(self, probe: Probe, rows: Tensor, asked: Tensor, points: Tensor, answer: Tensor | None) -> None:
+        self._probe, self._rows, self._asked, self._points, self._answer = probe, rows, asked, points, answer
+
+    @property
+    def scores(self) -> Tensor:
+        """Logits (or log-probabilities, from a score model) of every row."""
+        if self._probe.model.capability == "labels":
+            raise ModelError(f"{self._probe.model.name} gives labels only")
+        return self._filled(self._failing_scores, self._answer)
+
+    @property
+    def labels(self) -> Tensor:
+        """The predicted class of every row."""
+        answer = None if self._answer is None else predicted(self._probe.model, self._answer.detach())
+        return self._filled(self._probe.reference[self._rows], answer)
+
+    def gradient(self, objective: str, *, retain: bool = False) -> Tensor:
+        """The slope of the objective in every feature, for every row."""
+        if self._answer is None:
+            return self._filled(torch.zeros_like(self._probe.x0[self._rows]), None)
+        reference = self._probe.reference[self._rows[self._asked]]
+        return self._backward(objectives.value(objective, self._answer, reference).sum(), retain=retain)
+
+    def gradients(self, classes: Tensor, *, retain: bool = False) -> Tensor:
+        """The slopes of the scores of several classes, (rows, k, features): k backward passes.
+
+        `classes` holds k class numbers for every row, chosen after seeing the scores.
+        """
+        columns = classes[self._asked].unbind(1)
+        if self._answer is None:
+            return torch.zeros_like(self._probe.x0[self._rows]).unsqueeze(1).repeat_interleave(len(columns), 1)
+        slopes = [
+            self._backward(self._answer.gather(1, column[:, None]).sum(), retain=retain or position + 1 < len(columns))
+            for position, column in enumerate(columns)
+        ]
+        return torch.stack(slopes, 1)
+
+    def _backward(self, total: Tensor, *, retain: bool) -> Tensor:
+        if not self._points.requires_grad:
+            raise ModelError(f"{self._probe.model.name}: this pass was asked without gradients")
+        began = time.perf_counter()
+        (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
+        memory = self._probe.memory
+        memory.spend(memory.n_backward, self._rows[self._asked], time.perf_counter() - began)
+        return self._filled(torch.zeros_like(self._probe.x0[self._rows]), slope)
+
+    @property
+    def _failing_scores(self) -> Tensor:
+        reference = self._probe.reference[self._rows]
+        scores = torch.full((len(reference), self._probe.model.n_classes), -_UNASKED_LEAD, device=reference.device)
+        return scores.scatter(1, reference[:, None], 0.0)
+
+    def _filled(self, unasked: Tensor, asked: Tensor | None) -> Tensor:
+        """The answers of all rows; those that were not asked get a stand-in."""
+        if asked is None:
+            return unasked
+        asked = asked.detach()
+        if len(asked) < len(self._rows):
+            unasked[self._asked] = asked
+            return unasked
+        return asked
+
+
+def within_rounding(eps: float, space: Space) -> float:
+    """The largest distance that is eps but for rounding in float32."""
+    span = float(((space.high - space.low) / space.scale).abs().max())
+    return eps * (1 + 1e-5) + span * 1e-6
+
+
+def _occurrence(rows: Tensor) -> Tensor:
+    """For each entry, how many equal entries stand before it."""
+    order = rows.argsort(stable=True)
+    ranked = rows[order]
+    position = torch.arange(len(rows), device=rows.device)
+    first = torch.searchsorted(ranked, ranked)
+    result = torch.empty_like(position)
+    result[order] = position - first
+    return result

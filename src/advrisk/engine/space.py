@@ -1,0 +1,104 @@
+"""What inputs may be. Attacks move only through `Space.project`; `Space.valid` is part of success.
+
+Distances are measured in units of `scale`; a category that changed counts one. Images are the
+easy case: one pair of bounds, scale one, nothing immutable, integer or categorical.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from advrisk.engine.norms import length, project_ball_and_box
+from advrisk.study import Norm
+
+
+@dataclass(frozen=True)
+class Space:
+    """Per-feature bounds and scale, and masks of features that cannot move freely (None: no such feature)."""
+
+    low: Tensor
+    high: Tensor
+    scale: Tensor
+    immutable: Tensor | None = None
+    integer: Tensor | None = None
+    category: Tensor | None = None
+
+    @classmethod
+    def box(cls, low: float, high: float) -> Self:
+        """Every feature between the same two bounds."""
+        return cls(torch.tensor(low), torch.tensor(high), torch.tensor(1.0))
+
+    def to(self, device: torch.device | str) -> Self:
+        moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}
+        return replace(self, **moved)
+
+    def difference(self, x: Tensor, x0: Tensor) -> Tensor:
+        """How far each feature moved, in units of its scale; a changed category moved by one."""
+        delta = (x - x0) / self.scale
+        return delta if self.category is None else torch.where(self.category, (x != x0).to(x.dtype), delta)
+
+    def distance(self, x: Tensor, x0: Tensor, norm: Norm) -> Tensor:
+        """The length of the difference, for each row."""
+        return length(self.difference(x, x0), norm)
+
+    def project(self, x: Tensor, x0: Tensor, *, norm: Norm | None = None, eps: float | None = None) -> Tensor:
+        """The nearest allowed point: within the bounds and, if given, within eps of x0.
+
+        Integers are rounded towards x0, so they never leave the ball again. A category takes the
+        nearest code; if the row then lies beyond eps, its categories are put back.
+        """
+        if norm == "linf" and eps is not None and self._free:
+            reach = eps * self.scale
+            near = torch.minimum(torch.maximum(x, x0 - reach), x0 + reach)
+            return torch.minimum(torch.maximum(near, self.low), self.high)
+        if norm is not None and eps is not None:
+            low, high = (self.low - x0) / self.scale, (self.high - x0) / self.scale
+            x = x0 + project_ball_and_box((x - x0) / self.scale, low, high, norm, eps) * self.scale
+        x = torch.minimum(torch.maximum(x, self.low), self.high)
+        return self._constrain(x, x0, norm, eps)
+
+    def valid(self, x: Tensor, x0: Tensor) -> Tensor:
+        """Whether each row is an input that could exist (false for NaN)."""
+        ok = (x >= self.low) & (x <= self.high)
+        if self.immutable is not None:
+            ok &= ~self.immutable | (x == x0)
+        for whole in (self.integer, self.category):
+            if whole is not None:
+                ok &= ~whole | (x == x.round())
+        return ok.flatten(1).all(1)
+
+    def violation(self, x: Tensor, x0: Tensor) -> str:
+        """What is wrong with one (invalid) row, for a message."""
+        if not torch.isfinite(x).all():
+            return "a feature is not finite"
+        beyond = torch.maximum(x - self.high, self.low - x).flatten()
+        worst = int(beyond.argmax())
+        if beyond[worst] > 0:
+            low, high = (bound.expand_as(x).flatten()[worst] for bound in (self.low, self.high))
+            return f"feature {worst} is {x.flatten()[worst]:.6g}, outside [{low:.6g}, {high:.6g}]"
+        if self.immutable is not None and (self.immutable & (x != x0)).any():
+            return f"immutable feature {int((self.immutable & (x != x0)).flatten().to(torch.uint8).argmax())} changed"
+        return "an integer or category feature is not a whole number"
+
+    def rounded_8bit(self, x: Tensor) -> Tensor:
+        """The same inputs stored in 256 levels between the bounds, as image files do."""
+        span = self.high - self.low
+        return self.low + ((x - self.low) / span * 255).round() / 255 * span
+
+    @property
+    def _free(self) -> bool:
+        return self.immutable is None and self.integer is None and self.category is None
+
+    def _constrain(self, x: Tensor, x0: Tensor, norm: Norm | None, eps: float | None) -> Tensor:
+        if self.immutable is not None:
+            x = torch.where(self.immutable, x0, x)
+        if self.integer is not None:
+            x = torch.where(self.integer, x0 + (x - x0).trunc(), x)
+        if self.category is not None:
+            x = torch.where(self.category, x.round(), x)
+            if norm is not None and eps is not None:
+                beyond = self.distance(x, x0, norm) > eps
+                x = torch.where(beyond.view(-1, *[1] * (x.dim() - 1)) & self.category, x0, x)
+        return x

@@ -1,0 +1,139 @@
+"""Reading and appending a run's tables.
+
+A `Ledger` is a folder of segments queried with DuckDB. Readers see one row per (model, arm, sample,
+repeat): the rows of cells whose recipe is the current one, from the latest segment that holds them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger.segments import publish, segment_folders
+from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_PER_CELL = ("outcomes", "outputs", "scores")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The append-only tables of a run. A snapshot: open it again to see what was appended since."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
+        """The ledger in a run's folder (or the ledger's own folder)."""
+        folder = Path(path)
+        if (folder / "ledger").is_dir():
+            folder = folder / "ledger"
+        if not (folder / "segments").is_dir():
+            if not create:
+                raise LedgerError(f"{path}: holds no ledger; `advrisk run study.yaml --out {path}` makes one")
+            folder = Path(path) / "ledger"
+            try:
+                (folder / "segments").mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise LedgerError(f"{folder}: cannot be made: {error.strerror}") from None
+        return cls(folder)
+
+    def append(self, tables: Mapping[str, pa.Table]) -> Path:
+        """Publish tables as one segment. A writer that shares the folder must hold its lock."""
+        for name, table in tables.items():
+            if name not in TABLES:
+                raise LedgerError(f"there is no table called {name!r}")
+            if table.schema.remove_metadata() != TABLES[name]:
+                raise LedgerError(f"{name}: these columns are not those of schema version {SCHEMA_VERSION}")
+        return publish(self.path, tables)
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        """The answer to a SQL query over outcomes, outputs, scores, cells, arms, models and samples."""
+        import duckdb
+
+        try:
+            return self._connection.sql(sql, params=list(parameters)).to_arrow_table()
+        except duckdb.Error as error:
+            raise LedgerError(f"{self.path}: {error}") from None
+
+    def outcomes(self, columns: Sequence[str] = ("*",), *, where: str = "true") -> pa.Table:
+        """Outcome rows, ordered by model, arm, sample and repeat."""
+        return self.query(
+            f"SELECT {', '.join(columns)} FROM outcomes WHERE {where} ORDER BY model, arm, sample, repeat"
+        )
+
+    def finished_cells(self, *, without_errors: bool = False) -> set[str]:
+        """The cells that need not be run again, whatever their recipe."""
+        latest = "SELECT cell, arg_max(n_errors, filename) AS n_errors FROM all_cells GROUP BY cell"
+        condition = "n_errors = 0" if without_errors else "true"
+        return set(self.query(f"SELECT cell FROM ({latest}) WHERE {condition}")["cell"].to_pylist())
+
+    @cached_property
+    def _connection(self) -> "DuckDBPyConnection":
+        import duckdb
+
+        connection = duckdb.connect()
+        connection.execute("SET enable_progress_bar = false")
+        try:
+            _create_views(connection, segment_folders(self.path))
+        except duckdb.Error as error:
+            raise LedgerError(f"{self.path}: a segment cannot be read: {error}") from None
+        return connection
+
+
+def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> None:
+    for name, schema in TABLES.items():
+        files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
+        _check_versions(files[-1:])
+        if files:
+            names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+            connection.execute(f"CREATE VIEW all_{name} AS SELECT * FROM read_parquet([{names}], filename = true)")
+        else:
+            connection.register(
+                f"all_{name}", schema.empty_table().append_column("filename", pa.array([], pa.string()))
+            )
+    for name, keys in KEYS.items():
+        connection.execute(
+            f"CREATE TABLE {name} AS SELECT * EXCLUDE (filename) FROM all_{name} "
+            f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY filename DESC) = 1"
+        )
+    connection.execute(
+        "CREATE TABLE cells AS SELECT c.* FROM all_cells c JOIN arms USING (model, arm, recipe) "
+        "QUALIFY row_number() OVER (PARTITION BY cell ORDER BY filename DESC) = 1"
+    )
+    connection.execute(
+        "CREATE TABLE stale AS SELECT cell, parse_path(filename)[-2] AS segment FROM all_cells "
+        "EXCEPT SELECT cell, parse_path(filename)[-2] FROM cells"
+    )
+    connection.execute("ALTER TABLE cells DROP COLUMN filename")
+    stale = connection.execute("SELECT count(*) FROM stale").fetchone()
+    for name in _PER_CELL:
+        _create_cell_view(connection, name, anything_stale=bool(stale and stale[0]))
+
+
+def _create_cell_view(connection: "DuckDBPyConnection", name: str, *, anything_stale: bool) -> None:
+    only_current = ""
+    if anything_stale:  # a join over all rows, which the usual ledger does not need
+        only_current = (
+            "WHERE NOT EXISTS (SELECT 1 FROM stale s WHERE s.cell = r.cell AND s.segment = parse_path(r.filename)[-2])"
+        )
+    connection.execute(f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename) FROM all_{name} r {only_current}")
+
+
+def _check_versions(files: list[Path]) -> None:
+    import pyarrow.parquet as pq
+
+    for file in files:
+        try:
+            metadata = pq.read_schema(file).metadata or {}
+        except (OSError, pa.ArrowInvalid) as error:
+            raise LedgerError(f"{file}: cannot be read as Parquet: {error}") from None
+        version = int(metadata.get(VERSION_KEY, b"0"))
+        if version > SCHEMA_VERSION:
+            raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")

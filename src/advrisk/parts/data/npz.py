@@ -1,0 +1,112 @@
+"""Samples from a numpy archive, without pickle."""
+
+import zipfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge
+
+from advrisk.core.errors import DataError
+from advrisk.core.names import did_you_mean
+from advrisk.core.traits import SourceTraits
+from advrisk.parts.data.dataset import FEATURE_MASKS, Dataset
+from advrisk.parts.data.registry import data
+
+Array = npt.NDArray[Any]
+Layout = Literal["auto", "nchw", "nhwc", "tabular"]
+MAX_BYTES = 32 * 2**30
+
+
+@data.register("npz", traits=SourceTraits("your own samples: x, y, and any further columns"))
+def npz(
+    *,
+    path: Path,
+    strata: tuple[str, ...] = (),
+    layout: Layout = "auto",
+    bounds: tuple[float, ...] | None = None,
+    classes: Annotated[int, Ge(2)] | None = None,
+) -> Dataset:
+    """An .npz file with `x` (uint8 images, or floats), `y` (class numbers) and optional columns.
+
+    Optional, one entry per sample: `id`, `weight`, `split`, and every name in `strata`. Optional, one
+    entry per feature: `low`, `high`, `scale`, `immutable`, `integer`, `category`. Floats need `bounds`
+    or `low` and `high`. uint8 becomes [0, 1].
+    """
+    arrays = read_arrays(path)
+    for name in ("x", "y", *strata):
+        if name not in arrays:
+            raise DataError(f"{path}: has no array {name!r}; {did_you_mean(name, arrays)}")
+    y = _labels(arrays["y"], path)
+    low, high = _bounds(arrays, bounds, path)
+    return Dataset(
+        name=path.stem,
+        x=_inputs(arrays["x"], layout, path),
+        y=y,
+        n_classes=classes or int(y.max(initial=0)) + 1,
+        ids=tuple(map(str, arrays["id"])) if "id" in arrays else (),
+        low=low,
+        high=high,
+        scale=arrays.get("scale", 1.0),
+        masks={name: arrays[name].astype(bool) for name in FEATURE_MASKS if name in arrays},
+        weights=arrays["weight"].astype(np.float64) if "weight" in arrays else None,
+        strata={name: arrays[name].astype(str) for name in strata},
+        split=arrays["split"].astype(str) if "split" in arrays else None,
+    )
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Every array of an .npz file; whatever is wrong with the file is a DataError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
+                raise DataError(f"{path}: unpacks to more than {MAX_BYTES >> 30} GiB")
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError) as error:
+        raise DataError(f"{path}: cannot be read as an .npz of plain arrays: {error}") from None
+
+
+def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:
+    if x.dtype != np.uint8 and not np.issubdtype(x.dtype, np.floating) and not np.issubdtype(x.dtype, np.integer):
+        raise DataError(f"{path}: x must be uint8 or floating point, found {x.dtype}")
+    values = x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x.astype(np.float32)
+    if layout == "tabular" or values.ndim == 2:
+        return values.reshape(len(values), -1)
+    if values.ndim == 3:
+        return values[:, None]
+    if values.ndim != 4:
+        raise DataError(f"{path}: x has shape {x.shape}; N×D, N×H×W, N×H×W×C or N×C×H×W is needed")
+    if layout == "auto":
+        layout = _guess_layout(x.shape, path)
+    return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if layout == "nhwc" else values
+
+
+def _guess_layout(shape: tuple[int, ...], path: Path) -> Literal["nchw", "nhwc"]:
+    channels_last, channels_first = shape[3] in (1, 3), shape[1] in (1, 3)
+    if channels_last == channels_first:
+        raise DataError(f"{path}: x has shape {shape}; say `layout: nhwc` or `layout: nchw`")
+    return "nhwc" if channels_last else "nchw"
+
+
+def _labels(y: Array, path: Path) -> npt.NDArray[np.int64]:
+    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer):
+        raise DataError(f"{path}: y must be one class number per sample, found {y.dtype} of shape {y.shape}")
+    return y.astype(np.int64)
+
+
+def _bounds(
+    arrays: dict[str, Array], bounds: tuple[float, ...] | None, path: Path
+) -> tuple[Array | float, Array | float]:
+    if bounds is not None:
+        if len(bounds) != 2 or not bounds[0] < bounds[1]:
+            raise DataError(f"{path}: bounds must be [low, high] with low < high, found {list(bounds)}")
+        return bounds[0], bounds[1]
+    if "low" in arrays and "high" in arrays:
+        return arrays["low"], arrays["high"]
+    if arrays["x"].dtype == np.uint8:
+        return 0.0, 1.0
+    raise DataError(f"{path}: x is {arrays['x'].dtype}, so its bounds must be said: `bounds: [0, 1]`")

@@ -1,0 +1,114 @@
+"""From what a source brought to a model the engine can trust: shapes, classes, digest."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from advrisk.core.digest import digest, digest_array
+from advrisk.core.errors import ModelError
+from advrisk.core.seeds import generator
+from advrisk.engine import Model
+from advrisk.parts.data import Dataset
+from advrisk.parts.models.registry import Loaded
+
+N_FIXED_INPUTS = 8
+
+
+def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cpu") -> Model:
+    """The model, once it has answered fixed inputs of the data's shape as it should."""
+    shape = tuple(data.x.shape[1:])
+    if loaded.input_shape is not None and loaded.input_shape != shape:
+        raise ModelError(f"{name} takes inputs of shape {loaded.input_shape}, but {data.name} has {shape}")
+    bounds = (float(np.min(data.low)), float(np.max(data.high)))
+    if loaded.bounds is not None and loaded.bounds != bounds:
+        raise ModelError(f"{name} takes inputs within {loaded.bounds}, but {data.name} has {bounds}")
+    fixed = _fixed_inputs(shape, data, rows=max(N_FIXED_INPUTS, loaded.min_rows))
+    answer = _try(name, loaded, fixed, data.name)
+    n_classes = _n_classes(name, loaded, answer, data)
+    again = _try(name, loaded, fixed, data.name)
+    random = not torch.equal(answer, again)
+    if loaded.module is not None:
+        loaded.module.to(device)
+    return Model(
+        name=name,
+        answer=loaded.answer,
+        capability=loaded.capability,
+        input_shape=shape,
+        n_classes=n_classes,
+        bounds=bounds,
+        digest=digest([loaded.content, list(shape), n_classes, None if random else _fingerprint(loaded, fixed)]),
+        min_rows=loaded.min_rows,
+        random=random,
+        device=device,
+        train_s=loaded.train_s,
+        train_samples=loaded.train_samples,
+    )
+
+
+def _fixed_inputs(shape: tuple[int, ...], data: Dataset, *, rows: int) -> Tensor:
+    unit = generator("fixed inputs", str(shape)).random((rows, *shape))
+    low, high = np.asarray(data.low), np.asarray(data.high)
+    return torch.from_numpy((low + unit * (high - low)).astype(np.float32))
+
+
+def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
+    try:
+        with torch.no_grad():
+            answer: Any = loaded.answer(x)
+    except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+        expected = _first_layer(loaded.module)
+        raise ModelError(
+            f"{name} cannot take the inputs of {data_name}, of shape {tuple(x.shape[1:])}"
+            f"{f', its first layer takes {expected}' if expected else ''}: {str(error).strip().splitlines()[0]}"
+        ) from None
+    if not isinstance(answer, Tensor):
+        raise ModelError(f"{name} answered with {type(answer).__name__}, a tensor is needed")
+    return answer.detach()
+
+
+def _first_layer(module: nn.Module | None) -> str:
+    for layer in module.modules() if module is not None else ():
+        if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            return f"{layer.in_channels} channels ({type(layer).__name__})"
+        if isinstance(layer, nn.Linear):
+            return f"{layer.in_features} features (Linear)"
+    return ""
+
+
+def _n_classes(name: str, loaded: Loaded, answer: Tensor, data: Dataset) -> int:
+    if loaded.capability == "labels":
+        found = loaded.n_classes
+        if answer.dim() != 1:
+            raise ModelError(f"{name} gives labels, but answered with shape {tuple(answer.shape)}")
+    else:
+        if answer.dim() != 2:
+            raise ModelError(f"{name} answered with shape {tuple(answer.shape)}; rows × classes is needed")
+        if not bool(torch.isfinite(answer).all()):
+            raise ModelError(f"{name} answered fixed inputs with numbers that are not finite")
+        found = answer.shape[1]
+    if found is None or (loaded.n_classes is not None and loaded.n_classes != found):
+        raise ModelError(f"{name} states {loaded.n_classes} classes, but answers with {found}")
+    if found < data.n_classes:
+        raise ModelError(f"{name} knows {found} classes, but {data.name} has {data.n_classes}")
+    return found
+
+
+def _fingerprint(loaded: Loaded, fixed: Tensor) -> str:
+    """The answers to the fixed inputs, so that two models that differ only in code differ in name.
+
+    In float64, rounded to six places, so that it is the same on machines whose float32 sums differ;
+    in float32 and three places for modules that cannot be made float64.
+    """
+    try:
+        exact = copy.deepcopy(loaded.module).double() if isinstance(loaded.module, nn.Module) else loaded.answer
+        with torch.no_grad():
+            answer = exact(fixed.double() if loaded.module is not None else fixed)
+        places = 6
+    except (RuntimeError, TypeError, NotImplementedError, AttributeError):
+        with torch.no_grad():
+            answer = loaded.answer(fixed)
+        places = 3
+    return digest_array(np.round(answer[:N_FIXED_INPUTS].double().cpu().numpy(), places) + 0.0)

@@ -1,0 +1,200 @@
+"""torch models: a module from a factory with weights, a module object, a TorchScript or export file."""
+
+import copy
+import importlib
+import inspect
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from annotated_types import Ge
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from advrisk.core.digest import digest, digest_array, digest_bytes
+from advrisk.core.errors import ModelError
+from advrisk.core.names import did_you_mean
+from advrisk.core.traits import SourceTraits
+from advrisk.parts.models.registry import Loaded, models
+
+Classes = Annotated[int, Ge(2)]
+# Below about 16 rows torch's CPU kernels sum in another order: see `engine.model.Model`.
+MIN_ROWS = 16
+
+
+class Normalised(nn.Module):
+    """A module that takes inputs as they are and normalises them itself: (x − mean) / std."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, module: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+        super().__init__()
+        self.module = module
+        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        answer: Tensor = self.module((x - self.mean) / self.std)
+        return answer
+
+
+@models.register("torch", traits=SourceTraits("a torch module of yours, by its factory"))
+def torch_factory(
+    *,
+    factory: str,
+    weights: Path | None = None,
+    args: Mapping[str, Any] = {},
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    classes: Classes | None = None,
+    bounds: tuple[float, ...] | None = None,
+) -> Loaded:
+    """`package.module:factory`, called with `args`; weights as .safetensors, or a state dict for torch.load.
+
+    `mean` and `std` (one per channel) are applied inside the model: attacks see the data's own bounds.
+    """
+    module = build(factory, args)
+    training = load_weights(module, weights, factory) if weights is not None else {}
+    loaded = from_module(module, mean=mean, std=std, input_shape=input_shape, classes=classes, bounds=bounds)
+    return replace(
+        loaded,
+        train_s=float(training["train_s"]) if "train_s" in training else None,
+        train_samples=int(training["train_samples"]) if "train_samples" in training else None,
+    )
+
+
+@models.register("torchscript", traits=SourceTraits("a TorchScript file: no Python code of the model is needed"))
+def torchscript(*, path: Path, input_shape: tuple[int, ...] | None = None, classes: Classes | None = None) -> Loaded:
+    """A file written by torch.jit.save; its answer is the logits."""
+    try:
+        module = torch.jit.load(str(_existing(path)), map_location="cpu")  # type: ignore[no-untyped-call]
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read as TorchScript: {_first_line(error)}") from None
+    return _from_file(module.eval(), path, input_shape, classes)
+
+
+@models.register("torch-export", traits=SourceTraits("a torch.export file: no Python code of the model is needed"))
+def torch_export(*, path: Path, input_shape: tuple[int, ...] | None = None, classes: Classes | None = None) -> Loaded:
+    """A .pt2 file written by torch.export.save with a dynamic batch dimension; its answer is the logits."""
+    try:
+        module = torch.export.load(str(_existing(path))).module()
+    except (RuntimeError, ValueError, KeyError, AssertionError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{path}: cannot be read as a torch.export file: {_first_line(error)}") from None
+    return _from_file(module, path, input_shape, classes)
+
+
+def from_module(
+    module: nn.Module,
+    *,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    classes: int | None = None,
+    bounds: tuple[float, ...] | None = None,
+) -> Loaded:
+    """A module in evaluation mode with frozen parameters: gradients go to the input only."""
+    if (mean is None) != (std is None):
+        raise ModelError("mean and std go together: say both or neither")
+    if mean is not None and std is not None:
+        if len(mean) != len(std) or min(std) <= 0:
+            raise ModelError(f"mean and std need one entry per channel, std above 0; found {mean} and {std}")
+        module = Normalised(module, mean, std)
+    if bounds is not None and len(bounds) != 2:
+        raise ModelError(f"bounds must be [low, high], found {list(bounds)}")
+    module = copy.deepcopy(module).eval().requires_grad_(False)
+    return Loaded(
+        answer=module,
+        content=_content(module),
+        module=module,
+        input_shape=input_shape,
+        n_classes=classes,
+        bounds=None if bounds is None else (bounds[0], bounds[1]),
+        min_rows=MIN_ROWS,
+    )
+
+
+def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
+    """Call `package.module:factory` with the given arguments."""
+    place, colon, name = factory.partition(":")
+    if not colon or not name:
+        raise ModelError(f"factory must read package.module:name, found {factory!r}")
+    try:
+        imported = importlib.import_module(place)
+    except ImportError as error:
+        raise ModelError(
+            f"factory {factory!r}: {error}; the folder of the study file and Python's path are searched"
+        ) from None
+    if not hasattr(imported, name):
+        raise ModelError(f"factory {factory!r}: {place} has no {name!r}; {did_you_mean(name, vars(imported))}")
+    make = getattr(imported, name)
+    try:
+        inspect.signature(make).bind(**args)
+    except TypeError as error:
+        raise ModelError(f"factory {factory!r}: args {dict(args)} do not fit: {error}") from None
+    with torch.random.fork_rng(devices=()):  # a factory without weights is the same in every process
+        torch.manual_seed(0)
+        module = make(**args)
+    if not isinstance(module, nn.Module):
+        raise ModelError(f"factory {factory!r} returned {type(module).__name__}, a torch.nn.Module is needed")
+    return module
+
+
+def load_weights(module: nn.Module, path: Path, owner: str) -> dict[str, str]:
+    """Load safetensors, or a state dict with `weights_only`; every name must fit.
+
+    Returns what `advrisk train` noted in the file: seconds and samples of training.
+    """
+    training: dict[str, str] = {}
+    try:
+        if _existing(path).suffix == ".safetensors":
+            state = load_file(path)
+            with safe_open(path, framework="pt") as file:
+                training = file.metadata() or {}
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, RuntimeError, ValueError, EOFError, OSError, KeyError) as error:
+        raise ModelError(f"{path}: cannot be read as weights: {_first_line(error)}") from None
+    except Exception as error:  # torch raises pickle.UnpicklingError for anything but plain tensors
+        if type(error).__name__ != "UnpicklingError":
+            raise
+        raise ModelError(f"{path}: holds more than plain tensors, which is refused; save a state dict") from None
+    try:
+        module.load_state_dict(state)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        problem = " ".join(str(error).split())
+        raise ModelError(f"{path}: these weights do not fit {owner}: {problem[:500]}") from None
+    return training
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file")
+    return path
+
+
+def _from_file(module: nn.Module, path: Path, input_shape: tuple[int, ...] | None, classes: int | None) -> Loaded:
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    content = digest_bytes(path.read_bytes())
+    return Loaded(module, content, module=module, input_shape=input_shape, n_classes=classes, min_rows=MIN_ROWS)
+
+
+def _content(module: nn.Module) -> str:
+    """Names the weights and the architecture as far as torch prints it; the rest shows in the answers."""
+    state = {name: digest_array(_plain(tensor)) for name, tensor in module.state_dict().items()}
+    return digest({"architecture": f"{type(module).__qualname__} {module}", "state": state})
+
+
+def _plain(tensor: Tensor) -> Any:
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,148 @@
+"""From the lines of `arms` to arms: names looked up, parameters bound, grids expanded."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advrisk.core.errors import AdvriskError
+from advrisk.core.registries import Registries
+from advrisk.core.registry import Part
+from advrisk.core.traits import AttackTraits, Norm
+from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
+
+
+def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
+    """Every arm of a study, the clean one first, each once."""
+    arms = {CLEAN.id: CLEAN}
+    for index, entry in enumerate(study.arms):
+        loc: Loc = ("arms", index)
+        for arm in _from_entry(entry, registries, study.where, loc):
+            if arms.setdefault(arm.id, arm) != arm:
+                raise study.where.error(loc, f"the arm {arm.id!r} stands here twice with different repeats")
+    return list(arms.values())
+
+
+def _from_entry(entry: ArmEntry, registries: Registries, where: Source, loc: Loc) -> Iterator[Arm]:
+    try:
+        if entry.preset:
+            yield from _from_presets(entry, registries, where, loc)
+        elif entry.attack:
+            for name in entry.attack:
+                yield from _attack_arms(entry, registries.attacks.get(name), registries)
+        else:
+            for name in entry.corruption or ():
+                yield from _corruption_arms(entry, registries.corruptions.get(name))
+    except AdvriskError as error:
+        raise where.error(loc, str(error)) from None
+
+
+def _from_presets(entry: ArmEntry, registries: Registries, where: Source, loc: Loc) -> Iterator[Arm]:
+    given = {name: getattr(entry, name) for name in ("norm", "eps", "objective", "keep")}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in entry.preset or ():
+        preset = registries.presets.get(name)
+        settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
+        for line in preset.function(**preset.bind(settings | entry.params)):
+            common = {"repeats": entry.repeats, "max_queries": entry.max_queries}
+            yield from _from_entry(validated(ArmEntry, common | line, Source()), registries, where, loc)
+
+
+def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:
+    traits = part.traits
+    norms = entry.norm or list(traits.norms)
+    objectives: list[str | None] = [*entry.objective] if entry.objective else [traits.objective]
+    _check_attack(entry, part, norms)
+    for name in entry.objective or ():
+        registries.objectives.get(name)
+    sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
+    keeps = entry.keep or [traits.keep]
+    settings = [part.bind(params) for params in _grid(entry.params, part)]
+    for norm, eps, objective, keep, params in itertools.product(norms, sizes, objectives, keeps, settings):
+        words = [norm, _shown(eps), objective]
+        yield Arm(
+            id=_arm_id(part, words, params, keep=keep, max_queries=entry.max_queries),
+            kind="attack",
+            family=part.name,
+            version=part.version,
+            norm=norm,
+            eps=eps,
+            objective=objective,
+            keep=keep,
+            max_queries=entry.max_queries,
+            repeats=entry.repeats,
+            params=params,
+        )
+
+
+def _check_attack(entry: ArmEntry, part: Part[AttackTraits], norms: list[Norm]) -> None:
+    traits = part.traits
+    if entry.norm is None and len(traits.norms) > 1:
+        raise AdvriskError(f"{part.name} needs a norm: {', '.join(traits.norms)}")
+    for norm in norms:
+        if norm not in traits.norms:
+            raise AdvriskError(f"{part.name} has no norm {norm}, only {', '.join(traits.norms)}")
+    if traits.within_eps and entry.eps is None:
+        raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
+    if traits.objective is None and entry.objective:
+        raise AdvriskError(f"{part.name} has no objective to choose")
+    _check_repeats(entry, part)
+
+
+def _check_repeats(entry: ArmEntry, part: Part[Any]) -> None:
+    if entry.repeats > 1 and not part.traits.random:
+        raise AdvriskError(f"{part.name} is not random: {entry.repeats} repeats would all be the same")
+
+
+def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
+    for name in ("norm", "eps", "objective", "keep", "max_queries"):
+        if getattr(entry, name) is not None:
+            raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
+    _check_repeats(entry, part)
+    for params in _grid(entry.params, part):
+        bound = part.bind(params)
+        yield Arm(
+            id=_arm_id(part, [], bound),
+            kind="corruption",
+            family=part.name,
+            version=part.version,
+            repeats=entry.repeats,
+            params=bound,
+        )
+
+
+def _grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
+    """Every combination of listed values; a parameter that is itself a list is taken whole."""
+    choices = [
+        value if isinstance(value, list) and not _takes_list(part, name) else [value] for name, value in params.items()
+    ]
+    for combination in itertools.product(*choices):
+        yield dict(zip(params, combination, strict=True))
+
+
+def _takes_list(part: Part[Any], name: str) -> bool:
+    return name in part.parameters and "tuple" in str(part.parameters[name].annotation)
+
+
+def _arm_id(
+    part: Part[Any],
+    words: list[str | None],
+    bound: Mapping[str, Any],
+    *,
+    keep: str | None = None,
+    max_queries: int | None = None,
+) -> str:
+    """Readable and stable: `pgd-linf-0.1-ace`, then whatever differs from the defaults: `,steps=10`."""
+    extras = [f"{name}={_shown(value)}" for name, value in bound.items() if value != part.parameters[name].default]
+    if isinstance(part.traits, AttackTraits) and keep != part.traits.keep:
+        extras.append(f"keep={keep}")
+    if max_queries is not None:
+        extras.append(f"max_queries={max_queries}")
+    return ",".join(["-".join([part.name, *filter(None, words)]), *extras])
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "+".join(str(_shown(item)) for item in value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,99 @@
+"""From a study to cells: the units of work, each named by everything that decides its result."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from advrisk.core.digest import digest
+from advrisk.core.errors import ModelError
+from advrisk.core.registries import Registries
+from advrisk.core.traits import Capability, gives
+from advrisk.plan.arms import expand_arms
+from advrisk.plan.samples import Shard
+from advrisk.study import Arm, StudySpec
+
+# Rises when the probe or the judge change what a row says: older cells are then run again.
+RUNNER_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What planning needs to know of a loaded model."""
+
+    name: str
+    digest: str
+    capability: Capability
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One model, one arm, one shard, one repeat."""
+
+    id: str
+    recipe: str
+    model: str
+    arm: Arm
+    shard: Shard
+    repeat: int
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a study asks to be run."""
+
+    models: tuple[ModelCard, ...]
+    arms: tuple[Arm, ...]
+    shards: tuple[Shard, ...]
+    recipes: Mapping[tuple[str, str], str]  # (model, arm id) -> recipe
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, shard by shard, so that an interrupted run has whole samples to show."""
+        for shard in self.shards:
+            for model in self.models:
+                for arm in self.arms:
+                    recipe = self.recipes[model.name, arm.id]
+                    for repeat in range(arm.repeats):
+                        yield Cell(digest([recipe, shard.id, repeat]), recipe, model.name, arm, shard, repeat)
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.shards) * len(self.models) * sum(arm.repeats for arm in self.arms)
+
+
+def make_plan(
+    study: StudySpec,
+    registries: Registries,
+    *,
+    models: Sequence[ModelCard],
+    shards: Sequence[Shard],
+    space: str,
+) -> Plan:
+    """Cross models, arms, shards and repeats; `space` names what inputs may be."""
+    arms = expand_arms(study, registries)
+    _refuse_incapable(models, arms, registries)
+    recipes = {
+        (model.name, arm.id): digest(
+            {
+                "runner": RUNNER_VERSION,
+                "model": model.digest,
+                "arm": arm.identity(),
+                "seed": study.seed,
+                "criterion": study.success,
+                "space": space,
+            }
+        )
+        for model in models
+        for arm in arms
+    }
+    return Plan(tuple(models), tuple(arms), tuple(shards), recipes)
+
+
+def _refuse_incapable(models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries) -> None:
+    for arm in arms:
+        if arm.kind == "attack":
+            needed = registries.attacks.get(arm.family).traits.needs
+            for model in models:
+                if not gives(model.capability, needed):
+                    raise ModelError(
+                        f"{arm.id} needs {needed} of a model, but {model.name} gives {model.capability} only"
+                    )

@@ -1,0 +1,91 @@
+"""Which samples go into which split and shard. Pure: the same question gives the same answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from advrisk.core.digest import digest
+from advrisk.core.errors import DataError, LedgerError
+from advrisk.core.seeds import key
+from advrisk.study import DataSpec
+
+POOL = "test"  # what a data source calls samples that any split but `train` may use
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Samples that are attacked together; named by their ids and contents, never cut again."""
+
+    id: str
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KnownSample:
+    """What a ledger already says of a sample."""
+
+    hash: str
+    split: str
+    shard: str | None = None
+    place: int | None = None  # its position in the shard
+
+
+def choose_splits(data: DataSpec, ids: Sequence[str], given: Sequence[str] | None, *, seed: int) -> dict[str, str]:
+    """Sample id -> split, for the samples that a study uses.
+
+    In an order that depends on the seed and each id alone, `evaluate` takes samples from the front and
+    `calibrate` and `tune` from the back: asking for more later adds samples and moves none.
+    """
+    marked = given if given is not None else [POOL] * len(ids)
+    pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed)
+    chosen: dict[str, str] = {}
+    for split, count in (("evaluate", data.evaluate), ("calibrate", data.calibrate), ("tune", data.tune)):
+        own = [name for name, mark in zip(ids, marked, strict=True) if mark == split]
+        source = _ordered(own, data.order, seed) if own else pool
+        n = len(source) if count == "all" else count
+        if n > len(source):
+            raise DataError(f"data.{split}: {n} samples are asked for, but {len(source)} are left of {len(ids)}")
+        taken = source[:n] if split == "evaluate" else source[len(source) - n :]
+        chosen |= dict.fromkeys(taken, split)
+        pool = [name for name in pool if name not in chosen]
+    return chosen
+
+
+def _ordered(ids: list[str], order: str, seed: int) -> list[str]:
+    return ids if order == "file" else sorted(ids, key=lambda name: key("order", seed, name))
+
+
+def cut_shards(
+    evaluate: Sequence[str], hashes: Mapping[str, str], known: Mapping[str, KnownSample], *, size: int
+) -> list[Shard]:
+    """Shards that hold every sample to evaluate: those already cut stay whole, new samples make new ones."""
+    for name, before in known.items():
+        if name in hashes and hashes[name] != before.hash:
+            raise LedgerError(f"sample {name} changed since this run began; choose another folder for the new data")
+    members: dict[str, list[str]] = {}
+    for name, before in known.items():
+        if before.shard is not None:
+            members.setdefault(before.shard, []).append(name)
+    needed = {known[name].shard for name in evaluate if name in known} - {None}
+    kept = [Shard(shard, tuple(members[shard])) for shard in members if shard in needed]
+    for shard in kept:
+        for name in shard.samples:
+            if name not in hashes:
+                raise LedgerError(f"sample {name} is in this run but no longer in the data; choose another folder")
+    placed = {name for shard in kept for name in shard.samples}
+    new = [name for name in evaluate if name not in placed]
+    blocks = [new[start : start + size] for start in range(0, len(new), size)]
+    return kept + [Shard(_shard_id(block, hashes), tuple(block)) for block in blocks]
+
+
+def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:
+    return digest([[name, hashes[name]] for name in samples])[:16]
+
+
+def refuse_moved(chosen: Mapping[str, str], known: Mapping[str, KnownSample]) -> None:
+    """A sample that was used in one split must not turn up in another: its numbers would be tainted."""
+    for name, split in chosen.items():
+        before = known[name].split if name in known else split
+        if before not in (split, "dropped"):
+            raise LedgerError(
+                f"sample {name} was used as {before!r} in this run and is now {split!r}; choose another folder"
+            )

@@ -1,0 +1,1 @@
+"""Arrays in, estimates out: the numeric core. It knows no ledger, no model and no torch."""

@@ -1,0 +1,138 @@
+"""The main path: plan, skip finished cells, perturb, judge, append."""
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import nn
+
+from advrisk.ledger import Ledger, SegmentWriter, locked
+from advrisk.parts import REGISTRIES
+from advrisk.plan import Cell, Plan
+from advrisk.run.bench import Workbench
+from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
+from advrisk.run.loading import OBJECT, choose_device
+from advrisk.run.question import plan_study, record_question
+from advrisk.run.rows import CellResult
+from advrisk.study import StudySpec
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already."""
+
+    n_cells: int
+    n_skipped: int
+    n_done: int = 0
+    n_rows: int = 0
+    n_errors: int = 0
+    n_passes: int = 0
+    elapsed_s: float = 0.0
+    messages: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        return self.n_done == self.n_cells
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds to go, if the cells to come are like those done."""
+        return (self.n_cells - self.n_done) * self.elapsed_s / self.n_done if self.n_done else None
+
+    def after(self, result: CellResult, elapsed_s: float) -> "Progress":
+        return replace(
+            self,
+            n_done=self.n_done + 1,
+            n_rows=self.n_rows + result.n_rows,
+            n_errors=self.n_errors + result.n_errors,
+            n_passes=self.n_passes + result.n_passes,
+            elapsed_s=elapsed_s,
+            messages=tuple(sorted({*self.messages, *result.messages}))[:20],
+        )
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, as opposed to what: none of these changes a row."""
+
+    workers: int | None = None
+    device: str | None = None
+    max_hours: float | None = None
+    retry_errors: bool = False
+    publish_every_s: float = 3.0
+
+
+DEFAULTS = Options()
+
+
+def run_study(
+    study: StudySpec,
+    folder: Path,
+    *,
+    options: Options = DEFAULTS,
+    modules: Mapping[str, nn.Module] | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Carry out every cell of a study that the ledger in `folder` does not hold yet."""
+    with locked(folder):
+        ledger = Ledger.open(folder, create=True)
+        bench = _set_up(study, folder, options, modules)
+        plan = plan_study(study, ledger, bench)
+        record_question(study, ledger, plan, bench)
+        missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
+        progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing))
+        on_progress(progress)
+        began = time.monotonic()
+        with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
+            for result in _executor(bench, options).run(_until(missing, options.max_hours)):
+                if result is None:
+                    writer.publish_if_due()
+                    continue
+                writer.add(result.tables)
+                progress = progress.after(result, time.monotonic() - began)
+                on_progress(progress)
+    return progress
+
+
+def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> list[Cell]:
+    """The cells of a plan that are still to be run."""
+    finished = ledger.finished_cells(without_errors=retry_errors)
+    return [cell for cell in plan.cells() if cell.id not in finished]
+
+
+def _set_up(study: StudySpec, folder: Path, options: Options, modules: Mapping[str, nn.Module] | None) -> Workbench:
+    device = choose_device(options.device or study.device)
+    run = uuid.uuid4().hex[:12]
+    return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, modules=modules)
+
+
+def _executor(bench: Workbench, options: Options) -> Executor:
+    """Worker processes, unless a model exists in this process only."""
+    on_accelerator = any(model.device != "cpu" for model in bench.material.models.values())
+    workers = options.workers or (1 if on_accelerator else len(os.sched_getaffinity(0)))
+    if any(spec.source == OBJECT for spec in bench.study.models.values()):
+        return InProcess(bench)
+    return WorkerPool(
+        Assignment(
+            study=bench.study,
+            folder=bench.folder,
+            run=bench.run,
+            device=next(iter(bench.material.models.values())).device,
+            digests={name: model.digest for name, model in bench.material.models.items()},
+            python_path=tuple(sys.path),
+        ),
+        workers=workers,
+    )
+
+
+def _until(cells: Iterable[Cell], max_hours: float | None) -> Iterator[Cell]:
+    """Cells until the time is up; those begun are finished."""
+    deadline = time.monotonic() + (max_hours or float("inf")) * 3600
+    for cell in cells:
+        if time.monotonic() > deadline:
+            return
+        yield cell

@@ -1,0 +1,173 @@
+"""Who carries out cells: this process, or worker processes on this machine.
+
+An executor takes cells and gives back their results in any order, with None now and then so that
+its caller can look after other things. Cells that fail come back as error rows; nothing is lost.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from advrisk.core.errors import RunError
+from advrisk.ledger import Outcome
+from advrisk.plan import Cell
+from advrisk.run.bench import Workbench
+from advrisk.run.rows import CellResult, failed_result
+from advrisk.study import StudySpec
+
+TICK_S = 0.5
+START_TIMEOUT_S = 300.0
+# A cell that looks at the clock between passes ends by itself; one that hangs inside a pass does not.
+GRACE_S = 10.0
+
+
+class Executor(Protocol):
+    """Carries out cells somewhere."""
+
+    def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
+        """Results as they come, in any order; None when there is nothing new."""
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Cells one after another in this process, on one thread, so that rows equal those of the workers."""
+
+    bench: Workbench
+
+    def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            for cell in cells:
+                yield self.bench.carry_out(cell)
+        finally:
+            torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a worker process is told when it starts."""
+
+    study: StudySpec
+    folder: Path
+    run: str
+    device: str
+    digests: Mapping[str, str]  # model -> digest, as planned
+    python_path: tuple[str, ...]
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    cell: Cell | None = None
+    began: float = 0.0
+
+
+class WorkerPool:
+    """Worker processes of one thread each. One that dies costs the cell it was at, and is replaced."""
+
+    def __init__(self, assignment: Assignment, *, workers: int) -> None:
+        self._assignment = assignment
+        self._n_workers = workers
+
+    def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
+        todo = iter(cells)
+        workers: list[_Worker] = []
+        try:
+            for _ in range(self._n_workers):
+                worker = self._start()
+                workers.append(worker)
+                if not _hand_next(worker, todo):
+                    break
+            while any(worker.cell for worker in workers):
+                busy = [worker for worker in workers if worker.cell]
+                ready = wait([worker.connection for worker in busy], timeout=TICK_S)
+                for worker in busy:
+                    result = self._look_at(worker, ready=worker.connection in ready)
+                    if result is not None:
+                        yield result
+                        if worker.process.poll() is not None or worker.connection.closed:
+                            workers[workers.index(worker)] = worker = self._start()
+                        _hand_next(worker, todo)
+                yield None
+        finally:
+            for worker in workers:
+                _stop(worker)
+
+    def _look_at(self, worker: _Worker, *, ready: bool) -> CellResult | None:
+        """A result, if the worker has one, has died, or has been silent for too long."""
+        if ready:
+            try:
+                result = worker.connection.recv()
+            except (EOFError, OSError, pickle.UnpicklingError):
+                return self._lost(worker, "error", f"the worker process died ({_cause_of_death(worker.process)})")
+            if isinstance(result, BaseException):
+                raise RunError(f"a worker could not start: {result}")
+            return result if isinstance(result, CellResult) else None
+        limit = self._assignment.study.max_cell_s
+        if limit is not None and time.monotonic() - worker.began > limit + GRACE_S:
+            return self._lost(worker, "timeout", f"hung for more than {limit:g} s and was stopped")
+        return None
+
+    def _lost(self, worker: _Worker, outcome: Outcome, message: str) -> CellResult:
+        assert worker.cell is not None  # only busy workers are looked at
+        cell = worker.cell
+        _stop(worker)
+        criterion = self._assignment.study.success
+        return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
+
+    def _start(self) -> _Worker:
+        ours, theirs = socket.socketpair()
+        environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "advrisk.run.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environment,
+        )
+        theirs.close()
+        connection = Connection(ours.detach())
+        worker = _Worker(process, connection)
+        try:
+            connection.send(self._assignment)
+        except OSError:
+            raise RunError(f"a worker could not start ({_cause_of_death(process)})") from None
+        return worker
+
+
+def _hand_next(worker: _Worker, todo: Iterator[Cell]) -> bool:
+    worker.cell = next(todo, None)
+    worker.began = time.monotonic()
+    if worker.cell is None:
+        return False
+    with contextlib.suppress(OSError):  # it may have died: looking at it will tell
+        worker.connection.send(worker.cell)
+    return True
+
+
+def _stop(worker: _Worker) -> None:
+    worker.connection.close()
+    worker.process.kill()
+    worker.process.wait()
+
+
+def _cause_of_death(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        return "it closed its connection"
+    if code == -signal.SIGKILL:
+        return "killed: often a sign that memory ran out"
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,94 @@
+"""The runner's own verification of what an attack kept. Attacks are not believed."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from advrisk.engine import Model, predicted, within_rounding
+from advrisk.engine.norms import NORMS
+from advrisk.ledger import Outcome
+from advrisk.run.perturb import Attempt, Settled, Target, finite
+from advrisk.study import Arm, Norm
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is true of each sample's kept point, by the judge's own passes."""
+
+    outcome: list[Outcome]
+    message: list[str]
+    answer: Tensor  # at the kept point; at the clean input where that stands
+    distances: dict[Norm, Tensor]  # norm -> float64
+    survives_8bit: Tensor
+    n_judge: Tensor
+    n_unconfirmed: int  # claims that the judge did not see, and successes that nobody claimed
+
+
+def judge(target: Target, attempt: Attempt, arm: Arm) -> Verdict:
+    """Check space and eps, ask the model again, measure every norm, and try the point in 8 bits."""
+    answer, n_judge = _answers(target, attempt)
+    distances = {norm: target.space.distance(attempt.kept.double(), target.x0.double(), norm) for norm in NORMS}
+    settled = _wrong_points(target, attempt, arm, answer, distances) | attempt.settled
+    success = predicted(target.model, answer) != target.reference
+    success[list(settled)] = False
+    claims = attempt.claimed != success
+    claims[list(settled)] = False
+    survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge)
+    outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]
+    for row, (name, _) in settled.items():
+        outcome[row] = name
+    return Verdict(
+        outcome=outcome,
+        message=[settled[row][1] if row in settled else "" for row in range(len(outcome))],
+        answer=answer,
+        distances=distances,
+        survives_8bit=survives_8bit,
+        n_judge=n_judge,
+        n_unconfirmed=int(claims.sum()) if arm.kind == "attack" else 0,
+    )
+
+
+def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor]:
+    """The model's answers at the kept points that are not settled, and the passes spent."""
+    rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
+    answer = target.clean_answer.clone()
+    n_judge = torch.zeros(len(target.x0), dtype=torch.int64)
+    if len(rows):
+        answer[rows] = _ask(target.model, attempt.kept[rows])
+        n_judge[rows] += 1
+    return answer, n_judge
+
+
+def _wrong_points(
+    target: Target, attempt: Attempt, arm: Arm, answer: Tensor, distances: dict[Norm, Tensor]
+) -> dict[int, Settled]:
+    """Points that must not have been kept; a distance beyond eps by rounding only becomes eps."""
+    wrong: dict[int, Settled] = {}
+    for row in (~finite(answer)).nonzero().flatten().tolist():
+        wrong[row] = "error", "the model answered with a number that is not finite"
+    for row in (~target.space.valid(attempt.kept, target.x0)).nonzero().flatten().tolist():
+        violation = target.space.violation(attempt.kept[row], target.x0[row])
+        wrong[row] = "error", f"the kept point is outside the space: {violation}"
+    if arm.eps is not None and arm.norm is not None:
+        distance = distances[arm.norm]
+        for row in (distance > within_rounding(arm.eps, target.space)).nonzero().flatten().tolist():
+            wrong[row] = "error", f"the kept point is beyond eps: {distance[row]:.7g} > {arm.eps:.7g}"
+        distance.clamp_(max=arm.eps)
+    return wrong
+
+
+def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tensor) -> Tensor:
+    """Whether a success is still one after the image was stored in 8 bits; adds the passes spent."""
+    survives = torch.zeros_like(success)
+    rows = success.nonzero().squeeze(1)
+    if len(rows) and target.is_image:
+        stored = target.space.rounded_8bit(kept[rows])
+        survives[rows] = predicted(target.model, _ask(target.model, stored)) != target.reference[rows]
+        n_judge[rows.cpu()] += 1
+    return survives
+
+
+def _ask(model: Model, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model.ask(x)

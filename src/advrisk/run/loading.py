@@ -1,0 +1,104 @@
+"""Bringing a study's data and models into memory, checked against each other."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from advrisk.core.digest import digest, digest_array
+from advrisk.core.errors import AdvriskError, ModelError
+from advrisk.core.registries import Registries
+from advrisk.engine import Model, Space
+from advrisk.parts.data import Dataset
+from advrisk.parts.models import checked_model
+from advrisk.parts.models.torch_module import from_module
+from advrisk.study import ModelSpec, StudySpec
+
+OBJECT = "object"  # the source of a model that was handed over as a Python object
+
+
+@dataclass(frozen=True)
+class Material:
+    """What cells are made of: the samples, what they may become, and the models."""
+
+    data: Dataset
+    space: Space
+    models: Mapping[str, Model]
+    rows: Mapping[str, int]  # sample id -> row of data.x
+
+    @property
+    def space_digest(self) -> str:
+        """Names what inputs may be; part of every recipe."""
+        parts = [self.space.low, self.space.high, self.space.scale]
+        masks = [self.space.immutable, self.space.integer, self.space.category]
+        arrays = [None if part is None else digest_array(part.cpu().numpy()) for part in parts + masks]
+        return digest(arrays)
+
+
+def load_material(
+    study: StudySpec, registries: Registries, *, device: str, modules: Mapping[str, nn.Module] | None = None
+) -> Material:
+    """Load everything a study names; the first thing that is wrong is refused with its place in the file."""
+    if study.where.path is not None and str(study.where.folder) not in sys.path:
+        sys.path.insert(0, str(study.where.folder.resolve()))
+    data = load_data(study, registries)
+    space = _space(data).to(device)
+    models = {
+        name: _load_model(name, spec, study, registries, data, device, (modules or {}).get(name))
+        for name, spec in study.models.items()
+    }
+    return Material(data, space, models, {name: row for row, name in enumerate(data.ids)})
+
+
+def load_data(study: StudySpec, registries: Registries) -> Dataset:
+    """The samples of a study."""
+    try:
+        source = registries.data.get(study.data.source)
+        dataset: Dataset = source.function(**source.bind(study.data.params, folder=study.where.folder))
+    except AdvriskError as error:
+        raise study.where.error(("data",), str(error)) from None
+    return dataset
+
+
+def choose_device(asked: str) -> str:
+    """The device to compute on: `auto` takes an accelerator where there is one."""
+    if asked == "auto":
+        return str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else "cpu"
+    try:
+        torch.empty(1, device=asked)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ModelError(f"device {asked!r} cannot be used here: {str(error).splitlines()[0]}") from None
+    return asked
+
+
+def _load_model(
+    name: str,
+    spec: ModelSpec,
+    study: StudySpec,
+    registries: Registries,
+    data: Dataset,
+    device: str,
+    module: nn.Module | None,
+) -> Model:
+    try:
+        if spec.source == OBJECT:
+            if module is None:
+                raise ModelError(f"source: {OBJECT} means that the module is given in Python: run(…, modules={{…}})")
+            return checked_model(name, from_module(module, **spec.params), data, device=device)
+        source = registries.models.get(spec.source)
+        loaded = source.function(**source.bind(spec.params, folder=study.where.folder))
+        return checked_model(name, loaded, data, device=device)
+    except AdvriskError as error:
+        raise study.where.error(("models", name), str(error)) from None
+
+
+def _space(data: Dataset) -> Space:
+    def tensor(value: Any, dtype: type) -> torch.Tensor:
+        return torch.from_numpy(np.asarray(value, dtype=dtype).copy())
+
+    masks = {name: tensor(mask, np.bool_) for name, mask in data.masks.items()}
+    return Space(*(tensor(value, np.float32) for value in (data.low, data.high, data.scale)), **masks)

@@ -1,0 +1,143 @@
+"""Letting an arm do its work on a shard. What it claims is not believed: the judge looks next."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from advrisk.core.registries import Registries
+from advrisk.core.seeds import key
+from advrisk.engine import Model, Noise, OutOfTimeError, Probe, Space, Task, predicted
+from advrisk.ledger import Outcome
+from advrisk.plan import Cell
+from advrisk.run.loading import Material
+
+Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
+
+
+@dataclass(frozen=True)
+class Target:
+    """A shard's samples in memory, with what the model says of them unperturbed."""
+
+    model: Model
+    space: Space
+    x0: Tensor
+    label: Tensor
+    clean_answer: Tensor
+    reference: Tensor  # the class each sample must lose
+
+    @property
+    def clean_prediction(self) -> Tensor:
+        return predicted(self.model, self.clean_answer)
+
+    @property
+    def is_image(self) -> bool:
+        return self.x0.dim() == 4
+
+    def settled(self) -> dict[int, Settled]:
+        """Samples that no attack need touch: the model has them wrong, or its answer is no number."""
+        wrong = (self.clean_prediction != self.reference).nonzero().flatten().tolist()
+        settled: dict[int, Settled] = dict.fromkeys(wrong, ("already_wrong", ""))
+        for row in (~finite(self.clean_answer)).nonzero().flatten().tolist():
+            settled[row] = "error", "the model answered the clean input with a number that is not finite"
+        return settled
+
+
+@dataclass
+class Attempt:
+    """What an arm left behind, one entry per sample of the shard.
+
+    `settled` names the outcome of samples that need no judgement; the others are judged by their point.
+    """
+
+    kept: Tensor
+    claimed: Tensor
+    counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
+    first_s: Tensor | None = None
+    settled: dict[int, Settled] = field(default_factory=dict)
+
+
+def load_target(material: Material, cell: Cell, criterion: str) -> Target:
+    """Fetch the samples of a cell and ask the model about them unperturbed."""
+    model = material.models[cell.model]
+    rows = np.array([material.rows[name] for name in cell.shard.samples])
+    x0 = torch.from_numpy(material.data.x[rows]).to(model.device)
+    label = torch.from_numpy(material.data.y[rows]).to(model.device)
+    with torch.no_grad():
+        answer = model.ask(x0)
+    reference = label if criterion == "label" else predicted(model, answer)
+    return Target(model, material.space, x0, label, answer, reference)
+
+
+def perturb(target: Target, cell: Cell, registries: Registries, *, seed: int, max_cell_s: float | None) -> Attempt:
+    """Run the cell's arm on its shard."""
+    keys = [key("noise", seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
+    if cell.arm.kind == "attack":
+        return _attack(target, cell, registries, keys, max_cell_s)
+    x = target.x0
+    if cell.arm.kind == "corruption":
+        corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
+        every = torch.arange(len(x))
+        x = corrupt(x, Noise(keys, device=x.device), every, **cell.arm.params)
+        x = target.space.project(x, target.x0)
+    return Attempt(kept=x, claimed=torch.zeros(len(x), dtype=torch.bool, device=x.device))
+
+
+def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int], max_cell_s: float | None) -> Attempt:
+    """Attack the samples that the model has right; the others are settled."""
+    attempt = Attempt(target.x0.clone(), torch.zeros_like(target.label, dtype=torch.bool), settled=target.settled())
+    rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
+    rows = rows.to(target.x0.device)
+    part = registries.attacks.get(cell.arm.family)
+    task = Task(
+        x0=target.x0[rows],
+        reference=target.reference[rows],
+        space=target.space,
+        norm=cell.arm.norm,
+        eps=cell.arm.eps,
+        objective=cell.arm.objective or "ace",
+        keep=cell.arm.keep,
+        max_queries=cell.arm.max_queries,
+        within_eps=part.traits.within_eps,
+        deadline=time.monotonic() + (max_cell_s or float("inf")),
+    )
+    noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
+    probe = Probe(target.model, task, noise)
+    unfinished: Settled | None = None
+    if len(rows):
+        try:
+            part.function(probe, **cell.arm.params)
+        except OutOfTimeError:
+            unfinished = "timeout", f"not finished after {max_cell_s:g} s"
+        except Exception as error:  # the cell boundary: an arm that throws gives error rows
+            unfinished = "error", f"{type(error).__name__}: {error}"
+    _collect(attempt, probe, rows, unfinished)
+    return attempt
+
+
+def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled | None) -> None:
+    """Spread what the probe remembers over the whole shard."""
+    memory = probe.memory
+    attempt.kept[rows], attempt.claimed[rows] = memory.kept, memory.success
+    for name in ("n_forward", "n_backward", "n_forward_first", "n_backward_first"):
+        absent = -1 if name.endswith("first") else 0
+        column = torch.full((len(attempt.kept),), absent, device=rows.device)
+        column[rows] = getattr(memory, name)
+        attempt.counts[name] = column
+    attempt.first_s = torch.full((len(attempt.kept),), torch.nan, dtype=torch.float64, device=rows.device)
+    attempt.first_s[rows] = memory.first_s
+    for row, message in memory.failed.items():
+        attempt.settled[int(rows[row])] = "error", message
+    if unfinished is not None:  # samples that had left the batch keep their success
+        for row in probe.active().tolist():
+            attempt.settled.setdefault(int(rows[row]), unfinished)
+
+
+def finite(answer: Tensor) -> Tensor:
+    """Whether each row's answer is made of finite numbers."""
+    if not answer.is_floating_point():
+        return torch.ones(len(answer), dtype=torch.bool, device=answer.device)
+    return torch.isfinite(answer).all(1)

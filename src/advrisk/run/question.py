@@ -1,0 +1,142 @@
+"""What a run is about: planning it against the ledger, and writing the question down beside the answers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from advrisk.ledger import Ledger, table_from
+from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, refuse_moved
+from advrisk.run.bench import Workbench
+from advrisk.study import StudySpec
+
+STUDY_FILE = "study.yaml"
+
+
+def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
+    """The cells a study asks for, on the samples as the ledger knows them."""
+    known = known_samples(ledger)
+    chosen = splits(study, bench)
+    refuse_moved(chosen, known)
+    data = bench.material.data
+    hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in known}
+    evaluate = [name for name, split in chosen.items() if split == "evaluate"]
+    return make_plan(
+        study,
+        bench.registries,
+        models=[ModelCard(model.name, model.digest, model.capability) for model in bench.material.models.values()],
+        shards=cut_shards(evaluate, hashes, known, size=study.shard),
+        space=bench.material.space_digest,
+    )
+
+
+def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
+    """Sample id -> split, for the samples this study uses."""
+    data = bench.material.data
+    given = None if data.split is None else [str(mark) for mark in data.split]
+    return choose_splits(study.data, data.ids, given, seed=study.seed)
+
+
+def known_samples(ledger: Ledger) -> dict[str, KnownSample]:
+    """What the ledger says of every sample it has seen."""
+    rows = ledger.query("SELECT sample, hash, split, shard, place FROM samples ORDER BY shard, place").to_pylist()
+    return {row.pop("sample"): KnownSample(**row) for row in rows}
+
+
+def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workbench) -> None:
+    """Write down models, arms and samples where they are new or changed, and the study beside the ledger."""
+    tables = {
+        "models": _models(study, bench),
+        "arms": _arms(study, plan),
+        "samples": _samples(study, plan, bench, known_samples(ledger)),
+    }
+    fresh = {name: _unlike(rows, ledger.query(f"SELECT * FROM {name}").to_pylist()) for name, rows in tables.items()}
+    changed = {
+        name: table_from(name, {column: [row[column] for row in rows] for column in rows[0]})
+        for name, rows in fresh.items()
+        if rows
+    }
+    if changed:
+        ledger.append(changed)
+    write_study(study, bench.folder)
+
+
+def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that are not there yet in the same words."""
+    seen = {json.dumps(row, sort_keys=True) for row in held}
+    return [row for row in rows if json.dumps(row, sort_keys=True) not in seen]
+
+
+def _models(study: StudySpec, bench: Workbench) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": name,
+            "digest": model.digest,
+            "capability": model.capability,
+            "n_classes": model.n_classes,
+            "input_shape": list(model.input_shape),
+            "random": model.random,
+            "train_s": model.train_s,
+            "train_samples": model.train_samples,
+            "tags": json.dumps(study.models[name].tags, sort_keys=True),
+        }
+        for name, model in bench.material.models.items()
+    ]
+
+
+def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": model.name,
+            "arm": arm.id,
+            "recipe": plan.recipes[model.name, arm.id],
+            "origin": "study",
+            "kind": arm.kind,
+            "family": arm.family,
+            "norm": arm.norm,
+            "eps": arm.eps,
+            "objective": arm.objective,
+            "keep": arm.keep,
+            "repeats": arm.repeats,
+            "params": json.dumps(dict(arm.params), sort_keys=True),
+            "seed": study.seed,
+        }
+        for model in plan.models
+        for arm in plan.arms
+    ]
+
+
+def _samples(study: StudySpec, plan: Plan, bench: Workbench, known: dict[str, KnownSample]) -> list[dict[str, Any]]:
+    """Every sample of the study; one that an earlier study of this run used and this one does not is `dropped`."""
+    data, rows_of = bench.material.data, bench.material.rows
+    chosen = splits(study, bench)
+    place = {name: (shard.id, number) for shard in plan.shards for number, name in enumerate(shard.samples)}
+    rows = []
+    for name in [*chosen, *(name for name in known if name not in chosen and name in rows_of)]:
+        row = rows_of[name]
+        before = (known[name].shard, known[name].place) if name in known else (None, None)
+        shard, number = place.get(name, before)
+        rows.append(
+            {
+                "sample": name,
+                "hash": data.hash_of(row),
+                "label": int(data.y[row]),
+                "split": chosen.get(name, "dropped"),
+                "weight": 1.0 if data.weights is None else float(data.weights[row]),
+                "strata": json.dumps({column: str(values[row]) for column, values in data.strata.items()}),
+                "shard": shard,
+                "place": number,
+            }
+        )
+    return rows
+
+
+def write_study(study: StudySpec, folder: Path) -> None:
+    """Put the study as it was understood beside the ledger, for the report and for whoever comes next."""
+    content = study.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
+    text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    unfinished = folder / f".{STUDY_FILE}"
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(folder / STUDY_FILE)

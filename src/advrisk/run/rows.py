@@ -1,0 +1,175 @@
+"""From a verdict to ledger rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from advrisk import __version__
+from advrisk.engine import predicted
+from advrisk.ledger import Outcome, constant, table_from
+from advrisk.plan import Cell
+from advrisk.run.judge import Verdict
+from advrisk.run.perturb import Attempt, Target
+
+MAX_CLASSES = 100  # past these, only the largest logits are stored
+TOP_K = 20
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The ledger rows of one finished cell, and what a progress bar wants to know."""
+
+    cell: str
+    tables: dict[str, pa.Table]
+    n_rows: int
+    n_errors: int
+    n_passes: int = 0
+    messages: tuple[str, ...] = field(default=())
+
+
+def judged_result(
+    cell: Cell,
+    target: Target,
+    attempt: Attempt,
+    verdict: Verdict,
+    *,
+    run: str,
+    criterion: str,
+    wall_s: float,
+    process_s: float,
+) -> CellResult:
+    """The rows of a cell that ran."""
+    told = np.array([outcome not in ("error", "timeout") for outcome in verdict.outcome])
+    columns = _common(cell, run, criterion)
+    columns |= {
+        "clean_prediction": _ints(target.clean_prediction),
+        "prediction": _ints(predicted(target.model, verdict.answer), told),
+        "confidence": _confidence(target, verdict.answer, told),
+        "outcome": verdict.outcome,
+        "survives_8bit": _survival(target, verdict),
+        "success_rate": pa.array([float(name == "success") for name in verdict.outcome], mask=~told),
+        "n_judge": _ints(verdict.n_judge),
+        "message": [message or None for message in verdict.message],
+    }
+    for norm, distance in verdict.distances.items():
+        columns[f"d_{norm}"] = pa.array(distance.cpu().numpy(), mask=~told)
+    columns |= _counts(attempt, len(told))
+    tables = {
+        "outcomes": table_from("outcomes", columns),
+        "cells": _cell_row(cell, run, verdict.outcome, _flags(target, verdict), wall_s=wall_s, process_s=process_s),
+    }
+    if target.model.capability != "labels":
+        tables["outputs"] = _outputs(cell, verdict.answer, told)
+    passes = sum(int(count.sum()) for name, count in attempt.counts.items() if not name.endswith("first"))
+    return CellResult(
+        cell.id,
+        tables,
+        n_rows=len(told),
+        n_errors=int((~told).sum()),
+        n_passes=passes + int(verdict.n_judge.sum()),
+        messages=tuple(sorted(set(verdict.message) - {""})),
+    )
+
+
+def failed_result(cell: Cell, *, run: str, criterion: str, outcome: Outcome, message: str) -> CellResult:
+    """The rows of a cell that could not be run: never missing, and never `resisted`."""
+    n = len(cell.shard.samples)
+    columns = _common(cell, run, criterion)
+    columns |= {"outcome": constant(outcome, n), "message": constant(message, n)}
+    columns |= {name: np.zeros(n, np.int64) for name in ("n_forward", "n_backward", "n_judge", "n_rejected")}
+    tables = {
+        "outcomes": table_from("outcomes", columns),
+        "cells": _cell_row(cell, run, [outcome] * n, [], wall_s=None, process_s=None),
+    }
+    return CellResult(cell.id, tables, n_rows=n, n_errors=n, messages=(message,))
+
+
+def _common(cell: Cell, run: str, criterion: str) -> dict[str, Any]:
+    n = len(cell.shard.samples)
+    arm = cell.arm
+    names = {
+        "run": run,
+        "cell": cell.id,
+        "model": cell.model,
+        "arm": arm.id,
+        "kind": arm.kind,
+        "family": arm.family,
+        "norm": arm.norm,
+        "objective": arm.objective,
+        "criterion": criterion,
+    }
+    columns: dict[str, Any] = {name: constant(value, n) for name, value in names.items()}
+    columns["sample"] = cell.shard.samples
+    columns["repeat"] = np.full(n, cell.repeat, np.int32)
+    columns["eps"] = pa.nulls(n, pa.float64()) if arm.eps is None else np.full(n, arm.eps)
+    return columns
+
+
+def _counts(attempt: Attempt, n: int) -> dict[str, Any]:
+    columns: dict[str, Any] = {"n_forward": np.zeros(n, np.int64), "n_backward": np.zeros(n, np.int64)}
+    columns["n_rejected"] = np.zeros(n, np.int64)
+    for name, count in attempt.counts.items():
+        values = count.cpu().numpy()
+        columns[name] = pa.array(values, mask=values < 0)
+    if attempt.first_s is not None:
+        seconds = attempt.first_s.cpu().numpy()
+        columns["first_s"] = pa.array(seconds, mask=np.isnan(seconds))
+    return columns
+
+
+def _ints(values: Tensor, told: Any = None) -> pa.Array:
+    return pa.array(values.cpu().numpy(), mask=None if told is None else ~told)
+
+
+def _confidence(target: Target, answer: Tensor, told: Any) -> pa.Array:
+    if target.model.capability == "labels":
+        return pa.nulls(len(told), pa.float32())
+    return pa.array(torch.softmax(answer, 1).amax(1).cpu().numpy(), mask=~told)
+
+
+def _survival(target: Target, verdict: Verdict) -> pa.Array:
+    asked = np.array([target.is_image and name == "success" for name in verdict.outcome])
+    return pa.array(verdict.survives_8bit.cpu().numpy(), mask=~asked)
+
+
+def _flags(target: Target, verdict: Verdict) -> list[str]:
+    flags = ["random-model"] if target.model.random else []
+    return [*flags, "unconfirmed"] if verdict.n_unconfirmed else flags
+
+
+def _outputs(cell: Cell, answer: Tensor, told: Any) -> pa.Table:
+    kept = answer.float().cpu()[torch.from_numpy(told)]
+    classes = None
+    if kept.shape[1] > MAX_CLASSES:
+        kept, chosen = kept.topk(TOP_K, dim=1)
+        classes = list(chosen.numpy().astype(np.int32))
+    samples = [sample for sample, tell in zip(cell.shard.samples, told, strict=True) if tell]
+    columns = {"cell": constant(cell.id, len(samples)), "sample": samples, "logits": list(kept.numpy())}
+    return table_from("outputs", columns | ({"classes": classes} if classes is not None else {}))
+
+
+def _cell_row(
+    cell: Cell, run: str, outcomes: Sequence[str], flags: list[str], *, wall_s: float | None, process_s: float | None
+) -> pa.Table:
+    row = {
+        "cell": cell.id,
+        "recipe": cell.recipe,
+        "run": run,
+        "model": cell.model,
+        "arm": cell.arm.id,
+        "repeat": cell.repeat,
+        "shard": cell.shard.id,
+        "n_samples": len(outcomes),
+        "n_errors": sum(name in ("error", "timeout") for name in outcomes),
+        "accounting": "sample",
+        "wall_s": wall_s,
+        "process_s": process_s,
+        "flags": flags,
+        "version": __version__,
+    }
+    return table_from("cells", {name: [value] for name, value in row.items()})

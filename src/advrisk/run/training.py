@@ -1,0 +1,190 @@
+"""Training models from a recipe file: seeded, so that anyone can train them again."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from advrisk import __version__
+from advrisk.core.digest import digest
+from advrisk.core.errors import AdvriskError, DataError, RunError
+from advrisk.core.registries import Registries
+from advrisk.core.seeds import key
+from advrisk.parts.data import Dataset
+from advrisk.parts.models.torch_module import build
+from advrisk.study import RecipeSpec, TrainedModel
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that was trained, or was there already."""
+
+    name: str
+    path: Path
+    train_s: float
+    train_samples: int
+    test_accuracy: float | None
+    skipped: bool = False
+
+
+def train_models(
+    recipe: RecipeSpec,
+    folder: Path,
+    registries: Registries,
+    *,
+    only: list[str] | None = None,
+    again: bool = False,
+    on_epoch: Callable[[str, int, int, float], None] = lambda *_: None,
+) -> list[Trained]:
+    """Train every model of a recipe into `folder/<model>.safetensors`; one that is there already is skipped.
+
+    `on_epoch` is called with the model, the epoch, the number of epochs and the mean loss.
+    """
+    data = _data(recipe, registries)
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = []
+    for name in only or list(recipe.models):
+        if name not in recipe.models:
+            raise recipe.where.error(("models",), f"no model called {name!r}; known: {', '.join(recipe.models)}")
+        path = folder / f"{name}.safetensors"
+        identity = digest([recipe.seed, recipe.data.model_dump(), name, recipe.models[name].model_dump(), data.name])
+        before = None if again else _read_note(path)
+        if before and before.get("recipe") == identity:
+            trained.append(_trained(name, path, before, skipped=True))
+            continue
+        note = _train_one(recipe, name, data, registries, path, identity, on_epoch)
+        trained.append(_trained(name, path, note))
+    return trained
+
+
+def _data(recipe: RecipeSpec, registries: Registries) -> Dataset:
+    try:
+        source = registries.data.get(recipe.data.source)
+        dataset: Dataset = source.function(**source.bind(recipe.data.params, folder=recipe.where.folder))
+    except AdvriskError as error:
+        raise recipe.where.error(("data",), str(error)) from None
+    return dataset
+
+
+def _train_one(
+    recipe: RecipeSpec,
+    name: str,
+    data: Dataset,
+    registries: Registries,
+    path: Path,
+    identity: str,
+    on_epoch: Callable[[str, int, int, float], None],
+) -> dict[str, str]:
+    spec = recipe.models[name]
+    x, y = _split(data, "train")
+    try:
+        part = registries.training.get(spec.method)
+        settings = part.bind(spec.params)
+        with torch.random.fork_rng(devices=()):
+            module = build(spec.factory, spec.args)
+            _initialise(module, key("weights", recipe.seed, name))
+    except AdvriskError as error:
+        raise recipe.where.error(("models", name), str(error)) from None
+    began = time.perf_counter()
+    generator = torch.Generator().manual_seed(key("training", recipe.seed, name) % 2**63)
+    for epoch, loss in enumerate(_epochs(module, x, y, spec, part.function, settings, generator), start=1):
+        if not torch.isfinite(torch.tensor(loss)):
+            raise RunError(f"{name}: the loss is {loss} after epoch {epoch}; a smaller learning_rate may help")
+        on_epoch(name, epoch, spec.epochs, loss)
+    note = {
+        "train_s": f"{time.perf_counter() - began:.3f}",
+        "train_samples": str(len(x)),
+        "recipe": identity,
+        "settings": json.dumps({"method": spec.method, "epochs": spec.epochs, **settings}, sort_keys=True),
+        "version": __version__,
+    }
+    accuracy = _test_accuracy(module, data)
+    if accuracy is not None:
+        note["test_accuracy"] = f"{accuracy:.4f}"
+    _save(module, path, note)
+    return note
+
+
+def _epochs(
+    module: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    spec: TrainedModel,
+    method: Callable[..., Tensor],
+    settings: dict[str, Any],
+    generator: torch.Generator,
+) -> Iterator[float]:
+    """Adam under a one-cycle schedule; yields the mean loss of each epoch."""
+    module.train()
+    steps = -(-len(x) // spec.batch)
+    optimiser = torch.optim.Adam(module.parameters(), lr=spec.learning_rate, weight_decay=spec.weight_decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, max_lr=spec.learning_rate, epochs=spec.epochs, steps_per_epoch=steps
+    )
+    for _ in range(spec.epochs):
+        total = 0.0
+        for rows in torch.randperm(len(x), generator=generator).split(spec.batch):
+            loss = method(module, x[rows], y[rows], generator, **settings)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            schedule.step()
+            total += loss.item() * len(rows)
+        yield total / len(x)
+
+
+def _initialise(module: nn.Module, seed: int) -> None:
+    torch.manual_seed(seed % 2**63)
+    for layer in module.modules():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+
+
+def _split(data: Dataset, split: str) -> tuple[Tensor, Tensor]:
+    if data.split is None:
+        chosen = torch.full((len(data.x),), split == "train")
+    else:
+        chosen = torch.from_numpy(data.split == split)
+    if split == "train" and not bool(chosen.any()):
+        raise DataError(f"{data.name}: no sample is marked `train`")
+    return torch.from_numpy(data.x)[chosen], torch.from_numpy(data.y)[chosen]
+
+
+def _test_accuracy(module: nn.Module, data: Dataset) -> float | None:
+    x, y = _split(data, "test")
+    if not len(x):
+        return None
+    module.eval()
+    with torch.no_grad():
+        predicted = torch.cat([module(x[start : start + 512]).argmax(1) for start in range(0, len(x), 512)])
+    return float((predicted == y).double().mean())
+
+
+def _save(module: nn.Module, path: Path, note: dict[str, str]) -> None:
+    unfinished = path.with_name(f".{path.name}")
+    state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
+    save_file(state, unfinished, metadata=note)
+    unfinished.chmod(0o644)  # safetensors makes files that only their owner can read
+    unfinished.replace(path)
+
+
+def _read_note(path: Path) -> dict[str, str] | None:
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {})
+    except (SafetensorError, OSError):
+        return None
+
+
+def _trained(name: str, path: Path, note: dict[str, str], *, skipped: bool = False) -> Trained:
+    accuracy = float(note["test_accuracy"]) if "test_accuracy" in note else None
+    return Trained(name, path, float(note["train_s"]), int(note["train_samples"]), accuracy, skipped)

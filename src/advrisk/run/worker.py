@@ -1,0 +1,52 @@
+"""A worker process: `python -m advrisk.run.worker FD`, started by `executors.WorkerPool`.
+
+It speaks with its parent through an inherited socket, and ends when that closes. It is a program of
+its own rather than a fork or a multiprocessing child, so that user scripts need no main guard.
+"""
+
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+import torch
+
+from advrisk.core.errors import AdvriskError, RunError
+from advrisk.parts import REGISTRIES
+from advrisk.run.bench import Workbench
+from advrisk.run.executors import Assignment
+
+
+def main(connection: Connection) -> None:
+    """Set up the workbench, then carry out cells until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    torch.set_num_threads(1)
+    try:
+        assignment: Assignment = connection.recv()
+        try:
+            bench = _set_up(assignment)
+        except AdvriskError as error:
+            connection.send(RunError(str(error)))
+            return
+        while True:
+            connection.send(bench.carry_out(connection.recv()))
+    except (EOFError, ConnectionError):
+        return  # the parent has gone
+
+
+def _set_up(assignment: Assignment) -> Workbench:
+    sys.path[:0] = [entry for entry in assignment.python_path if entry not in sys.path]
+    bench = Workbench.set_up(
+        assignment.study,
+        REGISTRIES,
+        folder=assignment.folder,
+        run=assignment.run,
+        device=assignment.device,
+    )
+    for name, model in bench.material.models.items():
+        if model.digest != assignment.digests[name]:
+            raise RunError(f"the model {name} changed while the run was starting; run the same command again")
+    return bench
+
+
+if __name__ == "__main__":
+    main(Connection(int(sys.argv[1])))

@@ -1,0 +1,38 @@
+"""The question, from one YAML file, validated. Nothing here knows how it is answered."""
+
+from advrisk.core.traits import Keep, Norm
+from advrisk.study.arm import CLEAN, Arm, Kind
+from advrisk.study.recipe import RecipeSpec, TrainedModel, load_recipe
+from advrisk.study.source import Loc, Source, read_yaml
+from advrisk.study.spec import (
+    ArmEntry,
+    DamageSpec,
+    DataSpec,
+    ModelSpec,
+    StudySpec,
+    load_study,
+    study_from,
+    validated,
+)
+
+__all__ = [
+    "CLEAN",
+    "Arm",
+    "ArmEntry",
+    "DamageSpec",
+    "DataSpec",
+    "Keep",
+    "Kind",
+    "Loc",
+    "ModelSpec",
+    "Norm",
+    "RecipeSpec",
+    "Source",
+    "StudySpec",
+    "TrainedModel",
+    "load_recipe",
+    "load_study",
+    "read_yaml",
+    "study_from",
+    "validated",
+]

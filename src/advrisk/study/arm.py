@@ -1,0 +1,43 @@
+"""An arm: one fully configured way to perturb an input."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from advrisk.core.traits import Keep, Norm
+
+Kind = Literal["clean", "corruption", "attack"]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is done to an input: the part's name and version, and everything that configures it."""
+
+    id: str
+    kind: Kind
+    family: str
+    version: int = 1
+    norm: Norm | None = None
+    eps: float | None = None
+    objective: str | None = None
+    keep: Keep = "last"
+    max_queries: int | None = None
+    repeats: int = 1
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides what this arm does to a sample; how often it is repeated does not."""
+        return {
+            "kind": self.kind,
+            "family": self.family,
+            "version": self.version,
+            "norm": self.norm,
+            "eps": self.eps,
+            "objective": self.objective,
+            "keep": self.keep,
+            "max_queries": self.max_queries,
+            "params": dict(self.params),
+        }
+
+
+CLEAN = Arm("clean", "clean", "clean")

@@ -1,0 +1,134 @@
+"""Reading YAML so that every later complaint can name its file and line.
+
+Nothing here knows what a study is. Only plain YAML is read: no object tags, no duplicate keys,
+and limits on size, nesting and expanded aliases.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from advrisk.core.errors import StudyError
+
+Loc = tuple[str | int, ...]
+
+MAX_BYTES = 2_000_000
+MAX_DEPTH = 40
+MAX_NODES = 200_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a parsed value came from: a file (or `<study>` for a dict), and a line for each field."""
+
+    path: Path | None = None
+    lines: dict[Loc, int] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """The folder against which relative paths in the file are meant."""
+        return self.path.parent if self.path else Path.cwd()
+
+    def resolve(self, path: str) -> Path:
+        """A path written in the file, made absolute."""
+        return (self.folder / Path(path).expanduser()).resolve()
+
+    def error(self, loc: Loc, message: str) -> StudyError:
+        """A StudyError that names file, line and field."""
+        name = str(self.path) if self.path else "<study>"
+        line = self._line(loc)
+        place = f"{name}:{line}" if line else name
+        return StudyError(f"{place}: {field_name(loc)}: {message}" if loc else f"{place}: {message}")
+
+    def _line(self, loc: Loc) -> int | None:
+        while loc and loc not in self.lines:  # a missing field is blamed on its parent
+            loc = loc[:-1]
+        return self.lines.get(loc)
+
+
+def field_name(loc: Loc) -> str:
+    """`("arms", 1, "eps")` as `arms[1].eps`."""
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def read_yaml(path: Path) -> tuple[dict[str, Any], Source]:
+    """The mapping in a YAML file, and where each of its fields stands."""
+    source = Source(path)
+    node = _compose(path, _read_text(path))
+    if not isinstance(node, yaml.MappingNode):
+        raise source.error((), "a mapping of keys to values is needed; `advrisk init` writes an example")
+    try:
+        for count, (loc, line) in enumerate(_positions(node, (), path)):
+            source.lines[loc] = line
+            if count > MAX_NODES:
+                raise source.error((), f"more than {MAX_NODES} values once its aliases are expanded")
+        data = yaml.SafeLoader("").construct_document(node)
+    except yaml.YAMLError as error:
+        raise StudyError(_yaml_message(path, error)) from None
+    return data, source
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise StudyError(f"{path}: larger than {MAX_BYTES} bytes; this is not a study file")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StudyError(f"{path}: there is no such file; `advrisk init {path}` writes a starter study") from None
+    except IsADirectoryError:
+        raise StudyError(f"{path}: is a folder, a YAML file is needed") from None
+    except UnicodeDecodeError as error:
+        raise StudyError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from None
+    except OSError as error:
+        raise StudyError(f"{path}: {error.strerror}") from None
+
+
+def _compose(path: Path, text: str) -> yaml.Node | None:
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+        return node
+    except yaml.YAMLError as error:
+        raise StudyError(_yaml_message(path, error)) from None
+    except RecursionError:
+        raise StudyError(f"{path}: nested deeper than {MAX_DEPTH} levels") from None
+
+
+def _yaml_message(path: Path, error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return f"{path}:{mark.line + 1}: not valid YAML: {error.problem} (column {mark.column + 1})"
+    return f"{path}: not valid YAML: {error}"
+
+
+def _positions(node: yaml.Node, loc: Loc, path: Path) -> Iterator[tuple[Loc, int]]:
+    line = node.start_mark.line + 1
+    if len(loc) > MAX_DEPTH:
+        raise StudyError(f"{path}:{line}: nested deeper than {MAX_DEPTH} levels")
+    if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+        raise StudyError(f"{path}:{line}: {field_name(loc)}: the tag {node.tag} is not allowed; write a plain value")
+    yield loc, line
+    if isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            yield from _positions(child, (*loc, index), path)
+    elif isinstance(node, yaml.MappingNode):
+        yield from _mapping_positions(node, loc, path)
+
+
+def _mapping_positions(node: yaml.MappingNode, loc: Loc, path: Path) -> Iterator[tuple[Loc, int]]:
+    seen: set[Hashable] = set()
+    for key, child in node.value:
+        name = key.value
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise StudyError(f"{path}:{line}: {field_name(loc)}: a key must be plain text")
+        if name in seen:
+            raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: this key stands here twice")
+        seen.add(name)
+        yield from _positions(child, (*loc, name), path)
+        yield (*loc, name), line

@@ -1,0 +1,206 @@
+"""A study as the user writes it: one YAML file, checked field by field.
+
+This is the only place that knows the file's shape. Names of parts and their parameters are
+checked later, against the registries, by `plan`.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    PrivateAttr,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from advrisk.core.errors import StudyError
+from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import parse_number
+from advrisk.core.traits import Keep, Norm
+from advrisk.study.source import Loc, Source, read_yaml
+
+Checked = TypeVar("Checked", bound=BaseModel)
+
+NUMBER_SCHEMA = {
+    "anyOf": [
+        {"type": "number"},
+        {"type": "string", "pattern": r"^\s*[-+]?\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$", "description": "a fraction"},
+    ]
+}
+# Sections of a study that later versions answer; asking for them now is refused, never ignored.
+RESERVED = ("defences", "detectors", "losses", "scenarios", "gate")
+
+
+def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
+    def as_list(value: object) -> object:
+        return value if isinstance(value, list) else [value]
+
+    schema = {"anyOf": [item_schema, {"type": "array", "items": item_schema, "minItems": 1}]}
+    return BeforeValidator(as_list), WithJsonSchema(schema)
+
+
+Number = Annotated[float, BeforeValidator(parse_number), WithJsonSchema(NUMBER_SCHEMA)]
+Size = Annotated[float, BeforeValidator(parse_number), Field(ge=0), WithJsonSchema(NUMBER_SCHEMA)]
+Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
+Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
+Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]
+Keeps = Annotated[list[Keep], Field(min_length=1), *_one_or_many({"enum": list(get_args(Keep))})]
+Count = Annotated[int, Field(ge=0)]
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+
+
+class Strict(BaseModel):
+    """Unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Open(BaseModel):
+    """Keys beyond the named ones are the part's own parameters, checked by its signature."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class DataSpec(Open):
+    """Where the samples come from, and how many go into each split."""
+
+    source: str
+    evaluate: PositiveInt | Literal["all"]
+    calibrate: Count = 0
+    tune: Count = 0
+    order: Literal["shuffled", "file"] = "shuffled"
+
+
+class ModelSpec(Open):
+    """A model to assess: a source, that source's parameters, and free tags (depth, training, …)."""
+
+    source: str
+    tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+
+class ArmEntry(Open):
+    """One line of `arms`: lists expand to a grid, other keys are the part's parameters."""
+
+    attack: Names | None = None
+    corruption: Names | None = None
+    preset: Names | None = None
+    norm: Norms | None = None
+    eps: Sizes | None = None
+    objective: Names | None = None
+    keep: Keeps | None = None
+    max_queries: PositiveInt | None = None
+    repeats: PositiveInt = 1
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        given = [name for name in ("attack", "corruption", "preset") if getattr(self, name)]
+        if len(given) != 1:
+            found = " and ".join(given) or f"only {', '.join(sorted(self.model_fields_set | set(self.params)))}"
+            raise ValueError(f"exactly one of attack, corruption, preset is needed, found {found}")
+        return self
+
+
+class DamageSpec(Strict):
+    """Which distances relative damage is computed from, and how sure its interval is."""
+
+    norm: Norm = "linf"
+    arms: Names | None = None
+    thresholds: Sizes | None = None
+    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    resamples: Annotated[int, Field(ge=100, le=100_000)] = 2000
+
+
+class AssessSpec(Strict):
+    """The questions to answer."""
+
+    damage: DamageSpec = DamageSpec()
+
+
+class StudySpec(Strict):
+    """The whole question: data, models, arms, and what to ask of the outcomes."""
+
+    name: Identifier
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    device: str = "auto"
+    data: DataSpec
+    models: Annotated[dict[Identifier, ModelSpec], Field(min_length=1)]
+    success: Literal["label", "prediction"] = "label"
+    arms: Annotated[list[ArmEntry], Field(min_length=1)]
+    keep_inputs: Literal["none", "successful", "all"] = "successful"
+    shard: Annotated[int, Field(ge=1, le=4096)] = 64
+    max_cell_s: Annotated[Number, Field(gt=0)] | None = None
+    assess: AssessSpec = AssessSpec()
+
+    _where: Source = PrivateAttr(default_factory=Source)
+
+    @property
+    def where(self) -> Source:
+        """The file and lines this study was read from."""
+        return self._where
+
+
+def load_study(path: str | Path) -> StudySpec:
+    """Read and check a study file."""
+    data, source = read_yaml(Path(path))
+    return study_from(data, source)
+
+
+def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySpec:
+    """Check a study given as a mapping."""
+    source = source or Source()
+    for name in RESERVED:
+        if name in data:
+            raise source.error((name,), "this version cannot do this yet; remove the section")
+    if isinstance(data.get("success"), Mapping):
+        raise source.error(("success",), "targeted success is not there yet; write `label` or `prediction`")
+    study = validated(StudySpec, data, source)
+    study._where = source
+    return study
+
+
+def validated(model: type[Checked], data: Mapping[str, Any], source: Source) -> Checked:
+    """An instance of a pydantic model, or a StudyError with every mistake on a line of its own."""
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as error:
+        problems = [source.error(_loc(problem), _complaint(problem, model)) for problem in error.errors()]
+        raise StudyError("\n".join(map(str, problems[:10]))) from None
+
+
+def _loc(problem: Mapping[str, Any]) -> Loc:
+    return tuple(part for part in problem["loc"] if part != "[key]")
+
+
+def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key; {did_you_mean(problem['loc'][-1], _fields_at(model, problem['loc'][:-1]))}"
+    if problem["type"] == "missing":
+        return "is missing"
+    if problem["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        return f"found {problem['input']!r}; {did_you_mean(problem['input'], known)}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if "found" in message or isinstance(problem["input"], dict):
+        return str(message)
+    return f"{message[0].lower()}{message[1:]}, found {problem['input']!r}"
+
+
+def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
+    """The keys that a nested model knows, by walking the path to it."""
+    for part in loc:
+        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)
