@@ -13,9 +13,13 @@ def parse_number(value: object) -> float:
     if isinstance(value, str):
         return _parse_text(value)
     if isinstance(value, int | float):
-        if not math.isfinite(value):
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ValueError("a finite number is needed, found one past 1e308") from None
+        if not math.isfinite(number):
             raise ValueError(f"a finite number is needed, found {value!r}")
-        return float(value)
+        return number
     raise ValueError(f"a number or a fraction such as 8/255 is needed, found {value!r}")
 
 

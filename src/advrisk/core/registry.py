@@ -10,7 +10,7 @@ import operator
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
@@ -81,14 +81,16 @@ class Part(Generic[Traits]):
             if argument.kind is inspect.Parameter.KEYWORD_ONLY
         }
 
-    def bind(self, given: Mapping[str, object], *, folder: Path = Path()) -> dict[str, Any]:
+    def bind(self, given: Mapping[str, object], *, folder: Path = Path(), beside: Iterable[str] = ()) -> dict[str, Any]:
         """Check the given settings against the signature and fill in the defaults.
 
-        Relative paths are meant against `folder`, the one the study file lies in.
+        Relative paths are meant against `folder`, the one the study file lies in. `beside` names the keys
+        that may stand beside the parameters, for the suggestion when a name is unknown.
         """
         for name in given:
             if name not in self.parameters:
-                raise StudyError(f"{self.name} has no parameter {name!r}; {did_you_mean(name, self.parameters)}")
+                known = [*self.parameters, *beside]
+                raise StudyError(f"{self.name} has no parameter {name!r}; {did_you_mean(name, known)}")
         bound = {}
         for name, parameter in self.parameters.items():
             if name in given:
@@ -193,8 +195,9 @@ def _as(value: object, annotation: Any) -> Any:
 def _checked(value: Any, limits: tuple[Any, ...]) -> Any:
     for limit in limits:
         for field, (holds, words) in _LIMITS.items():
-            if hasattr(limit, field) and not holds(value, getattr(limit, field)):
-                raise ValueError(f"must be {words} {getattr(limit, field)}, found {value!r}")
+            bound = getattr(limit, field, None)  # `Interval` has all four, the unused ones None
+            if bound is not None and not holds(value, bound):
+                raise ValueError(f"must be {words} {bound}, found {value!r}")
     return value
 
 

@@ -5,7 +5,7 @@ torch lives from here up, and only here, in `parts` and in `run`.
 
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
-from advrisk.engine.probe import OutOfTimeError, Pass, Probe, Task, within_rounding
-from advrisk.engine.space import Space
+from advrisk.engine.probe import OutOfTimeError, Pass, Probe, Task
+from advrisk.engine.space import Space, within_rounding
 
 __all__ = ["Model", "Noise", "OutOfTimeError", "Pass", "Probe", "Space", "Task", "predicted", "within_rounding"]

@@ -35,8 +35,11 @@ def steepest(gradient: Tensor, norm: Norm, *, share: float = 0.05) -> Tensor:
     if norm == "linf":
         return gradient.sign()
     flat = gradient.flatten(1)
+    direction: Tensor
     if norm == "l2":
-        direction = flat / flat.norm(dim=1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
+        tiny = torch.finfo(flat.dtype).tiny
+        flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(tiny)  # squares of very small slopes would vanish
+        direction = flat / flat.norm(dim=1, keepdim=True).clamp_min(tiny)
     else:
         count = max(1, round(share * flat.shape[1]))
         smallest_chosen = flat.abs().topk(count, dim=1).values[:, -1:]
@@ -68,7 +71,7 @@ def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, e
     if norm == "linf":
         return boxed.clamp(-eps, eps)
     if norm == "l0":
-        return _largest_entries(boxed, int(eps))
+        return _most_useful_entries(delta, boxed, int(eps))
     if eps == 0:
         return torch.zeros_like(delta)
     outside = (length(boxed, norm) > eps).nonzero().squeeze(1)
@@ -93,34 +96,41 @@ def _shrink_l2(size: Tensor, cap: Tensor, eps: float) -> Tensor:
         fixed = torch.where(capped, cap, 0.0).square().sum(1, keepdim=True)
         free = torch.where(capped, 0.0, size).square().sum(1, keepdim=True)
         climbed = torch.where(free > 0, ((eps**2 - fixed).clamp_min(0) / free).sqrt(), t).maximum(t)
-        settled = bool((climbed <= t * (1 + 1e-6)).all())
-        t = climbed
-        if settled:
+        climbing = climbed > t * (1 + 1e-6)
+        if not bool(climbing.any()):
             break
+        t = torch.where(climbing, climbed, t)  # a row at its answer stands still, whatever its batch mates need
     return torch.minimum(t * size, cap)
 
 
 def _shrink_l1(size: Tensor, cap: Tensor, eps: float) -> Tensor:
-    """min((size − m)₊, cap) with the one m at which its sum is eps: Newton's steps, kept in a bracket."""
+    """min((size − m)₊, cap) with the one m at which its sum is eps: Newton's steps, kept in a bracket.
+
+    In float64: far outside the ball size − m is a small difference of large numbers.
+    """
+    dtype, size, cap = size.dtype, size.double(), cap.double()
     below = torch.zeros_like(size[:, :1])
     above = size.amax(1, keepdim=True)
     m = below
     for _ in range(50):
         moved = (size - m).clamp_min(0)
         excess = torch.minimum(moved, cap).sum(1, keepdim=True) - eps
-        if (excess.abs() <= eps * 1e-6).all():
+        unsettled = excess.abs() > eps * 1e-6
+        if not bool(unsettled.any()):
             break
         below, above = torch.where(excess > 0, m, below), torch.where(excess > 0, above, m)
         slope = ((moved > 0) & (moved < cap)).sum(1, keepdim=True)
         step = m + excess / slope  # infinite on a plateau, where the bracket is halved instead
-        m = torch.where((step > below) & (step < above), step, (below + above) / 2)
-    return torch.minimum((size - m).clamp_min(0), cap)
+        better = torch.where((step > below) & (step < above), step, (below + above) / 2)
+        m = torch.where(unsettled, better, m)  # a row at its answer stands still, whatever its batch mates need
+    return torch.minimum((size - m).clamp_min(0), cap).to(dtype)
 
 
-def _largest_entries(delta: Tensor, count: int) -> Tensor:
-    flat = delta.flatten(1)
+def _most_useful_entries(delta: Tensor, boxed: Tensor, count: int) -> Tensor:
+    """The `count` entries of `boxed` that bring 0 nearest to delta: they save δ² − (δ − b)² = b(2δ − b)."""
+    flat = boxed.flatten(1)
     if count >= flat.shape[1]:
-        return delta
+        return boxed
     kept = torch.zeros_like(flat)
-    chosen = flat.abs().topk(count, dim=1).indices
+    chosen = (flat * (2 * delta.flatten(1) - flat)).topk(count, dim=1).indices
     return kept.scatter(1, chosen, flat.gather(1, chosen)).view_as(delta)

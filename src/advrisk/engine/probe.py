@@ -18,7 +18,7 @@ from advrisk.engine import objectives
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
-from advrisk.engine.space import Space
+from advrisk.engine.space import Space, within_rounding
 from advrisk.study import Keep, Norm
 
 # An unasked row answers with this lead for the class it should lose: an attack sees a failure.
@@ -56,7 +56,9 @@ class Probe:
         self.model, self.task, self.noise = model, task, noise
         self.x0, self.reference, self.space = task.x0, task.reference, task.space
         self.memory = Memory.blank(task.x0)
-        self._reach = float("inf") if task.eps is None else within_rounding(task.eps, task.space)
+        self._reach = float("inf")
+        if task.eps is not None and task.norm is not None:
+            self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
         self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
 
     @property
@@ -126,7 +128,7 @@ class Probe:
                 self._fail(int(rows[point]), f"the attack left the space: {violation}")
         if self.task.within_eps and self.task.eps is not None:
             distance = self.space.distance(x, x0, self.norm)
-            for point in (distance > self._reach).nonzero().flatten().tolist():
+            for point in ((distance > self._reach) & ~self._done[rows]).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
 
     def _fail(self, row: int, message: str) -> None:
@@ -190,7 +192,7 @@ class Pass:
         return self._filled(self._probe.reference[self._rows], answer)
 
     def gradient(self, objective: str, *, retain: bool = False) -> Tensor:
-        """The slope of the objective in every feature, for every row."""
+        """The slope of the objective in every feature, for every row; zero where a feature is immutable."""
         if self._answer is None:
             return self._filled(torch.zeros_like(self._probe.x0[self._rows]), None)
         reference = self._probe.reference[self._rows[self._asked]]
@@ -217,6 +219,8 @@ class Pass:
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
         memory.spend(memory.n_backward, self._rows[self._asked], time.perf_counter() - began)
+        if self._probe.space.immutable is not None:
+            slope = slope.masked_fill(self._probe.space.immutable, 0.0)
         return self._filled(torch.zeros_like(self._probe.x0[self._rows]), slope)
 
     @property
@@ -234,12 +238,6 @@ class Pass:
             unasked[self._asked] = asked
             return unasked
         return asked
-
-
-def within_rounding(eps: float, space: Space) -> float:
-    """The largest distance that is eps but for rounding in float32."""
-    span = float(((space.high - space.low) / space.scale).abs().max())
-    return eps * (1 + 1e-5) + span * 1e-6
 
 
 def _occurrence(rows: Tensor) -> Tensor:

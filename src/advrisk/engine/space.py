@@ -13,6 +13,8 @@ from torch import Tensor
 from advrisk.engine.norms import length, project_ball_and_box
 from advrisk.study import Norm
 
+_ROUNDING = 2.0**-23  # twice what storing a number in float32 can change of it
+
 
 @dataclass(frozen=True)
 class Space:
@@ -49,15 +51,17 @@ class Space:
         Integers are rounded towards x0, so they never leave the ball again. A category takes the
         nearest code; if the row then lies beyond eps, its categories are put back.
         """
+        wanted = x
         if norm == "linf" and eps is not None and self._free:
             reach = eps * self.scale
             near = torch.minimum(torch.maximum(x, x0 - reach), x0 + reach)
             return torch.minimum(torch.maximum(near, self.low), self.high)
         if norm is not None and eps is not None:
             low, high = (self.low - x0) / self.scale, (self.high - x0) / self.scale
-            x = x0 + project_ball_and_box((x - x0) / self.scale, low, high, norm, eps) * self.scale
+            delta = self._numeric((x - x0) / self.scale)
+            x = x0 + project_ball_and_box(delta, low, high, norm, eps) * self.scale
         x = torch.minimum(torch.maximum(x, self.low), self.high)
-        return self._constrain(x, x0, norm, eps)
+        return self._constrain(x, wanted, x0, norm, eps)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
@@ -85,20 +89,45 @@ class Space:
     def rounded_8bit(self, x: Tensor) -> Tensor:
         """The same inputs stored in 256 levels between the bounds, as image files do."""
         span = self.high - self.low
-        return self.low + ((x - self.low) / span * 255).round() / 255 * span
+        level = torch.where(span > 0, (x - self.low) / span, 0.0)
+        return self.low + (level * 255).round() / 255 * span
 
     @property
     def _free(self) -> bool:
         return self.immutable is None and self.integer is None and self.category is None
 
-    def _constrain(self, x: Tensor, x0: Tensor, norm: Norm | None, eps: float | None) -> Tensor:
+    def _numeric(self, delta: Tensor) -> Tensor:
+        """The moves that share the eps-ball: not those of immutable features, nor of categories."""
+        for elsewhere in (self.immutable, self.category):
+            delta = delta if elsewhere is None else delta.masked_fill(elsewhere, 0.0)
+        return delta
+
+    def _constrain(self, x: Tensor, wanted: Tensor, x0: Tensor, norm: Norm | None, eps: float | None) -> Tensor:
+        if self.integer is not None:
+            x = torch.where(self.integer, x0 + _whole_steps(x - x0, x), x)
+        if self.category is not None:
+            code = torch.minimum(torch.maximum(wanted, self.low.ceil()), self.high.floor()).round()
+            x = torch.where(self.category, code, x)
         if self.immutable is not None:
             x = torch.where(self.immutable, x0, x)
-        if self.integer is not None:
-            x = torch.where(self.integer, x0 + (x - x0).trunc(), x)
-        if self.category is not None:
-            x = torch.where(self.category, x.round(), x)
-            if norm is not None and eps is not None:
-                beyond = self.distance(x, x0, norm) > eps
-                x = torch.where(beyond.view(-1, *[1] * (x.dim() - 1)) & self.category, x0, x)
+        if self.category is not None and norm is not None and eps is not None:
+            beyond = self.distance(x, x0, norm) > within_rounding(eps, self, norm, x0.shape[1:])
+            x = torch.where(beyond.view(-1, *[1] * (x.dim() - 1)) & self.category, x0, x)
         return x
+
+
+def within_rounding(eps: float, space: Space, norm: Norm, shape: tuple[int, ...]) -> float:
+    """The largest distance that is eps but for rounding in float32.
+
+    Storing an input moves each feature by up to half a unit in its last place; what this adds up to
+    depends on the norm, on the size of the features and on how many there are.
+    """
+    unit = torch.maximum(space.low.abs(), space.high.abs()).double() / space.scale * _ROUNDING
+    stored = 0.0 if norm == "l0" else float(length(unit.expand(1, *shape), norm))
+    return eps * (1 + 1e-5) + stored
+
+
+def _whole_steps(step: Tensor, x: Tensor) -> Tensor:
+    """Steps cut to whole numbers; one that misses a whole number by rounding only counts as that number."""
+    missing = step.abs() * 5e-6 + x.abs() * _ROUNDING
+    return step.sign() * (step.abs() + missing).floor()

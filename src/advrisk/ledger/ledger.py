@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.names import did_you_mean
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _PER_CELL = ("outcomes", "outputs", "scores")
+_PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
+_LATEST_FIRST = "filename DESC, file_row_number DESC"
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,20 @@ class Ledger:
         """Publish tables as one segment. A writer that shares the folder must hold its lock."""
         for name, table in tables.items():
             if name not in TABLES:
-                raise LedgerError(f"there is no table called {name!r}")
+                raise LedgerError(f"there is no table called {name!r}; {did_you_mean(name, TABLES)}")
             if table.schema.remove_metadata() != TABLES[name]:
                 raise LedgerError(f"{name}: these columns are not those of schema version {SCHEMA_VERSION}")
         return publish(self.path, tables)
 
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """The answer to a SQL query over outcomes, outputs, scores, cells, arms, models and samples."""
         import duckdb
 
         try:
-            return self._connection.sql(sql, params=list(parameters)).to_arrow_table()
+            relation = self._connection.sql(sql, params=dict(parameters or {}))
+            if relation is None:
+                raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
+            return relation.to_arrow_table()
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: {error}") from None
 
@@ -80,6 +86,7 @@ class Ledger:
 
         connection = duckdb.connect()
         connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
         try:
             _create_views(connection, segment_folders(self.path))
         except duckdb.Error as error:
@@ -93,19 +100,19 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         _check_versions(files[-1:])
         if files:
             names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-            connection.execute(f"CREATE VIEW all_{name} AS SELECT * FROM read_parquet([{names}], filename = true)")
+            source = f"read_parquet([{names}], filename = true, file_row_number = true)"
+            connection.execute(f"CREATE VIEW all_{name} AS SELECT * FROM {source}")
         else:
-            connection.register(
-                f"all_{name}", schema.empty_table().append_column("filename", pa.array([], pa.string()))
-            )
+            connection.register(f"all_{name}", pa.schema([*schema, *_PLACE]).empty_table())
     for name, keys in KEYS.items():
         connection.execute(
-            f"CREATE TABLE {name} AS SELECT * EXCLUDE (filename) FROM all_{name} "
-            f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY filename DESC) = 1"
+            f"CREATE TABLE {name} AS SELECT * EXCLUDE (filename, file_row_number) FROM all_{name} "
+            f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {_LATEST_FIRST}) = 1"
         )
     connection.execute(
-        "CREATE TABLE cells AS SELECT c.* FROM all_cells c JOIN arms USING (model, arm, recipe) "
-        "QUALIFY row_number() OVER (PARTITION BY cell ORDER BY filename DESC) = 1"
+        "CREATE TABLE cells AS SELECT c.* EXCLUDE (file_row_number) FROM all_cells c "
+        "JOIN arms USING (model, arm, recipe) "
+        f"QUALIFY row_number() OVER (PARTITION BY cell ORDER BY {_LATEST_FIRST}) = 1"
     )
     connection.execute(
         "CREATE TABLE stale AS SELECT cell, parse_path(filename)[-2] AS segment FROM all_cells "
@@ -123,7 +130,9 @@ def _create_cell_view(connection: "DuckDBPyConnection", name: str, *, anything_s
         only_current = (
             "WHERE NOT EXISTS (SELECT 1 FROM stale s WHERE s.cell = r.cell AND s.segment = parse_path(r.filename)[-2])"
         )
-    connection.execute(f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename) FROM all_{name} r {only_current}")
+    connection.execute(
+        f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename, file_row_number) FROM all_{name} r {only_current}"
+    )
 
 
 def _check_versions(files: list[Path]) -> None:
@@ -132,8 +141,8 @@ def _check_versions(files: list[Path]) -> None:
     for file in files:
         try:
             metadata = pq.read_schema(file).metadata or {}
-        except (OSError, pa.ArrowInvalid) as error:
-            raise LedgerError(f"{file}: cannot be read as Parquet: {error}") from None
-        version = int(metadata.get(VERSION_KEY, b"0"))
+            version = int(metadata.get(VERSION_KEY, b"0"))
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
         if version > SCHEMA_VERSION:
             raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")

@@ -28,8 +28,9 @@ def locked(folder: Path) -> Iterator[None]:
                 f"{folder}: {holder} is writing to this folder; wait for it to end, or choose another folder"
             ) from None
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}, since {now},".encode(), 0)
+        with contextlib.suppress(OSError):  # on a full disk the lock holds all the same, without a name
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}, since {now},".encode(), 0)
         yield
     finally:
         os.close(handle)

@@ -8,6 +8,7 @@ of two rows for the same thing the one in the later segment counts.
 
 import contextlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from advrisk.ledger.tables import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 FOLDER = "segments"
 _UNFINISHED = ".unfinished-"
+_NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
 
 
 def segment_folders(ledger: Path) -> list[Path]:
@@ -28,19 +30,18 @@ def segment_folders(ledger: Path) -> list[Path]:
     folder = ledger / FOLDER
     if not folder.is_dir():
         return []
-    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    return sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
 
 
 def publish(ledger: Path, tables: Mapping[str, pa.Table]) -> Path:
     """Write the tables as one new segment: after a crash it is there in full, or not at all."""
     folder = ledger / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     existing = segment_folders(ledger)
     number = int(existing[-1].name.partition("-")[0]) + 1 if existing else 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"
     unfinished = folder / f"{_UNFINISHED}{name}"
     try:
-        unfinished.mkdir()
+        unfinished.mkdir(parents=True)
         for table_name, table in tables.items():
             _write(unfinished / f"{table_name}.parquet", table_name, table)
         _make_durable(unfinished)

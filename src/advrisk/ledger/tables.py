@@ -1,6 +1,6 @@
 """The ledger's tables as data: one schema each, and its version.
 
-`SCHEMA_VERSION` rises when a column changes meaning; `ledger.reading` keeps old versions readable.
+`SCHEMA_VERSION` rises when a column changes meaning; `ledger.ledger` keeps old versions readable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ TABLES: dict[str, pa.Schema] = {
             "model": pa.string(),
             "arm": pa.string(),
             "recipe": pa.string(),
-            "origin": pa.string(),  # study | search | import
+            "origin": pa.string(),  # study | search | import | dropped
             "kind": pa.string(),
             "family": pa.string(),
             "norm": pa.string(),
@@ -132,16 +132,28 @@ KEYS: dict[str, tuple[str, ...]] = {"arms": ("model", "arm"), "models": ("model"
 
 def table_from(name: str, columns: Mapping[str, Sequence[Any] | Any]) -> pa.Table:
     """A table of that name from columns; what is not given is null."""
+    if name not in TABLES:
+        raise LedgerError(f"there is no table called {name!r}; {did_you_mean(name, TABLES)}")
     schema = TABLES[name]
     for column in columns:
         if column not in schema.names:
             raise LedgerError(f"{name} has no column {column!r}; {did_you_mean(column, schema.names)}")
-    n = len(next(iter(columns.values())))
-    arrays = [_column(columns.get(field.name), field, n) for field in schema]
+    n = len(next(iter(columns.values()), ()))
+    arrays = [_column(name, columns.get(field.name), field, n) for field in schema]
     return pa.table(arrays, schema=schema)
 
 
-def _column(values: Any, field: pa.Field, n: int) -> pa.Array:
+def _column(table: str, values: Any, field: pa.Field, n: int) -> pa.Array:
+    try:
+        column = _converted(values, field, n)
+    except (pa.ArrowException, OverflowError) as error:
+        raise LedgerError(f"{table}.{field.name}: {error}") from None
+    if len(column) != n:
+        raise LedgerError(f"{table}.{field.name}: {len(column)} values, but the first column has {n}")
+    return column
+
+
+def _converted(values: Any, field: pa.Field, n: int) -> pa.Array:
     if values is None:
         return pa.nulls(n, field.type)
     if isinstance(values, pa.Array | pa.ChunkedArray):

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from advrisk.core.errors import AdvriskError
@@ -16,35 +17,41 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
     arms = {CLEAN.id: CLEAN}
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
-        for arm in _from_entry(entry, registries, study.where, loc):
-            if arms.setdefault(arm.id, arm) != arm:
-                raise study.where.error(loc, f"the arm {arm.id!r} stands here twice with different repeats")
+        try:
+            expanded = list(_from_entry(entry, registries))
+        except AdvriskError as error:
+            raise study.where.error(loc, str(error)) from None
+        for arm in expanded:
+            if differing := _differing(arms.setdefault(arm.id, arm), arm):
+                raise study.where.error(loc, f"the arm {arm.id!r} stands here twice with different {differing}")
     return list(arms.values())
 
 
-def _from_entry(entry: ArmEntry, registries: Registries, where: Source, loc: Loc) -> Iterator[Arm]:
-    try:
-        if entry.preset:
-            yield from _from_presets(entry, registries, where, loc)
-        elif entry.attack:
-            for name in entry.attack:
-                yield from _attack_arms(entry, registries.attacks.get(name), registries)
-        else:
-            for name in entry.corruption or ():
-                yield from _corruption_arms(entry, registries.corruptions.get(name))
-    except AdvriskError as error:
-        raise where.error(loc, str(error)) from None
+def _differing(before: Arm, arm: Arm) -> str:
+    names = [field.name for field in fields(Arm)]
+    return " and ".join(name for name in names if getattr(before, name) != getattr(arm, name))
 
 
-def _from_presets(entry: ArmEntry, registries: Registries, where: Source, loc: Loc) -> Iterator[Arm]:
+def _from_entry(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
+    if entry.preset:
+        yield from _from_presets(entry, registries)
+    elif entry.attack:
+        for name in entry.attack:
+            yield from _attack_arms(entry, registries.attacks.get(name), registries)
+    else:
+        for name in entry.corruption or ():
+            yield from _corruption_arms(entry, registries.corruptions.get(name))
+
+
+def _from_presets(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
     given = {name: getattr(entry, name) for name in ("norm", "eps", "objective", "keep")}
     given = {name: value for name, value in given.items() if value is not None}
     for name in entry.preset or ():
         preset = registries.presets.get(name)
         settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
-        for line in preset.function(**preset.bind(settings | entry.params)):
+        for line in preset.function(**preset.bind(settings | entry.params, beside=ArmEntry.model_fields)):
             common = {"repeats": entry.repeats, "max_queries": entry.max_queries}
-            yield from _from_entry(validated(ArmEntry, common | line, Source()), registries, where, loc)
+            yield from _from_entry(validated(ArmEntry, common | line, Source()), registries)
 
 
 def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:
@@ -56,7 +63,7 @@ def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registri
         registries.objectives.get(name)
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
     keeps = entry.keep or [traits.keep]
-    settings = [part.bind(params) for params in _grid(entry.params, part)]
+    settings = [part.bind(params, beside=ArmEntry.model_fields) for params in _grid(entry.params, part)]
     for norm, eps, objective, keep, params in itertools.product(norms, sizes, objectives, keeps, settings):
         words = [norm, _shown(eps), objective]
         yield Arm(
@@ -99,7 +106,7 @@ def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
             raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
     _check_repeats(entry, part)
     for params in _grid(entry.params, part):
-        bound = part.bind(params)
+        bound = part.bind(params, beside=["corruption", "repeats"])
         yield Arm(
             id=_arm_id(part, [], bound),
             kind="corruption",
@@ -115,6 +122,9 @@ def _grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]
     choices = [
         value if isinstance(value, list) and not _takes_list(part, name) else [value] for name, value in params.items()
     ]
+    for name, values in zip(params, choices, strict=True):
+        if not values:
+            raise AdvriskError(f"{part.name}.{name}: an empty list leaves no arm; name a value or remove the key")
     for combination in itertools.product(*choices):
         yield dict(zip(params, combination, strict=True))
 

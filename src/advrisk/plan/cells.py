@@ -53,7 +53,9 @@ class Plan:
                 for arm in self.arms:
                     recipe = self.recipes[model.name, arm.id]
                     for repeat in range(arm.repeats):
-                        yield Cell(digest([recipe, shard.id, repeat]), recipe, model.name, arm, shard, repeat)
+                        # The names too: the same weights under two names are two models, with rows of their own.
+                        name = digest([recipe, model.name, arm.id, shard.id, repeat])
+                        yield Cell(name, recipe, model.name, arm, shard, repeat)
 
     @property
     def n_cells(self) -> int:
@@ -77,6 +79,7 @@ def make_plan(
                 "runner": RUNNER_VERSION,
                 "model": model.digest,
                 "arm": arm.identity(),
+                "objective": arm.objective and registries.objectives.get(arm.objective).version,
                 "seed": study.seed,
                 "criterion": study.success,
                 "space": space,

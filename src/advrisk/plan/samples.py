@@ -32,8 +32,9 @@ class KnownSample:
 def choose_splits(data: DataSpec, ids: Sequence[str], given: Sequence[str] | None, *, seed: int) -> dict[str, str]:
     """Sample id -> split, for the samples that a study uses.
 
-    In an order that depends on the seed and each id alone, `evaluate` takes samples from the front and
-    `calibrate` and `tune` from the back: asking for more later adds samples and moves none.
+    In an order that depends on the seed and each id alone, `evaluate` takes samples from the front, `calibrate`
+    from the back, and `tune` from before those. Asking for more to evaluate or to tune later adds samples and
+    moves none; a larger `calibrate` moves `tune`, which a run that used it refuses (`refuse_moved`).
     """
     marked = given if given is not None else [POOL] * len(ids)
     pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed)
@@ -62,7 +63,7 @@ def cut_shards(
         if name in hashes and hashes[name] != before.hash:
             raise LedgerError(f"sample {name} changed since this run began; choose another folder for the new data")
     members: dict[str, list[str]] = {}
-    for name, before in known.items():
+    for name, before in sorted(known.items(), key=lambda item: (item[1].shard or "", item[1].place or 0)):
         if before.shard is not None:
             members.setdefault(before.shard, []).append(name)
     needed = {known[name].shard for name in evaluate if name in known} - {None}

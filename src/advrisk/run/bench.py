@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from advrisk.core.registries import Registries
+from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.plan import Cell
-from advrisk.run.inputs import write_inputs
 from advrisk.run.judge import judge
 from advrisk.run.loading import Material, load_material
 from advrisk.run.perturb import Attempt, Target, load_target, perturb
@@ -78,9 +78,13 @@ class Workbench:
         return self._targets[place]
 
     def _keep_inputs(self, cell: Cell, attempt: Attempt, success: list[bool]) -> None:
-        if self.study.keep_inputs == "none" or cell.arm.kind == "clean":
+        if self.study.keep_inputs == "none":
             return
+        if not (clean := shard_inputs(self.folder, cell.shard.id)).exists():
+            rows = [self.material.rows[name] for name in cell.shard.samples]
+            write_inputs(clean, cell.shard.samples, self.material.data.x[rows])
         wanted = np.array(success) | (self.study.keep_inputs == "all")
-        if wanted.any():
+        if wanted.any() and cell.arm.kind != "clean":
             samples = [name for name, want in zip(cell.shard.samples, wanted, strict=True) if want]
-            write_inputs(self.folder, cell, samples, attempt.kept[torch.from_numpy(wanted)].cpu().numpy())
+            perturbed = attempt.kept[torch.from_numpy(wanted)].cpu().numpy()
+            write_inputs(cell_inputs(self.folder, cell.id), samples, perturbed)

@@ -80,7 +80,7 @@ def run_study(
     """Carry out every cell of a study that the ledger in `folder` does not hold yet."""
     with locked(folder):
         ledger = Ledger.open(folder, create=True)
-        bench = _set_up(study, folder, options, modules)
+        bench = set_up(study, folder, options, modules)
         plan = plan_study(study, ledger, bench)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
@@ -104,29 +104,35 @@ def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) 
     return [cell for cell in plan.cells() if cell.id not in finished]
 
 
-def _set_up(study: StudySpec, folder: Path, options: Options, modules: Mapping[str, nn.Module] | None) -> Workbench:
+def set_up(
+    study: StudySpec, folder: Path, options: Options, modules: Mapping[str, nn.Module] | None = None
+) -> Workbench:
+    """Load everything a study names onto a workbench."""
     device = choose_device(options.device or study.device)
     run = uuid.uuid4().hex[:12]
     return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, modules=modules)
 
 
-def _executor(bench: Workbench, options: Options) -> Executor:
-    """Worker processes, unless a model exists in this process only."""
+def worker_count(bench: Workbench, options: Options) -> int:
+    """One worker per core, but one in all for an accelerator or for a model that exists in this process only."""
+    if any(spec.source == OBJECT for spec in bench.study.models.values()):
+        return 1
     on_accelerator = any(model.device != "cpu" for model in bench.material.models.values())
-    workers = options.workers or (1 if on_accelerator else len(os.sched_getaffinity(0)))
+    return options.workers or (1 if on_accelerator else len(os.sched_getaffinity(0)))
+
+
+def _executor(bench: Workbench, options: Options) -> Executor:
     if any(spec.source == OBJECT for spec in bench.study.models.values()):
         return InProcess(bench)
-    return WorkerPool(
-        Assignment(
-            study=bench.study,
-            folder=bench.folder,
-            run=bench.run,
-            device=next(iter(bench.material.models.values())).device,
-            digests={name: model.digest for name, model in bench.material.models.items()},
-            python_path=tuple(sys.path),
-        ),
-        workers=workers,
+    assignment = Assignment(
+        study=bench.study,
+        folder=bench.folder,
+        run=bench.run,
+        device=next(iter(bench.material.models.values())).device,
+        digests={name: model.digest for name, model in bench.material.models.items()},
+        python_path=tuple(sys.path),
     )
+    return WorkerPool(assignment, workers=worker_count(bench, options))
 
 
 def _until(cells: Iterable[Cell], max_hours: float | None) -> Iterator[Cell]:

@@ -72,7 +72,8 @@ def _wrong_points(
         wrong[row] = "error", f"the kept point is outside the space: {violation}"
     if arm.eps is not None and arm.norm is not None:
         distance = distances[arm.norm]
-        for row in (distance > within_rounding(arm.eps, target.space)).nonzero().flatten().tolist():
+        reach = within_rounding(arm.eps, target.space, arm.norm, tuple(target.x0.shape[1:]))
+        for row in (distance > reach).nonzero().flatten().tolist():
             wrong[row] = "error", f"the kept point is beyond eps: {distance[row]:.7g} > {arm.eps:.7g}"
         distance.clamp_(max=arm.eps)
     return wrong

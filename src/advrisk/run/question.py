@@ -48,7 +48,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
     """Write down models, arms and samples where they are new or changed, and the study beside the ledger."""
     tables = {
         "models": _models(study, bench),
-        "arms": _arms(study, plan),
+        "arms": _arms(study, plan) + _dropped_arms(ledger, plan),
         "samples": _samples(study, plan, bench, known_samples(ledger)),
     }
     fresh = {name: _unlike(rows, ledger.query(f"SELECT * FROM {name}").to_pylist()) for name, rows in tables.items()}
@@ -105,6 +105,12 @@ def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
         for model in plan.models
         for arm in plan.arms
     ]
+
+
+def _dropped_arms(ledger: Ledger, plan: Plan) -> list[dict[str, Any]]:
+    """Arms of an earlier study in this folder that the present one does not ask for: kept, but not assessed."""
+    held = ledger.query("SELECT * FROM arms WHERE origin = 'study'").to_pylist()
+    return [row | {"origin": "dropped"} for row in held if (row["model"], row["arm"]) not in plan.recipes]
 
 
 def _samples(study: StudySpec, plan: Plan, bench: Workbench, known: dict[str, KnownSample]) -> list[dict[str, Any]]:

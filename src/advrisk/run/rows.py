@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from advrisk import __version__
+from advrisk.core.version import VERSION
 from advrisk.engine import predicted
 from advrisk.ledger import Outcome, constant, table_from
 from advrisk.plan import Cell
@@ -170,6 +170,6 @@ def _cell_row(
         "wall_s": wall_s,
         "process_s": process_s,
         "flags": flags,
-        "version": __version__,
+        "version": VERSION,
     }
     return table_from("cells", {name: [value] for name, value in row.items()})

@@ -12,11 +12,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from advrisk import __version__
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError, DataError, RunError
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
+from advrisk.core.version import VERSION
 from advrisk.parts.data import Dataset
 from advrisk.parts.models.torch_module import build
 from advrisk.study import RecipeSpec, TrainedModel
@@ -103,7 +103,7 @@ def _train_one(
         "train_samples": str(len(x)),
         "recipe": identity,
         "settings": json.dumps({"method": spec.method, "epochs": spec.epochs, **settings}, sort_keys=True),
-        "version": __version__,
+        "version": VERSION,
     }
     accuracy = _test_accuracy(module, data)
     if accuracy is not None:
@@ -130,7 +130,9 @@ def _epochs(
     )
     for _ in range(spec.epochs):
         total = 0.0
-        for rows in torch.randperm(len(x), generator=generator).split(spec.batch):
+        order = torch.randperm(len(x), generator=generator)
+        for start in range(0, len(x), spec.batch):
+            rows = order[start : start + spec.batch]
             loss = method(module, x[rows], y[rows], generator, **settings)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -143,8 +145,9 @@ def _epochs(
 def _initialise(module: nn.Module, seed: int) -> None:
     torch.manual_seed(seed % 2**63)
     for layer in module.modules():
-        if hasattr(layer, "reset_parameters"):
-            layer.reset_parameters()
+        reset = getattr(layer, "reset_parameters", None)
+        if callable(reset):
+            reset()
 
 
 def _split(data: Dataset, split: str) -> tuple[Tensor, Tensor]:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PositiveInt, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from advrisk.study.source import Source, read_yaml
-from advrisk.study.spec import Identifier, Number, Open, Strict, validated
+from advrisk.study.spec import Identifier, Number, Open, PositiveInt, Seed, Strict, validated
 
 
 class TrainingSource(Open):
@@ -31,7 +31,7 @@ class RecipeSpec(Strict):
     """What to train, on what, from which seed."""
 
     name: Identifier
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
     data: TrainingSource
     models: Annotated[dict[Identifier, TrainedModel], Field(min_length=1)]
 

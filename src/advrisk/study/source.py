@@ -19,6 +19,13 @@ MAX_BYTES = 2_000_000
 MAX_DEPTH = 40
 MAX_NODES = 200_000
 
+_YAML = "tag:yaml.org,2002:"
+_PLAIN_TAGS: dict[type[yaml.Node], set[str]] = {
+    yaml.ScalarNode: {_YAML + kind for kind in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")},
+    yaml.SequenceNode: {_YAML + "seq"},
+    yaml.MappingNode: {_YAML + "map"},
+}
+
 
 @dataclass(frozen=True)
 class Source:
@@ -110,14 +117,27 @@ def _positions(node: yaml.Node, loc: Loc, path: Path) -> Iterator[tuple[Loc, int
     line = node.start_mark.line + 1
     if len(loc) > MAX_DEPTH:
         raise StudyError(f"{path}:{line}: nested deeper than {MAX_DEPTH} levels")
-    if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
-        raise StudyError(f"{path}:{line}: {field_name(loc)}: the tag {node.tag} is not allowed; write a plain value")
+    _refuse_odd(node, loc, path)
     yield loc, line
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             yield from _positions(child, (*loc, index), path)
     elif isinstance(node, yaml.MappingNode):
         yield from _mapping_positions(node, loc, path)
+
+
+def _refuse_odd(node: yaml.Node, loc: Loc, path: Path) -> None:
+    """Only plain values: no tags beyond YAML's own, and nothing that looks like a date or number but is none."""
+    place = f"{path}:{node.start_mark.line + 1}: {field_name(loc)}"
+    if node.tag not in _PLAIN_TAGS[type(node)]:
+        raise StudyError(f"{place}: the tag {node.tag} is not allowed; write a plain value")
+    if isinstance(node, yaml.ScalarNode):
+        try:
+            yaml.SafeLoader("").construct_object(node)
+        except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe
+            kind = node.tag.rpartition(":")[2]
+            found = f"found {node.value[:40]!r}, which cannot be read as {kind}"
+            raise StudyError(f"{place}: {found}; quote it if text is meant") from None
 
 
 def _mapping_positions(node: yaml.MappingNode, loc: Loc, path: Path) -> Iterator[tuple[Loc, int]]:
@@ -130,5 +150,6 @@ def _mapping_positions(node: yaml.MappingNode, loc: Loc, path: Path) -> Iterator
         if name in seen:
             raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: this key stands here twice")
         seen.add(name)
+        _refuse_odd(key, (*loc, name), path)
         yield from _positions(child, (*loc, name), path)
         yield (*loc, name), line

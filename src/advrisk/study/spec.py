@@ -14,7 +14,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PositiveInt,
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
@@ -53,7 +52,10 @@ Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
 Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
 Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]
 Keeps = Annotated[list[Keep], Field(min_length=1), *_one_or_many({"enum": list(get_args(Keep))})]
-Count = Annotated[int, Field(ge=0)]
+# Strict: `true` and `'7'` are no whole numbers.
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveInt = Annotated[int, Field(strict=True, gt=0)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
 
@@ -107,7 +109,8 @@ class ArmEntry(Open):
     def _one_kind(self) -> Self:
         given = [name for name in ("attack", "corruption", "preset") if getattr(self, name)]
         if len(given) != 1:
-            found = " and ".join(given) or f"only {', '.join(sorted(self.model_fields_set | set(self.params)))}"
+            others = ", ".join(sorted(self.model_fields_set | set(self.params)))
+            found = " and ".join(given) or (f"only {others}" if others else "none")
             raise ValueError(f"exactly one of attack, corruption, preset is needed, found {found}")
         return self
 
@@ -119,7 +122,7 @@ class DamageSpec(Strict):
     arms: Names | None = None
     thresholds: Sizes | None = None
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
-    resamples: Annotated[int, Field(ge=100, le=100_000)] = 2000
+    resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 2000
 
 
 class AssessSpec(Strict):
@@ -132,14 +135,14 @@ class StudySpec(Strict):
     """The whole question: data, models, arms, and what to ask of the outcomes."""
 
     name: Identifier
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
     device: str = "auto"
     data: DataSpec
     models: Annotated[dict[Identifier, ModelSpec], Field(min_length=1)]
     success: Literal["label", "prediction"] = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
     keep_inputs: Literal["none", "successful", "all"] = "successful"
-    shard: Annotated[int, Field(ge=1, le=4096)] = 64
+    shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
     assess: AssessSpec = AssessSpec()
 
@@ -175,12 +178,21 @@ def validated(model: type[Checked], data: Mapping[str, Any], source: Source) -> 
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        problems = [source.error(_loc(problem), _complaint(problem, model)) for problem in error.errors()]
+        problems = [source.error(_loc(problem, data), _complaint(problem, model)) for problem in error.errors()]
         raise StudyError("\n".join(map(str, problems[:10]))) from None
 
 
-def _loc(problem: Mapping[str, Any]) -> Loc:
-    return tuple(part for part in problem["loc"] if part != "[key]")
+def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:
+    """The path to a mistake as the file has it, without what pydantic adds: members of unions, lists of one."""
+    loc: Loc = ()
+    value: Any = data
+    for part in problem["loc"]:
+        inside = part in value if isinstance(value, Mapping) else isinstance(value, list) and isinstance(part, int)
+        if not inside:
+            return (*loc, part) if problem["type"] == "missing" else loc
+        loc = (*loc, str(part) if isinstance(value, Mapping) else part)
+        value = value[part]
+    return loc
 
 
 def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:

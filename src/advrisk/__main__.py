@@ -1,0 +1,5 @@
+"""`python -m advrisk`."""
+
+from advrisk.cli import main
+
+main()

@@ -1,0 +1,29 @@
+"""Study and Run as users import them: a thin facade over the rooms below."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advrisk.api.run import Run, Status
+from advrisk.api.study import Study
+
+if TYPE_CHECKING:
+    from advrisk.run.training import Trained
+
+__all__ = ["Run", "Status", "Study", "train"]
+
+
+def train(
+    recipe: str | Path,
+    folder: str | Path,
+    *,
+    only: list[str] | None = None,
+    again: bool = False,
+    on_epoch: Callable[[str, int, int, float], None] = lambda *_: None,
+) -> "list[Trained]":
+    """Train the models of a recipe file into a folder; those that are there already are skipped."""
+    from advrisk.parts import REGISTRIES
+    from advrisk.run.training import train_models
+    from advrisk.study import load_recipe
+
+    return train_models(load_recipe(recipe), Path(folder), REGISTRIES, only=only, again=again, on_epoch=on_epoch)

@@ -1,0 +1,39 @@
+"""What can be named in a study, described for people and editors."""
+
+from dataclasses import fields
+from typing import Any
+
+from advrisk.core.registries import Registries
+from advrisk.core.registry import Part
+from advrisk.core.traits import AttackTraits
+from advrisk.parts import REGISTRIES
+
+
+def describe_parts(kind: str | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Kind -> its registered parts with parameters and defaults; all kinds if none is named."""
+    kinds = [kind] if kind else [field.name for field in fields(Registries)]
+    return {name: [_describe(part) for part in REGISTRIES.of_kind(name)] for name in kinds}
+
+
+def _describe(part: Part[Any]) -> dict[str, Any]:
+    traits = part.traits
+    facts = []
+    if isinstance(traits, AttackTraits):
+        facts = [f"needs {traits.needs}; norms {', '.join(traits.norms)}; keep: {traits.keep}"]
+        facts += [f"objective: {traits.objective}"] if traits.objective else []
+    return {
+        "name": part.name,
+        "summary": part.summary,
+        "use_when": traits.use_when,
+        "version": part.version,
+        "facts": facts,
+        "parameters": [
+            {
+                "name": parameter.name,
+                "required": parameter.required,
+                "default": None if parameter.required else parameter.default,
+                "shown": parameter.describe() + (" (required)" if parameter.required else ""),
+            }
+            for parameter in part.parameters.values()
+        ],
+    }

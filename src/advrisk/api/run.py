@@ -1,0 +1,122 @@
+"""`Run`: the answers, as users hold them. Everything here reads the ledger; nothing needs torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger
+from advrisk.report import arm_shares, write_report
+from advrisk.risk.assessment import DamageAssessment, assess_damage
+from advrisk.study import DamageSpec, Norm, StudySpec, load_study
+
+
+@dataclass(frozen=True)
+class Status:
+    """How complete a run is."""
+
+    study: str
+    n_models: int
+    n_arms: int
+    n_samples: int
+    n_cells: int
+    n_cells_expected: int
+    outcomes: Mapping[str, int]
+    flags: Mapping[str, int]
+    messages: Mapping[str, int]
+    n_passes: int
+
+    @property
+    def complete(self) -> bool:
+        return self.n_cells == self.n_cells_expected
+
+
+class Run:
+    """A folder with a ledger, the study it answers, and the inputs that were kept."""
+
+    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None) -> None:
+        self.folder, self.ledger, self.study = folder, ledger, study
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Run":
+        """A run that was made before; a snapshot of what is there now."""
+        ledger = Ledger.open(folder)
+        home = ledger.path.parent
+        study = load_study(home / "study.yaml") if (home / "study.yaml").is_file() else None
+        return cls(home, ledger, study)
+
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
+        return self.ledger.query(sql, parameters)
+
+    def outcomes(self) -> pa.Table:
+        """Every outcome row."""
+        return self.ledger.outcomes()
+
+    def damage(
+        self, *, norm: Norm | None = None, arms: list[str] | None = None, thresholds: list[float] | None = None
+    ) -> DamageAssessment:
+        """Relative damage and what belongs to it, as the study asks; arguments override the study."""
+        given = {"norm": norm, "arms": arms, "thresholds": thresholds}
+        asked = self.study.assess.damage if self.study else DamageSpec(norm=self._only_norm())
+        changed = asked.model_copy(update={name: value for name, value in given.items() if value is not None})
+        return assess_damage(self.ledger, changed, seed=self.study.seed if self.study else 0)
+
+    def status(self) -> Status:
+        """How many cells are done, and what came of them."""
+
+        def tally(sql: str) -> dict[str, int]:
+            return {row["name"]: row["n"] for row in self.query(sql).to_pylist()}
+
+        plan = self.query(
+            "SELECT count(DISTINCT model) AS n_models, count(DISTINCT arm) AS n_arms, "
+            "coalesce(sum(repeats), 0)::BIGINT AS n_pairs FROM arms WHERE origin <> 'dropped'"
+        ).to_pylist()[0]
+        samples = self.query(
+            "SELECT count(*) AS n, count(DISTINCT shard) AS n_shards FROM samples WHERE split = 'evaluate'"
+        ).to_pylist()[0]
+        done = self.query(
+            "SELECT count(*) AS n FROM cells JOIN arms USING (model, arm, recipe) WHERE origin <> 'dropped' "
+            "AND (shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
+        ).to_pylist()[0]["n"]
+        passes = self.query("SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes")
+        return Status(
+            study=self.study.name if self.study else self.folder.name,
+            n_models=plan["n_models"],
+            n_arms=plan["n_arms"],
+            n_samples=samples["n"],
+            n_cells=done,
+            n_cells_expected=plan["n_pairs"] * samples["n_shards"],
+            outcomes=tally("SELECT outcome AS name, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY ALL"),
+            flags=tally(
+                "SELECT name, count(*) AS n FROM (SELECT unnest(flags) AS name FROM cells) GROUP BY ALL ORDER BY ALL"
+            ),
+            messages=tally(
+                "SELECT message AS name, count(*) AS n FROM outcomes WHERE message IS NOT NULL "
+                "GROUP BY ALL ORDER BY n DESC LIMIT 20"
+            ),
+            n_passes=passes["n"].to_pylist()[0],
+        )
+
+    def arms(self) -> list[dict[str, Any]]:
+        """What each arm did to each model: share of samples left wrong, passes per sample."""
+        return arm_shares(self.ledger)
+
+    def models(self) -> list[dict[str, Any]]:
+        """The models of the run: digest, capability, training time, tags."""
+        return self.query("FROM models ORDER BY model").to_pylist()  # type: ignore[no-any-return]
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one self-contained HTML file (default: report.html in the run's folder)."""
+        target = Path(path) if path else self.folder / "report.html"
+        return write_report(self.folder, self.ledger, self.study, self.damage(), target)
+
+    def _only_norm(self) -> Norm:
+        norms = self.query("SELECT DISTINCT norm FROM arms WHERE norm IS NOT NULL")["norm"].to_pylist()
+        if len(norms) != 1:
+            raise LedgerError(f"{self.folder}: holds attacks in {norms or 'no norm'}; say which norm to assess")
+        only: Norm = norms[0]
+        return only

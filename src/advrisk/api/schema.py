@@ -1,0 +1,38 @@
+"""The JSON Schema of study and recipe files, with the names of the parts that are registered here."""
+
+from typing import Any
+
+from advrisk.core.registry import Registry
+from advrisk.parts import REGISTRIES
+from advrisk.study import RecipeSpec, StudySpec
+
+
+def json_schema(kind: str = "study") -> dict[str, Any]:
+    """What an editor needs to complete and check a file."""
+    schema = (StudySpec if kind == "study" else RecipeSpec).model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    parts = schema["$defs"]
+    if kind == "study":
+        _offer(parts["DataSpec"], "source", REGISTRIES.data)
+        _offer(parts["ModelSpec"], "source", REGISTRIES.models, extra=("object",))
+        _offer(parts["ArmEntry"], "attack", REGISTRIES.attacks)
+        _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
+        _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)
+        _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
+    else:
+        _offer(parts["TrainingSource"], "source", REGISTRIES.data)
+        _offer(parts["TrainedModel"], "method", REGISTRIES.training)
+    return schema
+
+
+def _offer(model: dict[str, Any], field: str, registry: Registry[Any], *, extra: tuple[str, ...] = ()) -> None:
+    """Offer the registered names for a field, and their parameters beside it."""
+    names = [*(part.name for part in registry), *extra]
+    plain = {"enum": names}
+    listed = model["properties"][field].get("anyOf")
+    model["properties"][field] = {"anyOf": [plain, {"type": "array", "items": plain}]} if listed else plain
+    for part in registry:
+        for parameter in part.parameters.values():
+            known = model["properties"].setdefault(parameter.name, {"description": ""})
+            if "description" in known:
+                known["description"] = f"{known['description']} {part.name}: {parameter.describe()}.".strip()

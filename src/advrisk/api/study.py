@@ -1,0 +1,63 @@
+"""`Study`: the question, as users hold it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advrisk.api.run import Run
+from advrisk.study import StudySpec, load_study, study_from
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from advrisk.run.campaign import Progress
+    from advrisk.run.dry import DryRun
+
+
+class Study:
+    """A question about models: which data, which models, which arms, what to assess.
+
+    >>> run = Study.load("study.yaml").run("runs/signs")   # resumes what is there
+    >>> run.damage().estimates["hardened"]
+    """
+
+    def __init__(self, spec: StudySpec) -> None:
+        self.spec = spec
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Study":
+        """Read and check a study file."""
+        return cls(load_study(path))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Study":
+        """Check a study given as nested dicts and lists, as the YAML file would hold them."""
+        return cls(study_from(content))
+
+    def run(
+        self,
+        folder: str | Path,
+        *,
+        workers: int | None = None,
+        device: str | None = None,
+        max_hours: float | None = None,
+        retry_errors: bool = False,
+        modules: "Mapping[str, nn.Module] | None" = None,
+        on_progress: "Callable[[Progress], None]" = lambda _: None,
+    ) -> Run:
+        """Carry out what the folder's ledger does not hold yet, and open the result.
+
+        `modules` gives the models whose source is `object`: torch modules that exist in this process.
+        """
+        from advrisk.run.campaign import Options, run_study
+
+        options = Options(workers=workers, device=device, max_hours=max_hours, retry_errors=retry_errors)
+        run_study(self.spec, Path(folder), options=options, modules=modules, on_progress=on_progress)
+        return Run.open(folder)
+
+    def dry_run(self, folder: str | Path, *, workers: int | None = None, device: str | None = None) -> "DryRun":
+        """What `run` would do at most, and how long that would take here; nothing is written."""
+        from advrisk.run.campaign import Options
+        from advrisk.run.dry import dry_run
+
+        return dry_run(self.spec, Path(folder), options=Options(workers=workers, device=device))

@@ -1,0 +1,309 @@
+"""The verbs. Each reads arguments, calls the library, and prints."""
+
+import json
+import sys
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from advrisk.cli import DONE, ERROR_ROWS
+from advrisk.core.errors import StudyError
+
+app = typer.Typer(
+    help="How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+ledger_app = typer.Typer(help="Look after a run's ledger.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
+
+
+@app.callback(invoke_without_command=True)
+def advrisk(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?"""
+    if version:
+        from advrisk import __version__
+
+        print(__version__)
+        raise typer.Exit(DONE)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("advrisk-demo"),
+    workers: Workers = None,
+) -> None:
+    """Assess four small models on real digits: a table here, and a report to open.
+
+    Example: advrisk demo
+    """
+    with as_file(files("advrisk.demo")) as folder:
+        code = _run_and_show(folder / "study.yaml", out, workers=workers)
+    raise typer.Exit(code)
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.yaml"),
+) -> None:
+    """Write a commented starter study.
+
+    Example: advrisk init study.yaml
+    """
+    text = (files("advrisk.demo") / "starter.yaml").read_text(encoding="utf-8")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise StudyError(f"{path}: is there already; choose another name") from None
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be written: {error.strerror}") from None
+    print(f"{path} written. Next: advrisk run {path}")
+
+
+@app.command()
+def schema(
+    kind: Annotated[Literal["study", "recipe"], typer.Argument(help="Which file's schema.")] = "study",
+) -> None:
+    """Print the JSON Schema of a study (or recipe) file, for editors.
+
+    Example: advrisk schema > study.schema.json
+    """
+    from advrisk.api.schema import json_schema
+
+    print(json.dumps(json_schema(kind), indent=2, ensure_ascii=False))
+
+
+@app.command("list")
+def list_parts(
+    kind: Annotated[str | None, typer.Argument(help="attacks, corruptions, models, data, detectors, …")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every registered part with its parameters and defaults.
+
+    Example: advrisk list attacks
+    """
+    from advrisk.api.parts import describe_parts
+    from advrisk.cli.tables import print_parts
+
+    described = describe_parts(kind)
+    print(json.dumps(described, indent=2, ensure_ascii=False)) if as_json else print_parts(described)
+
+
+@app.command()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe file.")],
+    out: Annotated[Path, typer.Option(help="Where the weights go.")] = Path("models"),
+    only: Annotated[list[str] | None, typer.Option(help="Train this model only (may be repeated).")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Train also what is there already.")] = False,
+) -> None:
+    """Train the models of a recipe; those that are there already are skipped.
+
+    Example: advrisk train recipe.yaml --out models
+    """
+    from advrisk import api
+
+    def on_epoch(model: str, epoch: int, epochs: int, loss: float) -> None:
+        print(f"{model}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
+
+    for model in api.train(recipe, out, only=only, again=again, on_epoch=on_epoch):
+        accuracy = "" if model.test_accuracy is None else f", {model.test_accuracy:.1%} right on test samples"
+        done = "there already" if model.skipped else f"trained in {model.train_s:.1f} s"
+        print(f"{model.path}: {done} on {model.train_samples} samples{accuracy}")
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study file.")],
+    out: Annotated[Path | None, typer.Option(help="The run's folder (default: runs/<name of the study>).")] = None,
+    workers: Workers = None,
+    device: Device = None,
+    max_hours: Annotated[float | None, typer.Option(min=0.0, help="Begin no cell after so many hours.")] = None,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run cells with error rows again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Carry out a study; what an earlier run finished is not done again.
+
+    Example: advrisk run study.yaml --out runs/signs
+    """
+    from advrisk.api import Study
+
+    folder = out or Path("runs") / Study.load(study).spec.name
+    if dry_run:
+        from advrisk.cli.tables import print_dry_run
+
+        plan = Study.load(study).dry_run(folder, workers=workers, device=device)
+        print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
+        return
+    options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
+    raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))
+
+
+@app.command()
+def status(folder: RunFolder, as_json: AsJson = False) -> None:
+    """Say how far a run is, and what came of it.
+
+    Example: advrisk status runs/signs
+    """
+    from advrisk.api import Run
+    from advrisk.cli.tables import print_status
+
+    found = Run.open(folder).status()
+    if as_json:
+        print(json.dumps({**vars(found), "complete": found.complete}, indent=2, ensure_ascii=False))
+    else:
+        print_status(found, folder)
+
+
+@app.command()
+def show(
+    folder: RunFolder,
+    what: Annotated[Literal["damage", "arms", "models"], typer.Argument(help="What to show.")] = "damage",
+    norm: Annotated[str | None, typer.Option(help="The norm in which distances count: l0, l1, l2, linf.")] = None,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="Count these arms only; * is allowed (may be repeated).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run found.
+
+    Example: advrisk show runs/signs damage --norm linf
+    """
+    from advrisk.api import Run
+    from advrisk.cli.tables import print_damage, print_rows
+
+    opened = Run.open(folder)
+    if what == "damage":
+        found = opened.damage(norm=norm, arms=arm)  # type: ignore[arg-type]  # checked there
+        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
+        return
+    rows = opened.arms() if what == "arms" else opened.models()
+    print(json.dumps(rows, indent=2, ensure_ascii=False)) if as_json else print_rows(rows)
+
+
+@app.command()
+def report(
+    folder: RunFolder,
+    out: Annotated[Path | None, typer.Option(help="The file to write (default: report.html in the run).")] = None,
+) -> None:
+    """Write one self-contained HTML file.
+
+    Example: advrisk report runs/signs --out signs.html
+    """
+    from advrisk.api import Run
+
+    print(f"{Run.open(folder).report(out)} written; open it in a browser")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="A .csv or .parquet file of outcomes.")],
+    folder: RunFolder,
+    norm: Annotated[str | None, typer.Option(help="The norm of a column called `distance`.")] = None,
+) -> None:
+    """Turn somebody else's outcomes into a ledger.
+
+    Needs the columns model, sample, and distance (with --norm) or d_l0, d_l1, d_l2, d_linf.
+
+    Example: advrisk import distances.csv runs/theirs --norm linf
+    """
+    from advrisk.ledger.importing import import_outcomes
+
+    print(f"{import_outcomes(source, folder, norm=norm)} rows imported. Next: advrisk show {folder}")
+
+
+@app.command()
+def export(
+    folder: RunFolder,
+    target: Annotated[Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs.")],
+    table: Annotated[str, typer.Option(help="outcomes, outputs, cells, arms, models or samples.")] = "outcomes",
+    model: Annotated[str | None, typer.Option(help="With .npz: inputs against this model only.")] = None,
+    arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only.")] = None,
+) -> None:
+    """Write a table, or the adversarial inputs that were kept, to a file.
+
+    Example: advrisk export runs/signs adversarial.npz --model plain
+    """
+    from advrisk.ledger import Ledger
+    from advrisk.ledger.exporting import export_inputs, export_table
+
+    ledger = Ledger.open(folder)
+    if target.suffix == ".npz":
+        print(f"{export_inputs(ledger.path.parent, ledger, target, model=model, arm=arm)} inputs written to {target}")
+    else:
+        print(f"{export_table(ledger, table, target)} rows written to {target}")
+
+
+@ledger_app.command("sql")
+def ledger_sql(
+    folder: RunFolder,
+    query: Annotated[str, typer.Argument(help="SQL over outcomes, outputs, cells, arms, models, samples.")],
+    as_json: AsJson = False,
+) -> None:
+    """Ask the ledger anything, in SQL.
+
+    Example: advrisk ledger sql runs/signs "SELECT model, outcome, count(*) AS n FROM outcomes GROUP BY ALL"
+    """
+    from advrisk.cli.tables import print_rows
+    from advrisk.ledger import Ledger
+
+    rows = Ledger.open(folder).query(query).to_pylist()
+    print(json.dumps(rows, indent=2, default=str, ensure_ascii=False)) if as_json else print_rows(rows)
+
+
+@ledger_app.command("delete-inputs")
+def ledger_delete_inputs(
+    folder: RunFolder,
+    model: Annotated[str | None, typer.Option(help="Delete the inputs kept against this model.")] = None,
+    sample: Annotated[str | None, typer.Option(help="Delete every stored input of this sample.")] = None,
+) -> None:
+    """Delete stored inputs of a model or a sample; the outcome rows stay.
+
+    Example: advrisk ledger delete-inputs runs/signs --sample signs/000017
+    """
+    from advrisk.ledger import Ledger
+    from advrisk.ledger.exporting import delete_inputs
+
+    ledger = Ledger.open(folder)
+    print(f"{delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)} files changed")
+
+
+def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **options: Any) -> int:
+    """Run, print the table, write the report; returns the exit code."""
+    from advrisk.api import Study
+    from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
+    from advrisk.cli.tables import print_damage
+
+    study = Study.load(study_file)
+    with interrupts_end_the_run(folder), ProgressLine(quiet=as_json) as line:
+        done = study.run(folder, on_progress=line.update, **options)
+    state = done.status()
+    if not state.complete:
+        print(
+            f"{state.n_cells} of {state.n_cells_expected} cells are done. Run the same command again to go on.",
+            file=sys.stderr,
+        )
+        return DONE
+    found = done.damage()
+    page = done.report()
+    if as_json:
+        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+    else:
+        print_damage(found)
+        print(f"\nreport: {page}")
+    n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
+    if n_failed:
+        print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)
+    return ERROR_ROWS if n_failed else DONE

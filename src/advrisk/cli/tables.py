@@ -1,0 +1,140 @@
+"""Results as text for a terminal, wide or narrow."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from advrisk.cli.progress import duration, short
+from advrisk.core.estimate import Estimate
+from advrisk.report.summary import findings, headline
+
+if TYPE_CHECKING:
+    from advrisk.api import Status
+    from advrisk.risk.assessment import DamageAssessment, ModelDamage
+    from advrisk.run.dry import DryRun
+
+_NARROW = 100
+
+
+def print_damage(found: "DamageAssessment") -> None:
+    """The decision table, and what to make of it."""
+    console = Console()
+    fields = {
+        "clean accuracy": lambda row: _share(row.clean_accuracy),
+        **{f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds},
+        "relative damage": lambda row: "–" if row.relative_damage is None else str(row.relative_damage),
+        "probability of being best": lambda row: "–" if row.probability_best is None else f"{row.probability_best:.1%}",
+        "verdict": lambda row: row.verdict,
+    }
+    if console.width < _NARROW:
+        for row in found.models:
+            console.print(row.model, style="bold", markup=False)
+            for name, shown in fields.items():
+                console.print(f"  {name}: {shown(row)}", markup=False, highlight=False)
+    else:
+        table = _table("model", *fields)
+        for row in found.models:
+            table.add_row(*_plain([row.model, *(shown(row) for shown in fields.values())]))
+        console.print(table)
+    console.print(headline(found), style="bold", markup=False, highlight=False)
+    for sentence in findings(found):
+        console.print(f"· {sentence}", markup=False, highlight=False)
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Any rows as a table."""
+    if not rows:
+        print("no rows")
+        return
+    table = _table(*rows[0])
+    for row in rows:
+        table.add_row(*_plain(["" if value is None else _short_float(value) for value in row.values()]))
+    Console().print(table)
+
+
+def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Registered parts with what they need and take."""
+    console = Console()
+    for kind, parts in described.items():
+        console.print(kind, style="bold")
+        if not parts:
+            console.print(f"  none yet; a package brings its own by the entry point advrisk.{kind}", highlight=False)
+        for part in parts:
+            console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
+            facts = [part["summary"], f"use it for: {part['use_when']}", *part["facts"]]
+            facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
+            for fact in facts:
+                console.print(f"    {fact}", markup=False, highlight=False)
+
+
+def print_dry_run(plan: "DryRun") -> None:
+    """What a run would do and cost."""
+    console = Console()
+    console.print(
+        f"{plan.n_cells} cells to run ({plan.n_skipped} are done), {plan.n_rows} rows, at most "
+        f"{short(plan.n_forward)} forward and {short(plan.n_backward)} backward passes.",
+        highlight=False,
+    )
+    console.print(
+        f"At most about {duration(plan.seconds)} with {plan.workers} worker(s) here, from passes timed just now; "
+        "samples that fall early make it shorter.",
+        highlight=False,
+    )
+    table = _table("arm", "passes at most")
+    for arm, passes in plan.by_arm.items():
+        table.add_row(*_plain([arm, short(passes)]))
+    console.print(table)
+
+
+def print_status(state: "Status", folder: Path) -> None:
+    """How far a run is."""
+    console = Console()
+    console.print(
+        f"{state.study}: {state.n_models} models, {state.n_arms} arms, {state.n_samples} samples", markup=False
+    )
+    left = "complete" if state.complete else "run the same command again to go on"
+    console.print(f"{state.n_cells} of {state.n_cells_expected} cells done: {left}", highlight=False)
+    console.print(f"{short(state.n_passes)} passes", highlight=False)
+    for name, count in {**state.outcomes, **{f"flag {flag}": n for flag, n in state.flags.items()}}.items():
+        console.print(f"  {name}: {count}", markup=False, highlight=False)
+    if state.messages:
+        console.print("errors and timeouts:")
+        for message, count in state.messages.items():
+            console.print(f"  {count} × {message}", markup=False, highlight=False)
+        console.print(
+            f"try those again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False
+        )
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    from rich.text import Text
+
+    return [Text(str(value)) for value in values]  # names from outside are text, never markup
+
+
+def _ratio_at(eps: float) -> Any:
+    def shown(row: "ModelDamage") -> str:
+        return _share(row.success_ratio[eps])
+
+    return shown
+
+
+def _share(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"
+
+
+def _short_float(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -1,0 +1,1 @@
+"""The demo's study, recipe, starter and weights: files, no code."""

@@ -1,0 +1,98 @@
+"""Taking things out of a run: tables as CSV or Parquet, inputs as .npz; and deleting stored inputs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from advrisk.core.errors import LedgerError
+from advrisk.core.names import did_you_mean
+from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.lock import locked
+from advrisk.ledger.tables import TABLES
+
+
+def export_table(ledger: Ledger, name: str, target: Path) -> int:
+    """Write one table to a .csv or .parquet file; returns the number of rows."""
+    if name not in TABLES:
+        raise LedgerError(f"there is no table called {name!r}; {did_you_mean(name, TABLES)}")
+    if target.suffix not in (".csv", ".parquet"):
+        raise LedgerError(f"{target}: the name must end in .csv or .parquet")
+    table = ledger.query(f"SELECT * FROM {name}")
+    try:
+        if target.suffix == ".parquet":
+            pq.write_table(table, target)
+        else:
+            pacsv.write_csv(_flat(table), target)
+    except OSError as error:
+        raise LedgerError(f"{target}: cannot be written: {error}") from None
+    return int(table.num_rows)
+
+
+def export_inputs(
+    folder: Path, ledger: Ledger, target: Path, *, model: str | None = None, arm: str | None = None
+) -> int:
+    """Write kept adversarial inputs beside their originals into one .npz; returns how many.
+
+    Arrays: x_adv, x, sample, model, arm, label, prediction.
+    """
+    rows = ledger.query(
+        "SELECT o.cell, o.sample, o.model, o.arm, s.label, o.prediction, s.shard FROM outcomes o "
+        "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind <> 'clean' "
+        "AND ($model IS NULL OR o.model = $model) AND ($arm IS NULL OR o.arm = $arm) ORDER BY ALL",
+        {"model": model, "arm": arm},
+    ).to_pylist()
+    kept: dict[Path, dict[str, Any]] = {}
+    found = []
+    for row in rows:
+        cell, shard = cell_inputs(folder, row["cell"]), shard_inputs(folder, str(row["shard"]))
+        for path in (cell, shard):
+            if path not in kept:
+                kept[path] = read_inputs(path) if path.is_file() else {}
+        if row["sample"] in kept[cell] and row["sample"] in kept[shard]:
+            found.append((row, kept[cell][row["sample"]], kept[shard][row["sample"]]))
+    if not found:
+        raise LedgerError(f"{folder}: no kept input matches; was the study run with `keep_inputs: none`?")
+    arrays: dict[str, Any] = {"x_adv": np.stack([x for _, x, _ in found]), "x": np.stack([x for _, _, x in found])}
+    for name in ("sample", "model", "arm", "label", "prediction"):
+        arrays[name] = np.array([row[name] for row, _, _ in found])
+    np.savez_compressed(target, **arrays)
+    return len(found)
+
+
+def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sample: str | None = None) -> int:
+    """Delete stored inputs of a model, or of a sample; outcome rows stay. Returns how many files changed."""
+    if (model is None) == (sample is None):
+        raise LedgerError("say either a model or a sample whose stored inputs are to be deleted")
+    with locked(folder):
+        if model is not None:
+            cells = ledger.query("SELECT DISTINCT cell FROM all_cells WHERE model = $model", {"model": model})
+            files = [cell_inputs(folder, cell) for cell in cells["cell"].to_pylist()]
+            present = [path for path in files if path.is_file()]
+            for path in present:
+                path.unlink()
+            return len(present)
+        changed = 0
+        for path in sorted((folder / "inputs").rglob("*.npz")):
+            inputs = read_inputs(path)
+            if sample in inputs:
+                del inputs[sample]
+                changed += 1
+                if inputs:
+                    write_inputs(path, list(inputs), np.stack(list(inputs.values())))
+                else:
+                    path.unlink()
+        return changed
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """CSV has no lists: they become JSON-like text."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            text = pa.array([None if value is None else str(value) for value in table.column(place).to_pylist()])
+            table = table.set_column(place, field.name, text)
+    return table

@@ -1,0 +1,56 @@
+"""Inputs, kept beside the ledger: perturbed ones under the id of their cell, clean ones under their shard.
+
+inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz
+"""
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advrisk.core.errors import LedgerError
+
+Array = npt.NDArray[Any]
+
+
+def cell_inputs(run_folder: Path, cell: str) -> Path:
+    """Where the perturbed inputs of a cell lie, if they were kept."""
+    return run_folder / "inputs" / "cells" / cell[:2] / f"{cell}.npz"
+
+
+def shard_inputs(run_folder: Path, shard: str) -> Path:
+    """Where the clean inputs of a shard lie, if inputs were kept."""
+    return run_folder / "inputs" / "shards" / f"{shard}.npz"
+
+
+def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:
+    """Store inputs by sample; the file appears in full or not at all."""
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, array in (("sample", np.array(samples)), ("x", x)):
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, array, allow_pickle=False)
+                archive.writestr(f"{name}.npy", buffer.getbuffer())
+        unfinished.replace(target)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise LedgerError(f"{target}: inputs could not be stored: {error.strerror}") from error
+
+
+def read_inputs(path: Path) -> dict[str, Array]:
+    """Sample id -> input."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return dict(zip(archive["sample"].tolist(), archive["x"], strict=True))
+    except FileNotFoundError:
+        raise LedgerError(f"{path}: these inputs were not kept; set `keep_inputs: successful` or `all`") from None
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, OSError) as error:
+        raise LedgerError(f"{path}: cannot be read: {error}") from None

@@ -1,0 +1,120 @@
+"""Adversarial examples beside their originals, as small pictures."""
+
+import base64
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger
+from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
+from advrisk.risk.distances import Distances
+
+Array = npt.NDArray[Any]
+
+MAX_MODELS = 8
+_SMALLEST = """
+    SELECT o.model, o.sample, s.label, s.shard, min(d_{norm}) AS distance, arg_min(o.cell, d_{norm}) AS cell,
+           arg_min(o.arm, d_{norm}) AS arm, arg_min(o.prediction, d_{norm}) AS prediction,
+           arg_min(o.confidence, d_{norm}) AS confidence
+    FROM outcomes o JOIN samples s USING (sample)
+    WHERE o.outcome = 'success' AND list_contains($arms, o.arm) AND list_contains($samples, o.sample)
+    GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """One model's nearest adversarial example of a sample, or None where no arm broke it."""
+
+    model: str
+    picture: str
+    difference: str
+    prediction: int
+    confidence: float
+    distance: float
+    arm: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sample: the original and what broke each model."""
+
+    sample: str
+    label: int
+    picture: str
+    attacked: tuple[Attacked | None, ...]
+
+
+def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, count: int = 5) -> list[Example]:
+    """Samples that most models had right and that were broken by attack, spread over easy and hard ones."""
+    models = list(distances.by_model)[:MAX_MODELS]
+    rows = ledger.query(
+        _SMALLEST.format(norm=distances.norm), {"arms": list(distances.arms), "samples": list(distances.samples)}
+    ).to_pylist()
+    found = {(row["model"], row["sample"]): row for row in rows}
+    examples = []
+    for sample in _chosen(distances, models, count):
+        hits = [found.get((model, sample)) for model in models]
+        try:
+            examples.append(_example(folder, sample, hits))
+        except LedgerError:  # inputs were not kept, or were deleted
+            continue
+    return examples
+
+
+def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
+    grid = np.array([distances.by_model[model] for model in models])
+    broken = ((grid > 0) & np.isfinite(grid)).sum(0)
+    if not broken.any():
+        return []
+    candidates = np.flatnonzero(broken == broken.max())
+    size = np.where(np.isfinite(grid), grid, np.nanmax(grid[np.isfinite(grid)])).mean(0)[candidates]
+    ranked = candidates[np.argsort(size, kind="stable")]
+    places = np.unique(np.linspace(0, len(ranked) - 1, min(count, len(ranked))).round().astype(int))
+    return [distances.samples[place] for place in ranked[places]]
+
+
+def _example(folder: Path, sample: str, hits: list[dict[str, Any] | None]) -> Example:
+    first = next(hit for hit in hits if hit)
+    original = read_inputs(shard_inputs(folder, first["shard"]))[sample]
+    if original.ndim != 3 or original.shape[0] not in (1, 3):
+        raise LedgerError(f"{sample} is not an image")
+    attacked: list[Attacked | None] = []
+    for hit in hits:
+        if hit is None:
+            attacked.append(None)
+            continue
+        adversarial = read_inputs(cell_inputs(folder, hit["cell"]))[sample]
+        attacked.append(
+            Attacked(
+                model=hit["model"],
+                picture=picture(adversarial),
+                difference=picture(_amplified(adversarial - original)),
+                prediction=hit["prediction"],
+                confidence=hit["confidence"],
+                distance=hit["distance"],
+                arm=hit["arm"],
+            )
+        )
+    return Example(sample, first["label"], picture(original), tuple(attacked))
+
+
+def _amplified(delta: Array) -> Array:
+    """Gray where nothing changed; the largest change fills the range."""
+    return 0.5 + 0.5 * delta / max(float(np.abs(delta).max()), 1e-12)
+
+
+def picture(x: Array) -> str:
+    """An image (channels first, values in [0, 1]) as a data address."""
+    from PIL import Image
+
+    levels = np.clip(np.round(x * 255), 0, 255).astype(np.uint8)
+    image = Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0))
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

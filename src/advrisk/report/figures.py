@@ -1,0 +1,130 @@
+"""Figures as plotly specifications: plain dicts, drawn by the script that the report carries."""
+
+from typing import Any
+
+import numpy as np
+
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.damage import success_ratio
+
+Figure = dict[str, Any]
+
+# Okabe & Ito's palette, told apart by people with colour-blindness; dashes and symbols differ, too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+_POINTS = 200
+
+
+def success_curves(assessment: DamageAssessment) -> Figure:
+    """ASR(τ) of every model, and Ψ of the models together, against the size of the perturbation."""
+    found = np.concatenate(list(assessment.distances.by_model.values()))
+    reach = float(found[np.isfinite(found)].max(initial=0)) or 1.0
+    sizes = np.linspace(0, 1.05 * reach, _POINTS)
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": model,
+            "x": sizes.tolist(),
+            "y": success_ratio(distances, sizes).tolist(),
+            "line": {"shape": "hv", "color": _cycle(COLOURS, place), "dash": _cycle(DASHES, place), "width": 2.5},
+            "hovertemplate": f"{model}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
+        }
+        for place, (model, distances) in enumerate(assessment.distances.by_model.items())
+    ]
+    if assessment.comparison is not None:
+        lines.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": "Ψ: undetected",
+                "x": sizes.tolist(),
+                "y": np.asarray(assessment.comparison.evasion(sizes)).tolist(),
+                "line": {"color": "#888888", "width": 1.5, "dash": "dot"},
+                "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
+            }
+        )
+    return {
+        "data": lines,
+        "layout": {
+            "xaxis": {
+                "title": {"text": f"size of the perturbation ({assessment.distances.norm})"},
+                "rangemode": "tozero",
+            },
+            "yaxis": {"title": {"text": "share of samples broken"}, "range": [0, 1.02], "tickformat": ".0%"},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 420,
+        },
+    }
+
+
+def damage_intervals(assessment: DamageAssessment) -> Figure:
+    """Relative damage of every model with its interval, the least at the top."""
+    order = list(assessment.distances.by_model)
+    points = []
+    for row in reversed(assessment.models):
+        if row.relative_damage is None:
+            continue
+        place = order.index(row.model)
+        estimate = row.relative_damage
+        points.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": row.model,
+                "x": [estimate.value],
+                "y": [row.model],
+                "marker": {"size": 12, "color": _cycle(COLOURS, place), "symbol": _cycle(SYMBOLS, place)},
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [estimate.high - estimate.value],
+                    "arrayminus": [estimate.value - estimate.low],
+                    "thickness": 2,
+                    "width": 8,
+                },
+                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{row.model}</extra>",
+            }
+        )
+    return {
+        "data": points,
+        "layout": {
+            "xaxis": {"title": {"text": "relative damage (less is better)"}, "range": [0, 1]},
+            "yaxis": {"automargin": True, "type": "category"},
+            "showlegend": False,
+            "height": 120 + 44 * len(points),
+        },
+    }
+
+
+def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+    """The share of samples that each arm leaves wrong, for each model."""
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    share = {(row["arm"], row["model"]): row["share"] for row in rows}
+    grid = [[share.get((arm, model)) for model in models] for arm in arms]
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "x": models,
+                "y": arms,
+                "z": grid,
+                "zmin": 0,
+                "zmax": 1,
+                "colorscale": "Cividis",
+                "texttemplate": "%{z:.0%}",
+                "colorbar": {"title": {"text": "wrong"}, "tickformat": ".0%"},
+                "hovertemplate": "%{y}<br>%{x}: %{z:.1%} wrong<extra></extra>",
+            }
+        ],
+        "layout": {
+            "xaxis": {"side": "top", "type": "category"},
+            "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
+            "height": 120 + 26 * len(arms),
+        },
+    }
+
+
+def _cycle(choices: tuple[str, ...], place: int) -> str:
+    return choices[place % len(choices)]

@@ -1,0 +1,121 @@
+"""One self-contained HTML file: it opens offline, years from now, on any machine."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advrisk.core.errors import RunError
+from advrisk.core.estimate import Estimate
+from advrisk.core.version import VERSION
+from advrisk.ledger import Ledger
+from advrisk.report.examples import MAX_MODELS, nearest_examples
+from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
+from advrisk.report.summary import findings, headline
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.study import StudySpec
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_ARMS = """
+    SELECT o.arm, o.model, avg((o.outcome IN ('success', 'already_wrong'))::INT) AS share, any_value(o.kind) AS kind,
+           count(*) AS n, avg(o.n_forward + o.n_backward) AS passes
+    FROM outcomes o JOIN samples s USING (sample) JOIN arms a USING (model, arm)
+    WHERE s.split = 'evaluate' AND a.origin <> 'dropped' AND o.outcome NOT IN ('error', 'timeout')
+    GROUP BY o.arm, o.model
+    ORDER BY any_value(CASE o.kind WHEN 'clean' THEN 0 WHEN 'corruption' THEN 1 ELSE 2 END),
+             any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model
+"""
+
+
+def write_report(
+    folder: Path, ledger: Ledger, study: StudySpec | None, assessment: DamageAssessment, target: Path
+) -> Path:
+    """Render everything the run holds into `target`."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.globals |= {"shares": _shares, "numbers": _numbers}
+    page = environment.get_template("template.html").render(content(folder, ledger, study, assessment))
+    unfinished = target.with_name(f".{target.name}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(page, encoding="utf-8")
+        unfinished.replace(target)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise RunError(f"{target}: the report cannot be written: {error.strerror}") from None
+    return target
+
+
+def content(folder: Path, ledger: Ledger, study: StudySpec | None, assessment: DamageAssessment) -> dict[str, Any]:
+    """What the template shows."""
+    models = list(assessment.distances.by_model)
+    return {
+        "name": study.name if study else folder.name,
+        "version": VERSION,
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "headline": headline(assessment),
+        "findings": findings(assessment),
+        "assessment": assessment,
+        "figures": {
+            "curves": success_curves(assessment),
+            "damage": damage_intervals(assessment) if assessment.comparison else None,
+            "arms": arm_heat_map(arm_shares(ledger), models),
+        },
+        "examples": nearest_examples(folder, ledger, assessment.distances),
+        "example_models": models[:MAX_MODELS],
+        "models": ledger.query("FROM models ORDER BY model").to_pylist(),
+        "outcomes": ledger.query(
+            "SELECT outcome, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY n DESC"
+        ).to_pylist(),
+        "messages": ledger.query(
+            "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE message IS NOT NULL "
+            "GROUP BY ALL ORDER BY n DESC LIMIT 20"
+        ).to_pylist(),
+        "flags": ledger.query(
+            "SELECT model, arm, flag, count(*) AS n FROM (SELECT model, arm, unnest(flags) AS flag FROM cells) "
+            "GROUP BY ALL ORDER BY ALL LIMIT 50"
+        ).to_pylist(),
+        "study_text": _study_text(folder),
+        "plotly_script": _plotly_script(),
+    }
+
+
+def arm_shares(ledger: Ledger) -> list[dict[str, Any]]:
+    """For each arm and model: the share of samples left wrong, rows with a verdict, and passes per sample."""
+    rows: list[dict[str, Any]] = ledger.query(_ARMS).to_pylist()
+    return rows
+
+
+def _study_text(folder: Path) -> str:
+    path = folder / "study.yaml"
+    if not path.is_file():
+        return ""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("#"))
+
+
+def _plotly_script() -> str:
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+
+
+def _shares(estimate: Estimate | None) -> "Markup | str":
+    return _with_interval(estimate, lambda value: f"{100 * value:.1f} %")
+
+
+def _numbers(estimate: Estimate | None) -> "Markup | str":
+    return _with_interval(estimate, lambda value: f"{value:.3f}")
+
+
+def _with_interval(estimate: Estimate | None, shown: Callable[[float], str]) -> "Markup | str":
+    from markupsafe import Markup
+
+    if estimate is None:
+        return "–"
+    interval = f"[{shown(estimate.low)}, {shown(estimate.high)}]"
+    return Markup('{}<span class="interval">{}</span>').format(shown(estimate.value), interval)

@@ -1,0 +1,55 @@
+"""The findings in plain words."""
+
+from advrisk.risk.assessment import DamageAssessment
+
+
+def headline(assessment: DamageAssessment) -> str:
+    """Which model to ship, or why the evidence does not say."""
+    best = assessment.models[0]
+    if best.relative_damage is None:
+        return f"Only {best.model} was assessed: there is nothing to compare it with."
+    if assessment.decided:
+        return f"Ship {best.model}: it suffers the least damage of the {len(assessment.models)} models compared."
+    return f"The evidence does not decide: {best.model} leads, but is {best.verdict}."
+
+
+def findings(assessment: DamageAssessment) -> list[str]:
+    """What a reader should know beside the headline."""
+    n = len(assessment.distances.samples)
+    sentences = []
+    best = assessment.models[0]
+    if best.relative_damage is not None and best.probability_best is not None:
+        sentences.append(
+            f"{best.model} has a relative damage of {best.relative_damage} and came out best in "
+            f"{best.probability_best:.0%} of resampled evaluations."
+        )
+        sentences.append(
+            "Relative damage compares these models on these samples under these attacks. "
+            "Add or remove a model and the numbers change; they are no probabilities of an accident."
+        )
+    sentences.append(
+        f"{n} samples counted, {len(assessment.distances.arms)} attack configurations. All numbers are lower bounds: "
+        "a better attack can only find more damage."
+    )
+    if assessment.comparison is not None:
+        sentences += [
+            f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
+            for change in assessment.comparison.order_changes
+        ]
+        sentences += [
+            f"The order of {lower} and {higher} depends on how equal distances are counted."
+            for lower, higher in assessment.comparison.ties
+        ]
+    return sentences + _left_out(assessment)
+
+
+def _left_out(assessment: DamageAssessment) -> list[str]:
+    sentences = []
+    if assessment.distances.n_unfinished:
+        sentences.append(f"{assessment.distances.n_unfinished} samples are not finished and were left out.")
+    if assessment.distances.n_without_verdict:
+        sentences.append(
+            f"{assessment.distances.n_without_verdict} samples were left out because an attack on them gave no "
+            "verdict; they are not counted as robust."
+        )
+    return sentences

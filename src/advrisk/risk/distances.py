@@ -1,0 +1,100 @@
+"""From outcome rows to d_A: the smallest distance at which any arm broke each sample of each model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import did_you_mean
+from advrisk.ledger import Ledger
+from advrisk.study import Norm
+
+_REDUCE = """
+    SELECT o.model, o.sample,
+           min(CASE outcome WHEN 'success' THEN d_{norm} WHEN 'already_wrong' THEN 0 END) AS distance,
+           count(*) AS n_rows,
+           count(*) FILTER (outcome IN ('error', 'timeout')) AS n_failed
+    FROM outcomes o
+    JOIN samples s ON s.sample = o.sample AND s.split = 'evaluate'
+    WHERE list_contains($arms, o.arm) AND list_contains($models, o.model)
+    GROUP BY o.model, o.sample
+"""
+
+
+@dataclass(frozen=True)
+class Distances:
+    """d_A of every model on the same samples, in the same order.
+
+    A sample is left out for all models where a row is missing (the run is not finished), or where a
+    model was broken by no arm and one of its arms failed to give a verdict: to call it robust would be a guess.
+    """
+
+    norm: Norm
+    arms: tuple[str, ...]
+    samples: tuple[str, ...]
+    by_model: Mapping[str, NDArray[np.float64]]
+    n_unfinished: int
+    n_without_verdict: int
+
+
+def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> Distances:
+    """Reduce the ledger's rows; `arms` are names or patterns, by default all attacks of the study that have a norm."""
+    repeats = _named_arms(ledger, arms)
+    models = ledger.query("SELECT DISTINCT model FROM arms WHERE origin IN ('study', 'import') ORDER BY model")
+    names = models["model"].to_pylist()
+    rows = ledger.query(_REDUCE.format(norm=norm), {"arms": list(repeats), "models": names})
+    samples = ledger.query("SELECT sample, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
+    _refuse_weights(samples["weight"].to_numpy())
+    order = {name: place for place, name in enumerate(samples["sample"].to_pylist())}
+    shape = len(names), len(order)
+    model = np.array([names.index(name) for name in rows["model"].to_pylist()], dtype=np.int64)
+    sample = np.array([order[name] for name in rows["sample"].to_pylist()], dtype=np.int64)
+    distance, n_rows, n_failed = np.full(shape, np.inf), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    distance[model, sample] = rows["distance"].to_numpy(zero_copy_only=False)
+    distance[np.isnan(distance)] = np.inf
+    n_rows[model, sample] = rows["n_rows"].to_numpy()
+    n_failed[model, sample] = rows["n_failed"].to_numpy()
+    unfinished = (n_rows < sum(repeats.values())).any(0)
+    without_verdict = ((n_failed > 0) & np.isinf(distance)).any(0) & ~unfinished
+    used = ~unfinished & ~without_verdict
+    if not used.any():
+        raise RiskError(
+            f"no sample has a verdict from every arm ({int(unfinished.sum())} unfinished, "
+            f"{int(without_verdict.sum())} with errors); finish the run, or see `advrisk status`"
+        )
+    return Distances(
+        norm=norm,
+        arms=tuple(repeats),
+        samples=tuple(name for name, use in zip(order, used, strict=True) if use),
+        by_model={name: distance[place, used] for place, name in enumerate(names)},
+        n_unfinished=int(unfinished.sum()),
+        n_without_verdict=int(without_verdict.sum()),
+    )
+
+
+def _named_arms(ledger: Ledger, patterns: Sequence[str] | None) -> dict[str, int]:
+    """Arm -> repeats, for the arms that count."""
+    table = ledger.query(
+        "SELECT arm, max(repeats) AS repeats, bool_or(kind = 'attack' AND norm IS NOT NULL AND "
+        "origin IN ('study', 'import')) AS usual FROM arms GROUP BY arm ORDER BY arm"
+    ).to_pylist()
+    if patterns is None:
+        chosen = {row["arm"]: row["repeats"] for row in table if row["usual"]}
+        if not chosen:
+            raise RiskError("this run holds no attack with a norm, so there is no distance to speak of")
+        return chosen
+    chosen = {}
+    for pattern in patterns:
+        matches = {row["arm"]: row["repeats"] for row in table if fnmatchcase(row["arm"], pattern)}
+        if not matches:
+            raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, (row['arm'] for row in table))}")
+        chosen |= matches
+    return chosen
+
+
+def _refuse_weights(weights: NDArray[np.float64]) -> None:
+    if len(weights) and np.ptp(weights) > 0:
+        raise RiskError("samples of different weight: damage counts every sample alike, so it is refused here")

@@ -1,0 +1,8 @@
+"""The public kit for people who write their own parts: toy models, and checks that a part keeps its promises.
+
+Nothing in the library imports this package.
+"""
+
+from advrisk.testing.conformance import ConformanceError, check_attack, check_corruption, check_model
+
+__all__ = ["ConformanceError", "check_attack", "check_corruption", "check_model"]
