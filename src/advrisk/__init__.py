@@ -3,13 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.version import VERSION as __version__
+from advrisk.core.version import VERSION
 
 if TYPE_CHECKING:
     from advrisk.api import Run, Study, train
     from advrisk.core import Estimate
     from advrisk.ledger import Ledger
 
+__version__ = VERSION
 __all__ = ["Estimate", "Ledger", "Run", "Study", "train"]
 
 # Imported when first used, so that `import advrisk` costs nothing.

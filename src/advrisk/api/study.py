@@ -42,6 +42,7 @@ class Study:
         device: str | None = None,
         max_hours: float | None = None,
         retry_errors: bool = False,
+        publish_every_s: float = 3.0,
         modules: "Mapping[str, nn.Module] | None" = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
@@ -51,7 +52,7 @@ class Study:
         """
         from advrisk.run.campaign import Options, run_study
 
-        options = Options(workers=workers, device=device, max_hours=max_hours, retry_errors=retry_errors)
+        options = Options(workers, device, max_hours, retry_errors, publish_every_s)
         run_study(self.spec, Path(folder), options=options, modules=modules, on_progress=on_progress)
         return Run.open(folder)
 

@@ -10,6 +10,8 @@ import typer
 
 from advrisk.cli import DONE, ERROR_ROWS
 from advrisk.core.errors import StudyError
+from advrisk.core.traits import Norm
+from advrisk.core.version import VERSION
 
 app = typer.Typer(
     help="How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?",
@@ -33,9 +35,7 @@ def advrisk(
 ) -> None:
     """How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?"""
     if version:
-        from advrisk import __version__
-
-        print(__version__)
+        print(VERSION)
         raise typer.Exit(DONE)
 
 
@@ -131,6 +131,7 @@ def run(
     device: Device = None,
     max_hours: Annotated[float | None, typer.Option(min=0.0, help="Begin no cell after so many hours.")] = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run cells with error rows again.")] = False,
+    publish_s: Annotated[float, typer.Option(min=0.0, help="Make results durable every so many seconds.")] = 3.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -148,6 +149,7 @@ def run(
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
         return
     options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
+    options["publish_every_s"] = publish_s
     raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))
 
 
@@ -171,10 +173,8 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[Literal["damage", "arms", "models"], typer.Argument(help="What to show.")] = "damage",
-    norm: Annotated[str | None, typer.Option(help="The norm in which distances count: l0, l1, l2, linf.")] = None,
-    arm: Annotated[
-        list[str] | None, typer.Option(help="Count these arms only; * is allowed (may be repeated).")
-    ] = None,
+    norm: Annotated[Norm | None, typer.Option(help="The norm in which distances count.")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Count this arm only; * is allowed; repeat for more.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run found.
@@ -186,7 +186,7 @@ def show(
 
     opened = Run.open(folder)
     if what == "damage":
-        found = opened.damage(norm=norm, arms=arm)  # type: ignore[arg-type]  # checked there
+        found = opened.damage(norm=norm, arms=arm)
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
         return
     rows = opened.arms() if what == "arms" else opened.models()
@@ -211,7 +211,7 @@ def report(
 def import_(
     source: Annotated[Path, typer.Argument(help="A .csv or .parquet file of outcomes.")],
     folder: RunFolder,
-    norm: Annotated[str | None, typer.Option(help="The norm of a column called `distance`.")] = None,
+    norm: Annotated[Norm | None, typer.Option(help="The norm of a column called `distance`.")] = None,
 ) -> None:
     """Turn somebody else's outcomes into a ledger.
 
@@ -291,10 +291,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         done = study.run(folder, on_progress=line.update, **options)
     state = done.status()
     if not state.complete:
-        print(
-            f"{state.n_cells} of {state.n_cells_expected} cells are done. Run the same command again to go on.",
-            file=sys.stderr,
-        )
+        so_far = f"{state.n_cells} of {state.n_cells_expected} cells are done"
+        print(f"{so_far}. Run the same command again to go on.", file=sys.stderr)
         return DONE
     found = done.damage()
     page = done.report()

@@ -104,7 +104,7 @@ def interrupts_end_the_run(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         print(
-            f"\nInterrupted. What was finished is kept in {folder}; run the same command again to go on.",
+            f"\nWhat was finished is kept in {folder}; run the same command again to go on.",
             file=sys.stderr,
         )
         raise

@@ -105,9 +105,7 @@ def print_status(state: "Status", folder: Path) -> None:
         console.print("errors and timeouts:")
         for message, count in state.messages.items():
             console.print(f"  {count} × {message}", markup=False, highlight=False)
-        console.print(
-            f"try those again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False
-        )
+        console.print(f"try again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False)
 
 
 def _table(*columns: str) -> Table:

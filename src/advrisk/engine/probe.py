@@ -137,10 +137,12 @@ class Probe:
 
     def _notice(self, x: Tensor, rows: Tensor, answer: Tensor) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
-        if answer.is_floating_point() and not bool(torch.isfinite(answer).all()):
-            for point in (~torch.isfinite(answer).all(1)).nonzero().flatten().tolist():
-                self._fail(int(rows[point]), "the model answered with a number that is not finite")
         success = self._successes(x, rows, answer)
+        if answer.is_floating_point() and not bool(torch.isfinite(answer).all()):
+            told = torch.isfinite(answer).all(1)
+            success &= told
+            for point in (~told).nonzero().flatten().tolist():
+                self._fail(int(rows[point]), "the model answered with a number that is not finite")
         self.memory.note_first(rows[success])
         self.memory.keep(x, rows, success, self._merit(x, rows, answer, success))
         if self.task.keep == "first":

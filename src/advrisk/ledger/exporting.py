@@ -60,7 +60,10 @@ def export_inputs(
     arrays: dict[str, Any] = {"x_adv": np.stack([x for _, x, _ in found]), "x": np.stack([x for _, _, x in found])}
     for name in ("sample", "model", "arm", "label", "prediction"):
         arrays[name] = np.array([row[name] for row, _, _ in found])
-    np.savez_compressed(target, **arrays)
+    try:
+        np.savez_compressed(target, **arrays)
+    except OSError as error:
+        raise LedgerError(f"{target}: cannot be written: {error}") from None
     return len(found)
 
 

@@ -17,6 +17,8 @@ from advrisk.ledger.tables import OUTCOMES, TABLES, table_from
 NORMS = ("l0", "l1", "l2", "linf")
 # What a file may hold beside the columns of `outcomes`: a distance in one norm, and what belongs to the sample.
 _EXTRA = ("distance", "label", "weight")
+# Names stay as they are written: sample 007 is not sample 7.
+_TEXT = {field.name: pa.string() for field in TABLES["outcomes"] if pa.types.is_dictionary(field.type)}
 
 
 def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> int:
@@ -35,7 +37,7 @@ def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> i
         for row in rows:
             if (row["model"], row["arm"]) in held:
                 raise LedgerError(f"{folder}: already holds {row['arm']} against {row['model']}; choose another folder")
-        ledger.append(_tables(rows))
+        ledger.append(_tables(rows, ledger))
     return len(rows)
 
 
@@ -43,7 +45,7 @@ def _read(source: Path) -> pa.Table:
     try:
         if source.suffix == ".parquet":
             return pq.read_table(source)
-        return pacsv.read_csv(source)
+        return pacsv.read_csv(source, convert_options=pacsv.ConvertOptions(column_types=_TEXT))
     except FileNotFoundError:
         raise LedgerError(f"{source}: there is no such file") from None
     except (pa.ArrowInvalid, OSError) as error:
@@ -60,6 +62,9 @@ def _rows(table: pa.Table, source: Path, norm: str | None) -> list[dict[str, Any
             raise LedgerError(f"{source}: the column {name!r} is missing")
     if not {"distance", *(f"d_{name}" for name in NORMS)} & set(table.column_names):
         raise LedgerError(f"{source}: a column of distances is missing: d_linf, or distance with a norm")
+    measured = [name for name in NORMS if f"d_{name}" in table.column_names]
+    if norm is None and len(measured) == 1 and not {"distance", "norm"} & set(table.column_names):
+        norm = measured[0]
     rows = [_row(row, f"{source}, row {number}", norm) for number, row in enumerate(table.to_pylist(), start=1)]
     if not rows:
         raise LedgerError(f"{source}: holds no row")
@@ -76,6 +81,11 @@ def _row(row: dict[str, Any], place: str, norm: str | None) -> dict[str, Any]:
         if name not in row:
             raise LedgerError(f"{place}: {name} is empty")
         row[name] = str(row[name])
+    repeat, weight = row.get("repeat", 0), row.get("weight", 1)
+    if not isinstance(repeat, int) or repeat < 0:
+        raise LedgerError(f"{place}: repeat must be a whole number of at least 0, found {repeat!r}")
+    if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
+        raise LedgerError(f"{place}: weight must be a positive number, found {weight!r}")
     distance = row.pop("distance", None)
     measured = row.setdefault("norm", norm) if distance is not None else row.get("norm", norm)
     if distance is not None:
@@ -97,7 +107,7 @@ def _row(row: dict[str, Any], place: str, norm: str | None) -> dict[str, Any]:
     return {"kind": "attack", "family": "imported", "repeat": 0, "criterion": "label", "norm": measured} | row
 
 
-def _tables(rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
+def _tables(rows: list[dict[str, Any]], ledger: Ledger) -> dict[str, pa.Table]:
     content = digest([[str(value) for value in row.values()] for row in rows])
     cells: dict[str, dict[str, Any]] = {}
     arms: dict[tuple[str, str], dict[str, Any]] = {}
@@ -120,8 +130,10 @@ def _tables(rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
         samples[row["sample"]]["label"] = row.get("label")
     outcomes = [{name: row.get(name) for name in TABLES["outcomes"].names} for row in rows]
     tables = {"outcomes": outcomes, "cells": [*cells.values()], "arms": [*arms.values()]}
-    tables |= {"models": [*models.values()], "samples": [*samples.values()]}
-    return {name: _table(name, entries) for name, entries in tables.items()}
+    for name, column, entries in (("models", "model", models), ("samples", "sample", samples)):
+        held = set(ledger.query(f"SELECT {column} FROM {name}")[column].to_pylist())  # known better than by the file
+        tables[name] = [entry for key, entry in entries.items() if key not in held]
+    return {name: _table(name, entries) for name, entries in tables.items() if entries}
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:

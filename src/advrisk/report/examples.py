@@ -81,7 +81,7 @@ def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
 
 def _example(folder: Path, sample: str, hits: list[dict[str, Any] | None]) -> Example:
     first = next(hit for hit in hits if hit)
-    original = read_inputs(shard_inputs(folder, first["shard"]))[sample]
+    original = _input(shard_inputs(folder, str(first["shard"])), sample)
     if original.ndim != 3 or original.shape[0] not in (1, 3):
         raise LedgerError(f"{sample} is not an image")
     attacked: list[Attacked | None] = []
@@ -89,7 +89,7 @@ def _example(folder: Path, sample: str, hits: list[dict[str, Any] | None]) -> Ex
         if hit is None:
             attacked.append(None)
             continue
-        adversarial = read_inputs(cell_inputs(folder, hit["cell"]))[sample]
+        adversarial = _input(cell_inputs(folder, hit["cell"]), sample)
         attacked.append(
             Attacked(
                 model=hit["model"],
@@ -102,6 +102,13 @@ def _example(folder: Path, sample: str, hits: list[dict[str, Any] | None]) -> Ex
             )
         )
     return Example(sample, first["label"], picture(original), tuple(attacked))
+
+
+def _input(path: Path, sample: str) -> Array:
+    inputs = read_inputs(path)
+    if sample not in inputs:
+        raise LedgerError(f"{path}: the input of {sample} was deleted")
+    return inputs[sample]
 
 
 def _amplified(delta: Array) -> Array:

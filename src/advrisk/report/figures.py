@@ -14,6 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _POINTS = 200
+_LABEL = 40  # characters
 
 
 def success_curves(assessment: DamageAssessment) -> Figure:
@@ -25,11 +26,11 @@ def success_curves(assessment: DamageAssessment) -> Figure:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": model,
+            "name": _short(model),
             "x": sizes.tolist(),
             "y": success_ratio(distances, sizes).tolist(),
             "line": {"shape": "hv", "color": _cycle(COLOURS, place), "dash": _cycle(DASHES, place), "width": 2.5},
-            "hovertemplate": f"{model}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
+            "hovertemplate": f"{_plain(model)}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
         }
         for place, (model, distances) in enumerate(assessment.distances.by_model.items())
     ]
@@ -72,7 +73,7 @@ def damage_intervals(assessment: DamageAssessment) -> Figure:
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": row.model,
+                "name": _short(row.model),
                 "x": [estimate.value],
                 "y": [row.model],
                 "marker": {"size": 12, "color": _cycle(COLOURS, place), "symbol": _cycle(SYMBOLS, place)},
@@ -84,14 +85,14 @@ def damage_intervals(assessment: DamageAssessment) -> Figure:
                     "thickness": 2,
                     "width": 8,
                 },
-                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{row.model}</extra>",
+                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{_plain(row.model)}</extra>",
             }
         )
     return {
         "data": points,
         "layout": {
             "xaxis": {"title": {"text": "relative damage (less is better)"}, "range": [0, 1]},
-            "yaxis": {"automargin": True, "type": "category"},
+            "yaxis": {"automargin": True, **_category_axis([row.model for row in assessment.models])},
             "showlegend": False,
             "height": 120 + 44 * len(points),
         },
@@ -119,8 +120,8 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
             }
         ],
         "layout": {
-            "xaxis": {"side": "top", "type": "category"},
-            "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
+            "xaxis": {"side": "top", **_category_axis(models)},
+            "yaxis": {"autorange": "reversed", "automargin": True, **_category_axis(arms)},
             "height": 120 + 26 * len(arms),
         },
     }
@@ -128,3 +129,17 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
 
 def _cycle(choices: tuple[str, ...], place: int) -> str:
     return choices[place % len(choices)]
+
+
+def _category_axis(names: list[str]) -> dict[str, Any]:
+    """An axis of names, of which long ones are shown shortened."""
+    return {"type": "category", "tickmode": "array", "tickvals": names, "ticktext": [_short(name) for name in names]}
+
+
+def _short(name: str) -> str:
+    return _plain(name if len(name) <= _LABEL else name[: _LABEL - 1] + "…")
+
+
+def _plain(name: str) -> str:
+    """plotly reads a little HTML in labels; names are text."""
+    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,6 +1,5 @@
 """One self-contained HTML file: it opens offline, years from now, on any machine."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -105,17 +104,17 @@ def _plotly_script() -> str:
 
 
 def _shares(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, lambda value: f"{100 * value:.1f} %")
+    return _with_interval(estimate, "{:.1f} %", "[{:.1f}, {:.1f}] %", factor=100)
 
 
 def _numbers(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, lambda value: f"{value:.3f}")
+    return _with_interval(estimate, "{:.3f}", "[{:.3f}, {:.3f}]", factor=1)
 
 
-def _with_interval(estimate: Estimate | None, shown: Callable[[float], str]) -> "Markup | str":
+def _with_interval(estimate: Estimate | None, value: str, interval: str, *, factor: int) -> "Markup | str":
     from markupsafe import Markup
 
     if estimate is None:
         return "–"
-    interval = f"[{shown(estimate.low)}, {shown(estimate.high)}]"
-    return Markup('{}<span class="interval">{}</span>').format(shown(estimate.value), interval)
+    shown = interval.format(factor * estimate.low, factor * estimate.high)
+    return Markup('{}<span class="interval">{}</span>').format(value.format(factor * estimate.value), shown)

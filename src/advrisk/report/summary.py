@@ -28,8 +28,8 @@ def findings(assessment: DamageAssessment) -> list[str]:
             "Add or remove a model and the numbers change; they are no probabilities of an accident."
         )
     sentences.append(
-        f"{n} samples counted, {len(assessment.distances.arms)} attack configurations. All numbers are lower bounds: "
-        "a better attack can only find more damage."
+        f"{n} samples counted, {len(assessment.distances.arms)} attack configurations. Shares of broken samples "
+        "are lower bounds: a better attack can only break more."
     )
     if assessment.comparison is not None:
         sentences += [

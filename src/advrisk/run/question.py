@@ -142,7 +142,7 @@ def write_study(study: StudySpec, folder: Path) -> None:
     """Put the study as it was understood beside the ledger, for the report and for whoever comes next."""
     content = study.model_dump(mode="json", exclude_none=True, exclude_unset=True)
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
-    text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     unfinished = folder / f".{STUDY_FILE}"
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(folder / STUDY_FILE)

@@ -20,8 +20,9 @@ MAX_DEPTH = 40
 MAX_NODES = 200_000
 
 _YAML = "tag:yaml.org,2002:"
+_TYPED_TAGS = {_YAML + kind for kind in ("int", "float", "bool", "timestamp")}
 _PLAIN_TAGS: dict[type[yaml.Node], set[str]] = {
-    yaml.ScalarNode: {_YAML + kind for kind in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")},
+    yaml.ScalarNode: _TYPED_TAGS | {_YAML + kind for kind in ("str", "null", "merge", "value")},
     yaml.SequenceNode: {_YAML + "seq"},
     yaml.MappingNode: {_YAML + "map"},
 }
@@ -131,9 +132,9 @@ def _refuse_odd(node: yaml.Node, loc: Loc, path: Path) -> None:
     place = f"{path}:{node.start_mark.line + 1}: {field_name(loc)}"
     if node.tag not in _PLAIN_TAGS[type(node)]:
         raise StudyError(f"{place}: the tag {node.tag} is not allowed; write a plain value")
-    if isinstance(node, yaml.ScalarNode):
+    if node.tag in _TYPED_TAGS:
         try:
-            yaml.SafeLoader("").construct_object(node)
+            yaml.constructor.SafeConstructor().construct_object(node)
         except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe
             kind = node.tag.rpartition(":")[2]
             found = f"found {node.value[:40]!r}, which cannot be read as {kind}"

@@ -60,12 +60,20 @@ def _check_sizes(data: Dataset) -> None:
         seen: set[str] = set()
         twice = next(name for name in data.ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise DataError(f"{data.name}: the id {twice!r} stands for two samples; ids must differ")
+    for name in ("low", "high", "scale"):
+        found = np.shape(getattr(data, name))
+        if found not in ((), data.x.shape[1:]):
+            raise DataError(
+                f"{data.name}: {name} must be one number or an array of shape {data.x.shape[1:]}, found {found}"
+            )
     for name, mask in data.masks.items():
         if name not in FEATURE_MASKS or mask.shape != data.x.shape[1:]:
             raise DataError(f"{data.name}: {name!r} must be a mask of shape {data.x.shape[1:]}, found {mask.shape}")
 
 
 def _check_values(data: Dataset) -> None:
+    if not (np.isfinite(data.low).all() and np.isfinite(data.high).all()):
+        raise DataError(f"{data.name}: bounds must be finite numbers in every feature")
     _refuse(data, ~np.isfinite(data.x), "is not finite")
     _refuse(data, data.x < data.low, f"lies below the bound {np.min(data.low):g}")
     _refuse(data, data.x > data.high, f"lies above the bound {np.max(data.high):g}")
@@ -81,7 +89,7 @@ def _check_values(data: Dataset) -> None:
         )
     if data.weights is not None and not (np.isfinite(data.weights).all() and (data.weights > 0).all()):
         raise DataError(f"{data.name}: weights must be positive numbers")
-    if not np.all(np.asarray(data.scale) > 0):
+    if not (np.isfinite(data.scale).all() and np.all(np.asarray(data.scale) > 0)):
         raise DataError(f"{data.name}: scale must be positive in every feature")
 
 

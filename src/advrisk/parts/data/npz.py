@@ -1,6 +1,8 @@
 """Samples from a numpy archive, without pickle."""
 
+import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +19,8 @@ from advrisk.parts.data.registry import data
 Array = npt.NDArray[Any]
 Layout = Literal["auto", "nchw", "nhwc", "tabular"]
 MAX_BYTES = 32 * 2**30
+# What zipfile and numpy raise for files that are damaged, encrypted, or not theirs.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError, KeyError, SyntaxError)
 
 
 @data.register("npz", traits=SourceTraits("your own samples: x, y, and any further columns"))
@@ -50,7 +54,7 @@ def npz(
         high=high,
         scale=arrays.get("scale", 1.0),
         masks={name: arrays[name].astype(bool) for name in FEATURE_MASKS if name in arrays},
-        weights=arrays["weight"].astype(np.float64) if "weight" in arrays else None,
+        weights=_weights(arrays["weight"], path) if "weight" in arrays else None,
         strata={name: arrays[name].astype(str) for name in strata},
         split=arrays["split"].astype(str) if "split" in arrays else None,
     )
@@ -63,19 +67,25 @@ def read_arrays(path: Path) -> dict[str, Array]:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
                 raise DataError(f"{path}: unpacks to more than {MAX_BYTES >> 30} GiB")
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file") from None
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError) as error:
+    except DataError:
+        raise
+    except _DAMAGED as error:
         raise DataError(f"{path}: cannot be read as an .npz of plain arrays: {error}") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{path}: {name} is not an array")
+    return arrays
 
 
 def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:
     if x.dtype != np.uint8 and not np.issubdtype(x.dtype, np.floating) and not np.issubdtype(x.dtype, np.integer):
         raise DataError(f"{path}: x must be uint8 or floating point, found {x.dtype}")
     values = x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x.astype(np.float32)
-    if layout == "tabular" or values.ndim == 2:
-        return values.reshape(len(values), -1)
+    if values.ndim == 2 or (layout == "tabular" and values.ndim > 2):
+        return values.reshape(len(values), math.prod(values.shape[1:]))
     if values.ndim == 3:
         return values[:, None]
     if values.ndim != 4:
@@ -90,6 +100,12 @@ def _guess_layout(shape: tuple[int, ...], path: Path) -> Literal["nchw", "nhwc"]
     if channels_last == channels_first:
         raise DataError(f"{path}: x has shape {shape}; say `layout: nhwc` or `layout: nchw`")
     return "nhwc" if channels_last else "nchw"
+
+
+def _weights(weights: Array, path: Path) -> npt.NDArray[np.float64]:
+    if not np.issubdtype(weights.dtype, np.floating) and not np.issubdtype(weights.dtype, np.integer):
+        raise DataError(f"{path}: weight must be numbers, found {weights.dtype}")
+    return weights.astype(np.float64)
 
 
 def _labels(y: Array, path: Path) -> npt.NDArray[np.int64]:

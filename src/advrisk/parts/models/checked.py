@@ -58,7 +58,7 @@ def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
     try:
         with torch.no_grad():
             answer: Any = loaded.answer(x)
-    except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+    except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as error:
         expected = _first_layer(loaded.module)
         raise ModelError(
             f"{name} cannot take the inputs of {data_name}, of shape {tuple(x.shape[1:])}"
@@ -66,6 +66,8 @@ def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
         ) from None
     if not isinstance(answer, Tensor):
         raise ModelError(f"{name} answered with {type(answer).__name__}, a tensor is needed")
+    if answer.dim() == 0 or len(answer) != len(x):
+        raise ModelError(f"{name} answered {len(x)} inputs with shape {tuple(answer.shape)}; one row each is needed")
     return answer.detach()
 
 

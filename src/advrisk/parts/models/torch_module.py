@@ -3,10 +3,14 @@
 import copy
 import importlib
 import inspect
+import os
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Annotated, Any
 
 import torch
@@ -24,6 +28,13 @@ from advrisk.parts.models.registry import Loaded, models
 Classes = Annotated[int, Ge(2)]
 # Below about 16 rows torch's CPU kernels sum in another order: see `engine.model.Model`.
 MIN_ROWS = 16
+# What torch.export.save writes, now and before torch 2.8. Pickled objects and compiled libraries, which
+# would run when loaded, are not among it.
+_EXPORT_MEMBER = re.compile(
+    r"[^/]+/(archive_format|archive_version|byteorder|version|\.data/\w+|models/model\.json|extra/.*"
+    r"|data/weights/(weight_\d+|model_weights_config\.json)|data/constants/(tensor_\d+|model_constants_config\.json)"
+    r"|data/sample_inputs/model\.pt)|version|serialized_\w+\.(json|pt)|extra_files/.*"
+)
 
 
 class Normalised(nn.Module):
@@ -35,11 +46,14 @@ class Normalised(nn.Module):
     def __init__(self, module: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         super().__init__()
         self.module = module
-        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
 
     def forward(self, x: Tensor) -> Tensor:
-        answer: Tensor = self.module((x - self.mean) / self.std)
+        if len(self.mean) not in (1, x.shape[1]):
+            raise ValueError(f"mean and std have {len(self.mean)} entries, the inputs {x.shape[1]} channels")
+        per_channel = (1, -1, *[1] * (x.dim() - 2))
+        answer: Tensor = self.module((x - self.mean.view(per_channel)) / self.std.view(per_channel))
         return answer
 
 
@@ -57,7 +71,7 @@ def torch_factory(
 ) -> Loaded:
     """`package.module:factory`, called with `args`; weights as .safetensors, or a state dict for torch.load.
 
-    `mean` and `std` (one per channel) are applied inside the model: attacks see the data's own bounds.
+    `mean` and `std` (one per channel, or one for all) are applied inside the model: attacks see the data's own bounds.
     """
     module = build(factory, args)
     training = load_weights(module, weights, factory) if weights is not None else {}
@@ -83,10 +97,17 @@ def torchscript(*, path: Path, input_shape: tuple[int, ...] | None = None, class
 def torch_export(*, path: Path, input_shape: tuple[int, ...] | None = None, classes: Classes | None = None) -> Loaded:
     """A .pt2 file written by torch.export.save with a dynamic batch dimension; its answer is the logits."""
     try:
-        module = torch.export.load(str(_existing(path))).module()
+        _refuse_strange_members(_existing(path))
+        with _weights_only():
+            program = torch.export.load(str(path))
+    except UnpicklingError:
+        raise ModelError(f"{path}: holds more than plain tensors, which is refused; export it again") from None
     except (RuntimeError, ValueError, KeyError, AssertionError, zipfile.BadZipFile) as error:
+        if isinstance(error, ModelError):
+            raise
         raise ModelError(f"{path}: cannot be read as a torch.export file: {_first_line(error)}") from None
-    return _from_file(module, path, input_shape, classes)
+    _refuse_fixed_batch(program, path)
+    return _from_file(program.module(), path, input_shape, classes)
 
 
 def from_module(
@@ -170,6 +191,39 @@ def load_weights(module: nn.Module, path: Path, owner: str) -> dict[str, str]:
         problem = " ".join(str(error).split())
         raise ModelError(f"{path}: these weights do not fit {owner}: {problem[:500]}") from None
     return training
+
+
+def _refuse_strange_members(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    for name in names:
+        if not _EXPORT_MEMBER.fullmatch(name):
+            raise ModelError(f"{path}: holds {name!r}, which torch.export.save does not write; it is not loaded")
+
+
+@contextmanager
+def _weights_only() -> Iterator[None]:
+    """torch.export.load falls back to unpickling whatever it finds; this switch of torch forbids that."""
+    switch = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    before = os.environ.get(switch)
+    os.environ[switch] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[switch]
+        else:
+            os.environ[switch] = before
+
+
+def _refuse_fixed_batch(program: torch.export.ExportedProgram, path: Path) -> None:
+    inputs = [node for node in program.graph.nodes if node.name in program.graph_signature.user_inputs]
+    sizes = [node.meta["val"].shape for node in inputs if isinstance(node.meta.get("val"), Tensor)]
+    if sizes and len(sizes[0]) and isinstance(sizes[0][0], int):
+        raise ModelError(
+            f"{path}: was exported for batches of exactly {sizes[0][0]}; export it with "
+            "dynamic_shapes=({0: torch.export.Dim('batch')},)"
+        )
 
 
 def _existing(path: Path) -> Path:

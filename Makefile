@@ -1,0 +1,47 @@
+# Two commands on a fresh machine (python3 >= 3.11, pip, make):
+#   make demo    install and assess four models on real digits
+#   make test    install and run the tests
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# A newer torch pulls gigabytes of CUDA packages; no extra may lift it.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test check bench slow format docs clean
+
+demo: $(VENV)/.demo
+	$(BIN)/advrisk demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m slow
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) dist site advrisk-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# Each stamp says which extras are installed; it is made anew when the requirements change.
+$(VENV)/.%: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[$*]'
+	touch $@

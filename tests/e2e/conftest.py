@@ -1,0 +1,94 @@
+"""A small real study: digits, two trained nets, a few arms. Commands run as a user runs them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advrisk import train
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+RECIPE = {
+    "name": "digits-nets",
+    "seed": 3,
+    "data": {"source": "digits"},
+    "models": {
+        name: {
+            "factory": "advrisk.parts.models.small:SmallCnn",
+            "args": {"size": 8, "width": 8},
+            "method": method,
+            "epochs": 12,
+            "learning_rate": 0.02,
+            **settings,
+        }
+        for name, method, settings in (("plain", "plain", {}), ("noisy", "gaussian-noise", {"sigma": 0.3}))
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two nets trained on digits by `advrisk.train`."""
+    folder = tmp_path_factory.mktemp("nets")
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump(RECIPE))
+    train(recipe, folder)
+    return folder
+
+
+@pytest.fixture
+def study(nets: Path) -> dict[str, Any]:
+    """A study of those nets, as nested dicts: 2 models, 7 arms, 64 samples in shards of 16."""
+    return {
+        "name": "digits-study",
+        "seed": 5,
+        "data": {"source": "digits", "evaluate": 64},
+        "models": {
+            name: {
+                "source": "torch",
+                "factory": "advrisk.parts.models.small:SmallCnn",
+                "args": {"size": 8, "width": 8},
+                "weights": str(nets / f"{name}.safetensors"),
+            }
+            for name in ("plain", "noisy")
+        },
+        "arms": [
+            {"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.2]},
+            {"attack": "pgd", "norm": ["linf", "l2"], "eps": 0.2, "steps": 10},
+            {"corruption": "gaussian-noise", "sigma": 0.3, "repeats": 2},
+        ],
+        "shard": 16,
+        "assess": {"damage": {"norm": "linf", "thresholds": [0.1, 0.2], "resamples": 200}},
+    }
+
+
+@pytest.fixture
+def write_study(tmp_path: Path) -> Callable[..., Path]:
+    """Write a study to a file and return its path."""
+
+    def write(content: dict[str, Any], name: str = "study.yaml") -> Path:
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump(content))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def advrisk(tmp_path: Path) -> Command:
+    """Run the command line in a process of its own, in a fresh folder."""
+
+    def call(*words: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "advrisk", *map(str, words)]
+        environment = os.environ | {"COLUMNS": "160"} | options.pop("env", {})
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment, check=False, **options
+        )
+
+    return call

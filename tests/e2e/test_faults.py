@@ -1,0 +1,221 @@
+"""What goes wrong becomes rows or a clear message; the ledger stays valid and the run can go on."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk import Run, Study
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger, locked
+from advrisk.testing.ledgers import outcome_rows
+
+Study_ = dict[str, Any]
+
+BAD_PARTS = '''
+"""Attacks that misbehave, and a net that registers them by being imported."""
+import os, time
+import torch
+from advrisk.core.traits import AttackTraits
+from advrisk.parts.attacks.registry import attacks
+from advrisk.parts.models.small import SmallCnn
+
+def net():
+    return SmallCnn(size=8, width=8)
+
+def bad(name):
+    traits = AttackTraits(needs="gradients", norms=("linf",), objective="ace", passes=lambda _: (2, 1), use_when="testing")
+    return attacks.register(name, traits=traits)
+
+@bad("raises-midway")
+def raises_midway(probe):
+    probe.forward(probe.x0, probe.active())
+    raise ZeroDivisionError("midway")
+
+@bad("proposes-nan")
+def proposes_nan(probe):
+    probe.forward(probe.x0 * float("nan"), probe.active())
+
+@bad("leaves-space")
+def leaves_space(probe):
+    probe.forward(probe.x0 + 2, probe.active())
+
+@bad("leaves-eps")
+def leaves_eps(probe):
+    probe.forward((probe.x0 + 0.5).clamp(0, 1), probe.active())
+
+@bad("kills-its-process")
+def kills_its_process(probe):
+    os._exit(9)
+
+@bad("sleeps-between-passes")
+def sleeps_between_passes(probe):
+    while len(rows := probe.active()):
+        probe.forward(probe.x0[rows], rows)
+        time.sleep(0.3)
+
+@bad("hangs-in-a-pass")
+def hangs_in_a_pass(probe):
+    time.sleep(600)
+'''
+
+
+@pytest.fixture
+def bad_study(study: Study_, tmp_path: Path) -> Study_:
+    """The digits study with a module of misbehaving attacks beside it; evaluated on 32 samples."""
+    (tmp_path / "bad_parts.py").write_text(BAD_PARTS)
+    study["data"]["evaluate"] = 32
+    study["models"] = {"plain": study["models"]["plain"] | {"factory": "bad_parts:net", "args": {}}}
+    return study
+
+
+def test_bad_attacks_give_error_rows_and_the_rest_goes_on(
+    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    names = ["raises-midway", "proposes-nan", "leaves-space", "leaves-eps", "kills-its-process"]
+    bad_study["arms"] = [
+        {"attack": names, "norm": "linf", "eps": 0.1},
+        {"attack": "fgsm", "norm": "linf", "eps": 0.1},
+    ]
+    done = advrisk("run", write_study(bad_study), "--out", "run", "--workers", "2")
+    assert done.returncode == 3, done.stderr
+    rows = Run.open(tmp_path / "run").outcomes().to_pylist()
+    found = {name: {row["outcome"] for row in rows if row["family"] == name} for name in [*names, "fgsm", "clean"]}
+    assert found.pop("fgsm") <= {"success", "resisted", "already_wrong"}
+    assert found.pop("clean") <= {"success", "resisted"}
+    assert found.pop("kills-its-process") == {"error"}  # the whole cell is lost with its process
+    assert all(outcomes <= {"error", "already_wrong"} and "error" in outcomes for outcomes in found.values())
+    messages = {row["family"]: row["message"] for row in rows if row["outcome"] == "error"}
+    assert messages["raises-midway"] == "ZeroDivisionError: midway"
+    assert "not finite" in messages["proposes-nan"]
+    assert "left the space" in messages["leaves-space"]
+    assert "left eps" in messages["leaves-eps"]
+    assert "exit code 9" in messages["kills-its-process"]
+    assert len(rows) == 32 * 7, "a row is missing"
+    status = json.loads(advrisk("status", "run", "--json").stdout)
+    assert status["complete"]
+    assert status["outcomes"]["error"] == sum(row["outcome"] == "error" for row in rows)
+
+
+def test_error_rows_are_tried_again_only_when_asked(
+    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    bad_study["arms"] = [{"attack": ["raises-midway", "fgsm"], "norm": "linf", "eps": 0.1}]
+    file = write_study(bad_study)
+    assert advrisk("run", file, "--out", "run").returncode == 3
+    mended = BAD_PARTS.replace('raise ZeroDivisionError("midway")', "return")
+    (tmp_path / "bad_parts.py").write_text(mended)
+    assert advrisk("run", file, "--out", "run").returncode == 3
+    done = advrisk("run", file, "--out", "run", "--retry-errors")
+    assert done.returncode == 0, done.stderr
+    rows = outcome_rows(tmp_path / "run")
+    assert len(rows) == 32 * 3
+    assert not any(row["outcome"] == "error" for row in rows)
+
+
+def test_a_cell_that_runs_out_of_time_gives_timeout_rows(bad_study: Study_, tmp_path: Path) -> None:
+    bad_study |= {"max_cell_s": 0.5, "arms": [{"attack": "sleeps-between-passes", "norm": "linf", "eps": 0.1}]}
+    sys.path.insert(0, str(tmp_path))
+    try:
+        run = Study.from_dict(bad_study).run(tmp_path / "run", workers=1)
+    finally:
+        sys.path.remove(str(tmp_path))
+    outcomes = {row["outcome"] for row in run.outcomes().to_pylist() if row["kind"] == "attack"}
+    assert outcomes <= {"timeout", "already_wrong"}
+    assert "timeout" in outcomes
+
+
+@pytest.mark.slow
+def test_a_cell_that_hangs_inside_a_pass_is_stopped(bad_study: Study_, tmp_path: Path) -> None:
+    bad_study |= {"max_cell_s": 1, "arms": [{"attack": ["hangs-in-a-pass", "fgsm"], "norm": "linf", "eps": 0.1}]}
+    sys.path.insert(0, str(tmp_path))
+    try:
+        run = Study.from_dict(bad_study).run(tmp_path / "run", workers=1)
+    finally:
+        sys.path.remove(str(tmp_path))
+    by_family: dict[str, set[str]] = {}
+    for row in run.outcomes().to_pylist():
+        by_family.setdefault(row["family"], set()).add(row["outcome"])
+    assert by_family["hangs-in-a-pass"] == {"timeout"}
+    assert "timeout" not in by_family["fgsm"]
+
+
+def test_a_second_writer_is_refused(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    with locked(tmp_path / "run"):
+        refused = advrisk("run", write_study(study), "--out", "run")
+    assert refused.returncode == 2
+    assert f"process {os.getpid()} on" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_full_disk_leaves_a_valid_ledger(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    study["keep_inputs"] = "none"
+    file = write_study(study)
+
+    def no_room() -> None:  # the system refuses files of more than 6 kB, as a full disk does
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+
+    failed = advrisk("run", file, "--out", "run", preexec_fn=no_room)
+    assert failed.returncode == 2, failed.stderr
+    assert "could not be written" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    Ledger.open(tmp_path / "run").outcomes()
+    done = advrisk("run", file, "--out", "run")
+    assert done.returncode == 0, done.stderr
+    Study.from_dict(study).run(tmp_path / "with room")
+    assert outcome_rows(tmp_path / "run") == outcome_rows(tmp_path / "with room")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], number: signal.Signals
+) -> None:
+    study["data"]["evaluate"] = 400
+    command = [sys.executable, "-m", "advrisk", "run", str(write_study(study)), "--out", str(tmp_path / "run")]
+    process = subprocess.Popen([*command, "--publish-s", "0"], stderr=subprocess.PIPE, text=True)
+    segments = tmp_path / "run" / "ledger" / "segments"
+    while process.poll() is None and (not segments.exists() or len(list(segments.glob("0*"))) < 3):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "run the same command again" in message
+    assert "Traceback" not in message
+    state = Run.open(tmp_path / "run").status()
+    assert 0 < state.n_cells < state.n_cells_expected
+
+
+def test_max_hours_ends_the_run_in_order(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    done = advrisk("run", write_study(study), "--out", "run", "--max-hours", "0.0000001")
+    assert done.returncode == 0, done.stderr
+    assert "Run the same command again" in done.stderr
+    assert not Run.open(tmp_path / "run").status().complete
+
+
+def test_a_changed_sample_is_refused(study: Study_, tmp_path: Path) -> None:
+    import numpy as np
+
+    x = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
+    y = np.arange(40) % 10
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    study["data"] = {"source": "npz", "path": str(tmp_path / "data.npz"), "evaluate": 30}
+    Study.from_dict(study).run(tmp_path / "run")
+    x[:, 0, 0] ^= 1
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    with pytest.raises(LedgerError, match="changed since this run began"):
+        Study.from_dict(study).run(tmp_path / "run")

@@ -1,0 +1,109 @@
+"""The report in a real browser: it draws, stays offline, and shows strings from outside as text."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk import Run, Study
+from advrisk.ledger.importing import import_outcomes
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+class Visit:
+    """A page opened at some width, with everything it complained about or asked for."""
+
+    def __init__(self, browser: Any, report: Path, *, width: int = 1200, scheme: str = "light") -> None:
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(report.as_uri())
+        self.page.wait_for_selector(".figure .main-svg", state="attached")
+
+    def left_the_machine(self) -> list[str]:
+        return [url for url in self.requests[1:] if not url.startswith(("data:", "blob:"))]
+
+
+@pytest.fixture
+def report(study: dict[str, Any], tmp_path: Path) -> Path:
+    return Study.from_dict(study).run(tmp_path / "run").report(tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_the_report_draws_and_stays_offline(browser: Any, report: Path, width: int, scheme: str) -> None:
+    visit = Visit(browser, report, width=width, scheme=scheme)
+    figures = visit.page.locator(".figure")
+    assert figures.count() == 3
+    for place in range(figures.count()):
+        assert figures.nth(place).locator(".trace, .hm image").count() > 0, "an empty plot"
+    for link in visit.page.locator("nav a").all():
+        link.click()
+        assert visit.page.locator(link.get_attribute("href")).is_visible()
+    images = visit.page.locator(".examples img")
+    assert images.count() >= 2
+    assert visit.page.evaluate("[...document.images].every(image => image.naturalWidth === 8)")
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+    assert visit.complaints == []
+    assert visit.left_the_machine() == []
+
+
+def test_the_table_shows_what_the_api_says(browser: Any, report: Path, tmp_path: Path) -> None:
+    text = Visit(browser, report).page.inner_text("#table")
+    for row in Run.open(tmp_path / "run").damage().models:
+        assert row.model in text
+        assert f"{row.relative_damage.value:.3f}" in text
+        assert f"[{row.relative_damage.low:.3f}, {row.relative_damage.high:.3f}]" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>",
+        "\"'><img src=x onerror=alert(2)>",
+        "</script><b>",
+        "مرحبا",
+        "{{ 7 * 7 }}",
+        "n" * 10_000,
+    ],
+)
+def test_strings_from_outside_are_text(browser: Any, tmp_path: Path, name: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [{"model": model, "sample": str(n), "d_linf": n / 10} for model in (name, "other") for n in range(1, 9)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
+    import_outcomes(tmp_path / "theirs.parquet", tmp_path / "run", norm="linf")
+    visit = Visit(browser, Run.open(tmp_path / "run").report())
+    assert name in [cell.text_content() for cell in visit.page.locator("#table tbody th").all()]
+    assert visit.complaints == []
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1200

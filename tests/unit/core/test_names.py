@@ -1,0 +1,27 @@
+"""Suggestions for mistyped names."""
+
+import pytest
+
+from advrisk.core.names import did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("pdg", "pgd"), ("fgsmm", "fgsm"), ("gausian-noise", "gaussian-noise"), ("PGD ", None)]
+)
+def test_the_nearest_known_name_is_offered(typed: str, meant: str | None) -> None:
+    known = ["pgd", "fgsm", "bim", "gaussian-noise"]
+    offered = f"did you mean {meant!r}?" if meant else "known: bim, fgsm, gaussian-noise, pgd"
+    assert did_you_mean(typed, known) == offered
+
+
+def test_without_a_near_one_all_are_listed_in_order() -> None:
+    assert did_you_mean("zebra", iter(["pgd", "bim"])) == "known: bim, pgd"
+
+
+def test_without_any_it_says_so() -> None:
+    assert did_you_mean("zebra", []) == "there is none yet"
+
+
+def test_anything_may_be_mistyped() -> None:
+    assert did_you_mean(3, ["l1", "l2"]) == "known: l1, l2"
+    assert did_you_mean(None, ["None-such"]) == "did you mean 'None-such'?"

@@ -1,0 +1,73 @@
+"""Numbers as people write them."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advrisk.core.numbers import parse_number
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("8/255", 8 / 255),
+        (" 8 / 255 ", 8 / 255),
+        ("-1/4", -0.25),
+        ("+1/4", 0.25),
+        ("1.5/0.5", 3.0),
+        ("0/1", 0.0),
+        ("1e-3", 0.001),
+        ("0.25", 0.25),
+        (3, 3.0),
+        (0.1, 0.1),
+        (-2, -2.0),
+    ],
+)
+def test_numbers_and_fractions_are_read(written: object, meant: float) -> None:
+    number = parse_number(written)
+    assert number == meant
+    assert type(number) is float
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(1, 10**6))
+def test_a_fraction_is_the_quotient_of_its_numbers(above: int, below: int) -> None:
+    assert parse_number(f"{above}/{below}") == above / below
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_finite_number_survives_being_written_down(number: float) -> None:
+    assert parse_number(number) == number
+    assert parse_number(repr(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("8/0", "'8/0' divides by zero"),
+        ("8/0.0", "divides by zero"),
+        ("8/-1", "found '8/-1'"),
+        ("8//255", "found '8//255'"),
+        ("1/2/3", "found '1/2/3'"),
+        ("/255", "found '/255'"),
+        ("eight", "found 'eight'"),
+        ("", "found ''"),
+        ("0x10", "found '0x10'"),
+        ("nan", "finite"),
+        ("-inf", "finite"),
+        ("1e999", "finite"),
+        (math.inf, "found inf"),
+        (math.nan, "found nan"),
+        (10**400, "finite"),
+        (True, "found True"),
+        (None, "found None"),
+        ([1], r"found \[1\]"),
+        (b"1", "found b'1'"),
+        (1j, "found 1j"),
+    ],
+)
+def test_anything_else_is_refused_with_what_was_found(written: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        parse_number(written)

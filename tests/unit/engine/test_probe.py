@@ -1,0 +1,426 @@
+"""A model that can be followed by hand: two features, and the larger one names the class.
+
+Every sample is (1, 0), of class 0; the point (1, a) is a success for a > 1, at distance a.
+"""
+
+import math
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from advrisk.core.errors import ModelError
+from advrisk.engine import Noise, OutOfTimeError, Probe, Space, Task
+from advrisk.testing import toys
+
+LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
+
+
+def make_probe(n=1, *, model=LARGER.model, **settings):
+    defaults = {
+        "x0": start(n),
+        "reference": torch.zeros(n, dtype=torch.int64),
+        "space": Space.box(-10, 10),
+        "norm": "linf",
+        "eps": 9.0,
+    }
+    task = Task(**(defaults | settings))
+    return Probe(model, task, Noise(range(n)))
+
+
+def start(n):
+    return torch.tensor([[1.0, 0.0]]).repeat(n, 1)
+
+
+def ask(probe, *heights, rows=None, **settings):
+    """Propose (1, a) for each height a, by default for rows 0, 1, …"""
+    x = torch.tensor([[1.0, height] for height in heights])
+    return probe.forward(x, torch.arange(len(heights)) if rows is None else torch.tensor(rows), **settings)
+
+
+def heights(probe):
+    return probe.memory.kept[:, 1].tolist()
+
+
+class TestCounting:
+    def test_each_forward_and_each_backward_counts(self):
+        probe = make_probe(3, keep="last")
+        ask(probe, 0.1, 0.2, 0.3).gradient("ace")
+        ask(probe, 0.4, 0.5, rows=[0, 2])
+        ask(probe, 0.6, rows=[2]).gradients(torch.tensor([[0, 1]]))
+        assert probe.memory.n_forward.tolist() == [2, 1, 3]
+        assert probe.memory.n_backward.tolist() == [1, 1, 3]
+
+    def test_a_row_that_stands_several_times_counts_several_times(self):
+        probe = make_probe(2, keep="last")
+        ask(probe, 0.1, 0.2, 0.3, 0.4, rows=[1, 0, 1, 1]).gradient("ace")
+        assert probe.memory.n_forward.tolist() == [1, 3]
+        assert probe.memory.n_backward.tolist() == [1, 3]
+
+    def test_labels_cost_a_forward(self):
+        probe = make_probe(2, model=toys.label_only(LARGER.model), keep="last")
+        assert probe.labels(torch.tensor([[1.0, 2.0], [1.0, 0.5]]), torch.arange(2)).tolist() == [1, 0]
+        assert probe.memory.n_forward.tolist() == [1, 1]
+        assert probe.memory.n_backward.tolist() == [0, 0]
+
+    def test_the_first_success_is_noted_once_with_what_was_spent(self):
+        probe = make_probe(3, keep="last")
+        ask(probe, 0.5, 0.5, 0.5).gradient("ace")
+        ask(probe, 2.0, 0.5, 0.5).gradient("ace")
+        ask(probe, 3.0, 2.0, 0.5)
+        assert probe.memory.n_forward_first.tolist() == [2, 3, -1]
+        assert probe.memory.n_backward_first.tolist() == [1, 2, -1]
+        assert torch.isnan(probe.memory.first_s).tolist() == [False, False, True]
+        assert (probe.memory.first_s[:2] <= probe.memory.spent_s[:2]).all()
+        assert (probe.memory.spent_s > 0).all()
+
+    def test_a_first_success_within_a_population_costs_the_whole_batch(self):
+        probe = make_probe(2)
+        ask(probe, 0.5, 2.0, 0.5, 0.2, rows=[0, 0, 0, 1])
+        assert probe.memory.n_forward_first.tolist() == [3, -1]
+
+    def test_the_probe_asks_nothing_of_its_own(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(4, model=model, keep="smallest")
+        ask(probe, 0.5, 2.0, 3.0, 0.1).gradient("ace")
+        ask(probe, 2.0, 1.5, rows=[0, 1])
+        assert record.n_rows == 6 == int(probe.memory.n_forward.sum())
+
+
+class TestKeep:
+    def test_first_keeps_the_first_success_and_ends_the_sample(self):
+        probe = make_probe(2, keep="first")
+        ask(probe, 3.0, 0.5)
+        assert probe.active().tolist() == [1]
+        ask(probe, 1.5, 0.7)
+        assert heights(probe) == pytest.approx([3.0, 0.7])
+        assert probe.memory.success.tolist() == [True, False]
+        assert probe.memory.n_forward.tolist() == [1, 2]
+
+    def test_smallest_keeps_the_nearest_success_and_goes_on(self):
+        probe = make_probe(keep="smallest")
+        for height in (0.9, 3.0, 1.5, 2.0, 0.95):
+            ask(probe, height)
+            assert probe.active().tolist() == [0]
+        assert heights(probe) == [1.5]
+        assert probe.memory.n_forward_first.item() == 2
+
+    @pytest.mark.parametrize(("norm", "nearest"), [("l1", (1.0, 1.3)), ("linf", (0.3, 1.0))])
+    def test_smallest_is_meant_in_the_norm_of_the_arm(self, norm, nearest):
+        """(1, 1.3) moved by 1.3 in both norms; (0.3, 1) by 1.7 in l1 but by 1 in linf."""
+        probe = make_probe(keep="smallest", norm=norm)
+        probe.forward(torch.tensor([[1.0, 1.3]]), torch.tensor([0]))
+        probe.forward(torch.tensor([[0.3, 1.0]]), torch.tensor([0]))
+        torch.testing.assert_close(probe.memory.kept, torch.tensor([nearest]))
+
+    def test_strongest_keeps_the_highest_objective(self):
+        probe = make_probe(keep="strongest")
+        for height in (2.0, 5.0, 3.0, 0.5):
+            ask(probe, height)
+        assert heights(probe) == [5.0]
+
+    def test_strongest_counts_only_within_eps(self):
+        probe = make_probe(keep="strongest", eps=4.0, within_eps=False)
+        for height in (2.0, 5.0, 3.0):
+            ask(probe, height)
+        assert heights(probe) == [3.0]
+
+    def test_last_keeps_the_last_success_and_never_stops_early(self):
+        probe = make_probe(keep="last")
+        for height in (5.0, 2.0, 3.0):
+            ask(probe, height)
+            assert probe.active().tolist() == [0]
+        assert heights(probe) == [3.0]
+        assert probe.memory.n_forward_first.item() == 1
+
+    def test_last_does_not_forget_a_success_for_a_later_failure(self):
+        probe = make_probe(keep="last")
+        for height in (5.0, 2.0, 0.5):
+            ask(probe, height)
+        assert probe.memory.success.item()
+        assert heights(probe) == [2.0]
+
+    def test_last_without_success_is_the_last_point(self):
+        probe = make_probe(keep="last")
+        for height in (0.9, 0.1, 0.4):
+            ask(probe, height)
+        assert heights(probe) == pytest.approx([0.4])
+
+    @pytest.mark.parametrize("keep", ["first", "smallest", "strongest"])
+    def test_a_resisted_sample_keeps_the_highest_objective(self, keep):
+        probe = make_probe(keep=keep)
+        for height in (0.5, 0.9, 0.2):
+            ask(probe, height)
+        assert not probe.memory.success.item()
+        assert heights(probe) == pytest.approx([0.9])
+
+    @pytest.mark.parametrize("keep", ["first", "smallest", "strongest", "last"])
+    def test_a_success_wins_over_a_failure_of_the_same_batch(self, keep):
+        probe = make_probe(2, keep=keep)
+        ask(probe, 0.2, 0.3, 2.0, 0.9, 0.1, rows=[1, 0, 0, 0, 1])
+        assert probe.memory.success.tolist() == [True, False]
+        assert heights(probe) == pytest.approx([2.0, 0.1 if keep == "last" else 0.2])
+
+    @pytest.mark.parametrize(("keep", "kept"), [("smallest", 1.5), ("strongest", 4.0), ("last", 3.0)])
+    def test_the_best_of_a_population_is_kept(self, keep, kept):
+        probe = make_probe(2, keep=keep)
+        ask(probe, 2.0, 4.0, 1.5, 7.0, 3.0, rows=[0, 0, 0, 1, 0])
+        assert heights(probe) == [kept, 7.0]
+
+    def test_before_anything_was_asked_the_clean_input_is_kept(self):
+        assert torch.equal(make_probe(2).memory.kept, start(2))
+
+    @pytest.mark.parametrize(("keep", "kept"), [("first", 2.0), ("smallest", 1.5), ("last", 3.0)])
+    def test_labels_suffice(self, keep, kept):
+        probe = make_probe(model=toys.label_only(LARGER.model), keep=keep)
+        for height in (0.5, 2.0, 1.5, 3.0):
+            ask(probe, height)
+        assert heights(probe) == [kept]
+
+    def test_kept_points_are_copies(self):
+        probe = make_probe(keep="last")
+        x = torch.tensor([[1.0, 2.0]])
+        probe.forward(x, torch.tensor([0]), gradient=False)
+        x += 5
+        assert heights(probe) == [2.0]
+
+
+class TestMaxQueries:
+    def test_a_sample_is_asked_exactly_that_often(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(2, model=model, keep="last", max_queries=3)
+        for number in range(5):
+            ask(probe, 0.1 * number, 0.1 * number)
+        assert probe.memory.n_forward.tolist() == [3, 3]
+        assert record.n_rows == 6
+        assert len(probe.active()) == 0
+        assert heights(probe) == pytest.approx([0.2, 0.2])
+
+    def test_a_population_is_cut_at_the_limit(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(2, model=model, keep="last", max_queries=4)
+        ask(probe, 0.1, 0.2, rows=[0, 1])
+        answered = ask(probe, 0.3, 0.4, 0.5, 0.6, 2.0, 0.7, rows=[0, 0, 1, 0, 0, 1])
+        assert probe.memory.n_forward.tolist() == [4, 3]
+        assert record.n_rows == 7
+        assert probe.active().tolist() == [1]
+        assert not probe.memory.success.any()  # the only success was beyond the limit
+        assert answered.labels.tolist() == [0] * 6
+
+    def test_success_on_the_last_query_counts(self):
+        probe = make_probe(keep="last", max_queries=2)
+        ask(probe, 0.5)
+        ask(probe, 2.0)
+        assert probe.memory.success.item()
+        assert probe.memory.n_forward_first.item() == 2
+
+
+class TestUnaskedRows:
+    def test_answer_like_failures_without_slope(self):
+        probe = make_probe(3, keep="first")
+        ask(probe, 2.0, 0.5, 0.5)
+        passed = ask(probe, 3.0, 0.6, 2.0)
+        scores = passed.scores
+        assert scores[0].argmax() == 0
+        assert scores[1].tolist() == pytest.approx([1, 0.6])
+        assert scores[2].tolist() == pytest.approx([1, 2.0])
+        assert passed.labels.tolist() == [0, 0, 1]
+        slope = passed.gradient("ace")
+        assert not slope[0].any()
+        assert slope[1].any()
+        assert slope[2].any()
+        assert probe.memory.n_backward.tolist() == [0, 1, 1]
+
+    def test_a_batch_of_them_asks_nothing(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(2, model=model, keep="first")
+        ask(probe, 2.0, 2.0)
+        passed = ask(probe, 3.0, 3.0)
+        assert record.n_rows == 2
+        assert passed.labels.tolist() == [0, 0]
+        assert passed.scores.argmax(1).tolist() == [0, 0]
+        assert not passed.gradient("ace").any()
+        assert passed.gradients(torch.tensor([[0, 1], [1, 0]])).shape == (2, 2, 2)
+        assert not passed.gradients(torch.tensor([[0, 1], [1, 0]])).any()
+
+    def test_an_empty_batch_is_no_pass(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(2, model=model)
+        passed = probe.forward(torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64))
+        assert passed.scores.shape == (0, 2)
+        assert record.passes == []
+
+
+class TestSuccess:
+    def test_beyond_eps_is_none(self):
+        probe = make_probe(2, eps=2.5, within_eps=False, keep="first")
+        ask(probe, 3.0, 2.4)
+        assert probe.memory.success.tolist() == [False, True]
+        assert probe.memory.n_forward_first.tolist() == [-1, 1]
+        assert probe.active().tolist() == [0]
+
+    def test_at_eps_is_one_even_if_rounding_adds_a_little(self):
+        probe = make_probe(2, eps=2.4, within_eps=False)
+        ask(probe, math.nextafter(2.4, 3) + 1e-7, 2.401)
+        assert probe.memory.success.tolist() == [True, False]
+
+    def test_without_eps_any_distance_will_do(self):
+        probe = make_probe(eps=None, within_eps=False)
+        ask(probe, 9.5)
+        assert probe.memory.success.item()
+
+
+class TestErrors:
+    def test_leaving_the_space_ends_the_sample_and_only_it(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(3, model=model, eps=None, keep="last")
+        ask(probe, 0.5, 11.0, 2.0)
+        assert probe.memory.failed == {1: "the attack left the space: feature 1 is 11, outside [-10, 10]"}
+        assert probe.memory.success.tolist() == [False, False, True]
+        assert record.n_rows == 2
+        assert probe.active().tolist() == [0, 2]
+
+    def test_leaving_eps_ends_the_sample_of_an_attack_that_promised_not_to(self):
+        probe = make_probe(2, eps=2.0, keep="last")
+        ask(probe, 2.1, 1.9)
+        assert probe.memory.failed == {0: "the attack left eps: 2.1 > 2"}
+        assert probe.memory.n_forward.tolist() == [0, 1]
+
+    def test_a_point_that_is_no_number_is_not_asked(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(2, model=model, keep="last")
+        ask(probe, math.nan, 0.5)
+        assert probe.memory.failed == {0: "the attack left the space: a feature is not finite"}
+        assert record.n_rows == 1
+
+    @pytest.mark.parametrize("keep", ["first", "smallest", "strongest", "last"])
+    def test_an_answer_that_is_no_number_ends_the_sample_and_is_no_success(self, keep):
+        """Whatever class NaN may seem to name: here class 0, which would be a success of samples of class 1."""
+        model = toys.answering_nan(LARGER.model, where=lambda x: x[:, 0] > 2)
+        probe = make_probe(3, model=model, keep=keep, x0=start(3).flip(1), reference=torch.ones(3, dtype=torch.int64))
+        probe.forward(torch.tensor([[0.5, 1.0], [3.0, 1.0], [1.5, 1.0]]), torch.arange(3))
+        assert probe.memory.failed == {1: "the model answered with a number that is not finite"}
+        assert probe.memory.success.tolist() == [False, False, True]
+        assert probe.memory.n_forward_first.tolist() == [-1, -1, 1]
+        assert probe.active().tolist() == ([0] if keep == "first" else [0, 2])
+
+    @pytest.mark.parametrize("height", [11.0, 9.5, math.nan])
+    def test_what_is_proposed_for_a_finished_sample_does_not_matter(self, height):
+        probe = make_probe(2, keep="first")
+        ask(probe, 2.0, 0.5)
+        ask(probe, height, 0.6)
+        assert probe.memory.failed == {}
+        assert probe.memory.success.tolist() == [True, False]
+
+    def test_the_first_message_stays(self):
+        probe = make_probe(eps=None)
+        ask(probe, 11.0)
+        ask(probe, 12.0)
+        assert "is 11," in probe.memory.failed[0]
+
+    def test_time_that_is_up_stops_the_attack_before_the_pass(self):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(model=model, deadline=time.monotonic() - 1)
+        with pytest.raises(OutOfTimeError):
+            ask(probe, 0.5)
+        assert record.passes == []
+
+    def test_an_arm_without_norm_or_eps_says_so(self):
+        probe = make_probe(norm=None, eps=None)
+        with pytest.raises(ValueError, match="no norm"):
+            _ = probe.norm
+        with pytest.raises(ValueError, match="no eps"):
+            _ = probe.eps
+
+    def test_a_wrong_shape_is_a_model_error(self):
+        with pytest.raises(ModelError, match=r"\(1, 3\)"):
+            ask(make_probe(model=toys.answering_wrong_shape(LARGER.model)), 0.5)
+
+
+class TestCapability:
+    def test_a_score_model_is_never_asked_for_gradients(self):
+        probe = make_probe(2, model=toys.score_only(LARGER.model), keep="last")
+        passed = ask(probe, 0.5, 2.0)
+        expected = F.log_softmax(torch.tensor([[1.0, 0.5], [1.0, 2.0]]), 1)
+        torch.testing.assert_close(passed.scores, expected)
+        with pytest.raises(ModelError, match="without gradients"):
+            passed.gradient("ace")
+        assert probe.memory.n_backward.tolist() == [0, 0]
+
+    def test_a_label_model_gives_no_scores(self):
+        passed = ask(make_probe(model=toys.label_only(LARGER.model)), 2.0)
+        assert passed.labels.tolist() == [1]
+        with pytest.raises(ModelError, match="labels only"):
+            _ = passed.scores
+
+    def test_a_pass_without_gradient_refuses_one(self):
+        passed = ask(make_probe(keep="last"), 0.5, gradient=False)
+        assert passed.scores.tolist() == [pytest.approx([1.0, 0.5])]
+        with pytest.raises(ModelError, match="without gradients"):
+            passed.gradient("ace")
+
+
+class TestGradients:
+    @pytest.fixture
+    def shard(self):
+        conv = toys.conv_net()
+        x0 = toys.images(5)
+        reference = torch.tensor([0, 1, 2, 3, 0])
+        task = Task(x0=x0, reference=reference, space=Space.box(0, 1), norm="linf", eps=1.0, keep="last")
+        return Probe(conv, task, Noise(range(5))), toys.images(5, seed=9), reference
+
+    def test_gradient_is_that_of_the_objective(self, shard):
+        probe, x, reference = shard
+        found = probe.forward(x, torch.arange(5)).gradient("ace")
+        leaf = x.clone().requires_grad_(True)
+        F.cross_entropy(probe.model.answer(leaf), reference, reduction="sum").backward()
+        torch.testing.assert_close(found, leaf.grad)
+        assert not x.requires_grad
+
+    def test_gradients_are_those_of_the_chosen_scores(self, shard):
+        probe, x, _ = shard
+        classes = torch.tensor([[0, 3], [1, 2], [2, 2], [3, 0], [1, 0]])
+        found = probe.forward(x, torch.arange(5)).gradients(classes)
+        assert found.shape == (5, 2, 1, 8, 8)
+        for row, chosen in enumerate(classes.tolist()):
+            for place, number in enumerate(chosen):
+                leaf = x[[row]].clone().requires_grad_(True)
+                probe.model.answer(leaf)[0, number].backward()
+                torch.testing.assert_close(found[row, place], leaf.grad[0], atol=1e-6, rtol=1e-4)
+
+    def test_repeated_rows_each_get_their_own(self, shard):
+        probe, x, _ = shard
+        rows = torch.tensor([2, 2, 0])
+        found = probe.forward(x[:3], rows).gradient("ace")
+        leaf = x[:3].clone().requires_grad_(True)
+        F.cross_entropy(probe.model.answer(leaf), probe.reference[rows], reduction="sum").backward()
+        torch.testing.assert_close(found, leaf.grad)
+
+    def test_the_graph_is_kept_only_on_request(self, shard):
+        probe, x, _ = shard
+        passed = probe.forward(x, torch.arange(5))
+        first = passed.gradient("ace", retain=True)
+        assert torch.equal(passed.gradient("ace"), first)
+        with pytest.raises(RuntimeError, match="second time"):
+            passed.gradient("ace")
+
+    def test_immutable_features_have_no_slope(self, shard):
+        probe, x, reference = shard
+        fixed = torch.zeros(1, 8, 8, dtype=torch.bool)
+        fixed[0, :3] = True
+        space = replace(Space.box(0, 1), immutable=fixed)
+        x = torch.where(fixed, probe.x0, x)
+        limited = Probe(probe.model, replace(probe.task, space=space), Noise(range(5)))
+        found = limited.forward(x, torch.arange(5)).gradient("ace")
+        leaf = x.clone().requires_grad_(True)
+        F.cross_entropy(probe.model.answer(leaf), reference, reduction="sum").backward()
+        assert not found[:, fixed].any()
+        torch.testing.assert_close(found[:, ~fixed], leaf.grad[:, ~fixed])
+
+
+def test_project_goes_through_the_space_and_eps():
+    probe = make_probe(2, eps=2.0)
+    projected = probe.project(torch.tensor([[1.0, 5.0], [-99.0, 0.0]]), torch.tensor([1, 0]))
+    assert projected.tolist() == [[1.0, 2.0], [-1.0, 0.0]]

@@ -1,0 +1,87 @@
+"""Parts that only say what they are: planning runs none of them."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge
+
+from advrisk.core.registries import Registries
+from advrisk.core.registry import Registry
+from advrisk.core.traits import AttackTraits, CorruptionTraits, SourceTraits
+from advrisk.study import StudySpec, study_from
+
+
+def one_pass(_: object) -> tuple[int, int]:
+    return 1, 1
+
+
+@pytest.fixture
+def registries() -> Registries:
+    made: dict[str, Any] = {field.name: Registry(field.name) for field in fields(Registries)}
+    found = Registries(**made)
+
+    @found.attacks.register("push", traits=AttackTraits("gradients", ("linf",), one_pass, "always", objective="ace"))
+    def push(probe: object) -> None:
+        """One step, one norm, no randomness."""
+
+    @found.attacks.register(
+        "walk",
+        traits=AttackTraits(
+            "gradients", ("linf", "l2", "l1"), one_pass, "often", objective="ace", keep="first", random=True
+        ),
+        version=2,
+    )
+    def walk(
+        probe: object,
+        *,
+        steps: Annotated[int, Ge(1)] = 40,
+        size: float | None = None,
+        start: bool = True,
+        widths: tuple[int, ...] = (1, 2),
+    ) -> None:
+        """Several steps, several norms, a random start."""
+
+    @found.attacks.register(
+        "guess", traits=AttackTraits("labels", ("l2",), one_pass, "seldom", keep="smallest", within_eps=False)
+    )
+    def guess(probe: object) -> None:
+        """Needs labels only, looks for the smallest distance, has no objective."""
+
+    @found.corruptions.register("fog", traits=CorruptionTraits("misty", random=False))
+    def fog(*, level: int = 1) -> None:
+        """The same every time."""
+
+    @found.corruptions.register("noise", traits=CorruptionTraits("grainy"))
+    def noise(*, sigma: float) -> None:
+        """Another draw every time."""
+
+    for objective in ("ace", "kl"):
+        found.objectives.register(objective, traits=SourceTraits("always"))(lambda scores, reference: None)
+
+    @found.presets.register("quick", traits=SourceTraits("in a hurry"))
+    def quick(*, norm: str = "linf", eps: tuple[float, ...], steps: int = 5) -> list[dict[str, Any]]:
+        return [{"attack": "walk", "norm": norm, "eps": list(eps), "steps": steps}, {"corruption": "noise", "sigma": 1}]
+
+    @found.presets.register("broken", traits=SourceTraits("never"))
+    def broken() -> list[dict[str, Any]]:
+        return [{"attack": "walk", "norm": "l7", "eps": 1}]
+
+    return found
+
+
+@pytest.fixture
+def study() -> Callable[..., StudySpec]:
+    """A study of the given arms; other keys as given."""
+
+    def make(*arms: dict[str, Any], **keys: Any) -> StudySpec:
+        content: dict[str, Any] = {
+            "name": "signs",
+            "data": {"source": "digits", "evaluate": 10},
+            "models": {"plain": {"source": "torch"}},
+            "arms": list(arms) or [{"attack": "push", "eps": 0.1}],
+        }
+        return study_from(content | keys)
+
+    return make

@@ -1,0 +1,225 @@
+"""From the lines of `arms` to arms: exact ids, and refusals that name the line."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk.core.errors import StudyError
+from advrisk.core.registries import Registries
+from advrisk.plan import expand_arms
+from advrisk.study import CLEAN, Arm, StudySpec, load_study
+
+MakeStudy = Callable[..., StudySpec]
+
+
+@pytest.fixture
+def ids(registries: Registries, study: MakeStudy) -> Callable[..., list[str]]:
+    """The ids of the arms that lines expand to, without the clean arm, which must come first."""
+
+    def expanded(*lines: dict[str, Any]) -> list[str]:
+        first, *others = expand_arms(study(*lines), registries)
+        assert first == CLEAN
+        return [arm.id for arm in others]
+
+    return expanded
+
+
+@pytest.fixture
+def refusal(registries: Registries, study: MakeStudy) -> Callable[..., str]:
+    def said(*lines: dict[str, Any]) -> str:
+        with pytest.raises(StudyError) as caught:
+            expand_arms(study(*lines), registries)
+        return str(caught.value)
+
+    return said
+
+
+def test_an_attack_line_becomes_an_arm_with_everything_recorded(registries: Registries, study: MakeStudy) -> None:
+    line = {"attack": "walk", "norm": "l2", "eps": "1/2", "steps": 10, "keep": "last", "max_queries": 99, "repeats": 3}
+    assert expand_arms(study(line), registries)[1] == Arm(
+        id="walk-l2-0.5-ace,steps=10,keep=last,max_queries=99",
+        kind="attack",
+        family="walk",
+        version=2,
+        norm="l2",
+        eps=0.5,
+        objective="ace",
+        keep="last",
+        max_queries=99,
+        repeats=3,
+        params={"steps": 10, "size": None, "start": True, "widths": (1, 2)},
+    )
+
+
+def test_a_corruption_line_becomes_an_arm(registries: Registries, study: MakeStudy) -> None:
+    line = {"corruption": "noise", "sigma": "1/4", "repeats": 2}
+    assert expand_arms(study(line), registries)[1] == Arm(
+        id="noise,sigma=0.25", kind="corruption", family="noise", repeats=2, params={"sigma": 0.25}
+    )
+
+
+def test_lists_expand_to_a_grid(ids: Callable[..., list[str]]) -> None:
+    line = {
+        "attack": "walk",
+        "norm": ["linf", "l2"],
+        "eps": ["8/255", 0.5],
+        "objective": ["ace", "kl"],
+        "steps": [1, 9],
+    }
+    assert ids(line) == [
+        "walk-linf-0.0313725-ace,steps=1",
+        "walk-linf-0.0313725-ace,steps=9",
+        "walk-linf-0.0313725-kl,steps=1",
+        "walk-linf-0.0313725-kl,steps=9",
+        "walk-linf-0.5-ace,steps=1",
+        "walk-linf-0.5-ace,steps=9",
+        "walk-linf-0.5-kl,steps=1",
+        "walk-linf-0.5-kl,steps=9",
+        "walk-l2-0.0313725-ace,steps=1",
+        "walk-l2-0.0313725-ace,steps=9",
+        "walk-l2-0.0313725-kl,steps=1",
+        "walk-l2-0.0313725-kl,steps=9",
+        "walk-l2-0.5-ace,steps=1",
+        "walk-l2-0.5-ace,steps=9",
+        "walk-l2-0.5-kl,steps=1",
+        "walk-l2-0.5-kl,steps=9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ({"attack": ["push", "walk"], "norm": "linf", "eps": 1}, ["push-linf-1-ace", "walk-linf-1-ace"]),
+        ({"attack": "push", "eps": "8/255"}, ["push-linf-0.0313725-ace"]),
+        ({"attack": "push", "eps": 0}, ["push-linf-0-ace"]),
+        ({"attack": "push", "eps": [0.1, "1/10", 0.1]}, ["push-linf-0.1-ace"]),
+        ({"attack": "push", "eps": 1, "keep": ["first", "last"]}, ["push-linf-1-ace", "push-linf-1-ace,keep=last"]),
+        ({"attack": "guess"}, ["guess-l2"]),
+        ({"attack": "guess", "norm": "l2", "eps": 3, "keep": "first"}, ["guess-l2-3,keep=first"]),
+        ({"attack": "walk", "norm": "l1", "eps": 12, "steps": 40, "start": True}, ["walk-l1-12-ace"]),
+        ({"attack": "walk", "norm": "l1", "eps": 12, "start": False}, ["walk-l1-12-ace,start=False"]),
+        ({"attack": "walk", "norm": "l1", "eps": 12, "size": "1/3"}, ["walk-l1-12-ace,size=0.333333"]),
+        ({"attack": "walk", "norm": "l1", "eps": 12, "size": [None, 2]}, ["walk-l1-12-ace", "walk-l1-12-ace,size=2"]),
+        ({"attack": "walk", "norm": "l1", "eps": 12, "widths": [3, 4]}, ["walk-l1-12-ace,widths=3+4"]),
+        ({"corruption": "fog"}, ["fog"]),
+        ({"corruption": ["fog", "fog"], "level": [1, 3, 5]}, ["fog", "fog,level=3", "fog,level=5"]),
+        ({"corruption": "noise", "sigma": [0.1, 0.2]}, ["noise,sigma=0.1", "noise,sigma=0.2"]),
+    ],
+)
+def test_ids_say_what_differs_from_the_defaults(
+    ids: Callable[..., list[str]], line: dict[str, Any], expected: list[str]
+) -> None:
+    assert ids(line) == expected
+
+
+def test_the_order_of_keys_does_not_matter(ids: Callable[..., list[str]]) -> None:
+    line = {"attack": "walk", "norm": "l2", "eps": 1, "start": False, "steps": 3}
+    assert ids(dict(reversed(line.items()))) == ids(line) == ["walk-l2-1-ace,steps=3,start=False"]
+
+
+def test_an_arm_named_by_two_lines_is_there_once(ids: Callable[..., list[str]]) -> None:
+    assert ids({"attack": "push", "eps": [0.1, 0.2]}, {"attack": "push", "eps": [0.2, 0.3]}) == [
+        "push-linf-0.1-ace",
+        "push-linf-0.2-ace",
+        "push-linf-0.3-ace",
+    ]
+
+
+def test_a_preset_expands_to_its_lines(ids: Callable[..., list[str]]) -> None:
+    assert ids({"preset": "quick", "eps": ["1/10", 0.2]}) == [
+        "walk-linf-0.1-ace,steps=5",
+        "walk-linf-0.2-ace,steps=5",
+        "noise,sigma=1",
+    ]
+    assert ids({"preset": "quick", "norm": "l2", "eps": 1, "steps": 7}) == ["walk-l2-1-ace,steps=7", "noise,sigma=1"]
+
+
+def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy) -> None:
+    arms = expand_arms(study({"preset": "quick", "eps": 1, "repeats": 4}), registries)
+    assert [(arm.id, arm.repeats) for arm in arms] == [
+        ("clean", 1),
+        ("walk-linf-1-ace,steps=5", 4),
+        ("noise,sigma=1", 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ({"attack": "wlak", "norm": "l2", "eps": 1}, "no attacks called 'wlak'; did you mean 'walk'?"),
+        ({"attack": "fog"}, "no attacks called 'fog'; known: guess, push, walk"),
+        ({"corruption": "frog"}, "no corruptions called 'frog'; did you mean 'fog'?"),
+        ({"preset": "quik", "eps": 1}, "no presets called 'quik'; did you mean 'quick'?"),
+        ({"attack": "walk", "eps": 1}, "walk needs a norm: linf, l2, l1"),
+        ({"attack": "walk", "norm": "l0", "eps": 1}, "walk has no norm l0, only linf, l2, l1"),
+        ({"attack": "push", "norm": ["linf", "l2"], "eps": 1}, "push has no norm l2, only linf"),
+        ({"attack": "push"}, "push needs eps, the size limit of the perturbation"),
+        ({"attack": "guess", "objective": "ace"}, "guess has no objective to choose"),
+        ({"attack": "push", "eps": 1, "objective": "k"}, "no objectives called 'k'; did you mean 'kl'?"),
+        ({"attack": "push", "eps": 1, "repeats": 2}, "push is not random: 2 repeats would all be the same"),
+        ({"corruption": "fog", "repeats": 3}, "fog is not random: 3 repeats would all be the same"),
+        ({"attack": "push", "eps": 1, "steps": 3}, "push has no parameter 'steps'; "),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "stepz": 3}, "no parameter 'stepz'; did you mean 'steps'?"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "repeat": 3}, "no parameter 'repeat'; did you mean 'repeats'?"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "max_querys": 3}, "did you mean 'max_queries'?"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "steps": 0}, "walk.steps: must be at least 1, found 0"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "steps": [1, 0]}, "walk.steps: must be at least 1, found 0"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "steps": "1/2"}, "walk.steps: int is needed, found '1/2'"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "steps": []}, "walk.steps: an empty list leaves no arm"),
+        ({"attack": "walk", "norm": "l2", "eps": 1, "widths": 3}, "walk.widths: a list is needed, found 3"),
+        ({"corruption": "noise"}, "noise needs sigma: float"),
+        ({"corruption": "noise", "sigma": []}, "noise.sigma: an empty list leaves no arm"),
+        ({"corruption": "noise", "sigma": 1, "repeat": 2}, "did you mean 'repeats'?"),
+        ({"corruption": "fog", "eps": 1}, "eps is for attacks; fog is a corruption"),
+        ({"corruption": "fog", "norm": "l2"}, "norm is for attacks; fog is a corruption"),
+        ({"corruption": "fog", "objective": "kl"}, "objective is for attacks; fog is a corruption"),
+        ({"corruption": "fog", "keep": "last"}, "keep is for attacks; fog is a corruption"),
+        ({"corruption": "fog", "max_queries": 9}, "max_queries is for attacks; fog is a corruption"),
+        ({"preset": "quick"}, "quick needs eps: tuple[float, ...]"),
+        ({"preset": "quick", "eps": 1, "stepz": 3}, "quick has no parameter 'stepz'; did you mean 'steps'?"),
+        ({"preset": "quick", "eps": 1, "norm": "l0"}, "walk has no norm l0, only linf, l2, l1"),
+        ({"preset": "quick", "eps": 1, "keep": "last"}, "quick has no parameter 'keep'; "),
+        ({"preset": "broken"}, "found 'l7'; known: l0, l1, l2, linf"),
+    ],
+)
+def test_a_line_that_asks_the_impossible_is_refused(
+    refusal: Callable[..., str], line: dict[str, Any], complaint: str
+) -> None:
+    message = refusal({"corruption": "fog"}, line)
+    assert message.startswith("<study>: arms[1]: ")
+    assert message.count("<study>: arms[1]") == 1, "the place is said once, also for what a preset brings"
+    assert complaint in message
+
+
+def test_a_refusal_names_file_and_line(registries: Registries, tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "name: a\ndata: {source: digits, evaluate: 1}\nmodels: {plain: {source: torch}}\n"
+        "arms:\n  - {corruption: fog}\n  - {attack: puhs, eps: 1}\n"
+    )
+    with pytest.raises(StudyError) as caught:
+        expand_arms(load_study(file), registries)
+    assert str(caught.value) == f"{file}:6: arms[1]: no attacks called 'puhs'; did you mean 'push'?"
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        (
+            [{"corruption": "noise", "sigma": 1}, {"corruption": "noise", "sigma": 1, "repeats": 2}],
+            "the arm 'noise,sigma=1' stands here twice with different repeats",
+        ),
+        (
+            [{"attack": "push", "eps": 0.1}, {"attack": "push", "eps": 0.10000001}],
+            "the arm 'push-linf-0.1-ace' stands here twice with different eps",
+        ),
+        (
+            [{"corruption": "noise", "sigma": 1}, {"corruption": "noise", "sigma": 1.00000001, "repeats": 2}],
+            "the arm 'noise,sigma=1' stands here twice with different repeats and params",
+        ),
+    ],
+)
+def test_two_arms_never_share_an_id(refusal: Callable[..., str], lines: list[dict[str, Any]], complaint: str) -> None:
+    assert refusal(*lines) == f"<study>: arms[1]: {complaint}"

@@ -1,0 +1,291 @@
+"""A study file, field by field: what is right is understood, what is wrong is refused by file, line and field."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk.core.errors import StudyError
+from advrisk.study import StudySpec, load_study, study_from
+
+GOOD = """\
+name: signs
+seed: 7
+data:
+  source: digits
+  evaluate: 100
+  calibrate: 10
+  path: signs.npz
+models:
+  plain:
+    source: torch
+    tags: {depth: 8, training: plain, frozen: true, width: 0.5}
+success: label
+arms:
+  - attack: pgd
+    norm: linf
+    eps: 8/255
+    steps: [10, 20]
+  - corruption: fog
+    level: [1, 3]
+assess:
+  damage:
+    norm: linf
+    level: 0.9
+"""
+
+
+def dropped(*keys: str) -> dict[str, Any]:
+    """The study as a mapping, without some of its keys."""
+    content: dict[str, Any] = {
+        "name": "signs",
+        "data": {"source": "digits", "evaluate": 100},
+        "models": {"plain": {"source": "torch"}},
+        "arms": [{"attack": "pgd", "norm": "linf", "eps": "8/255"}],
+    }
+    return {key: value for key, value in content.items() if key not in keys}
+
+
+def arm(**entry: Any) -> Any:
+    return study_from(dropped() | {"arms": [entry]}).arms[0]
+
+
+def complaints(file: Path, text: str) -> list[str]:
+    file.write_text(text)
+    with pytest.raises(StudyError) as caught:
+        load_study(file)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith(f"{file}:") for line in lines)
+    return [line.removeprefix(f"{file}:") for line in lines]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "study.yaml"
+
+
+def test_a_study_is_understood(file: Path) -> None:
+    file.write_text(GOOD)
+    study = load_study(file)
+    assert (study.name, study.seed, study.success) == ("signs", 7, "label")
+    assert (study.data.source, study.data.evaluate, study.data.calibrate, study.data.tune) == ("digits", 100, 10, 0)
+    assert study.data.params == {"path": "signs.npz"}
+    assert study.models["plain"].tags == {"depth": 8, "training": "plain", "frozen": True, "width": 0.5}
+    assert [type(tag) for tag in study.models["plain"].tags.values()] == [int, str, bool, float]
+    assert study.arms[0].attack == ["pgd"]
+    assert study.arms[0].norm == ["linf"]
+    assert study.arms[0].eps == [8 / 255]
+    assert study.arms[0].params == {"steps": [10, 20]}
+    assert study.arms[1].corruption == ["fog"]
+    assert study.arms[1].params == {"level": [1, 3]}
+    assert (study.assess.damage.norm, study.assess.damage.level) == ("linf", 0.9)
+    assert study.where.path == file
+
+
+def test_what_is_not_said_has_a_default() -> None:
+    study = study_from(dropped())
+    assert (study.seed, study.device, study.success, study.keep_inputs) == (0, "auto", "label", "successful")
+    assert (study.data.calibrate, study.data.tune, study.data.order) == (0, 0, "shuffled")
+    assert (study.max_cell_s, study.arms[0].repeats, study.arms[0].max_queries) == (None, 1, None)
+    assert (study.assess.damage.norm, study.assess.damage.level, study.assess.damage.resamples) == ("linf", 0.95, 2000)
+
+
+def test_a_study_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        study_from(dropped()).seed = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("8/255", [8 / 255]), (["2/255", 0.1, 1], [2 / 255, 0.1, 1.0]), ("1e-3", [0.001]), (0, [0.0])],
+)
+def test_eps_is_a_number_a_fraction_or_a_list_of_them(written: object, meant: list[float]) -> None:
+    assert arm(attack="pgd", eps=written).eps == meant
+
+
+def test_fractions_are_numbers_wherever_a_number_may_stand() -> None:
+    content = dropped() | {"max_cell_s": "5/2", "assess": {"damage": {"level": "9/10", "thresholds": ["1/4", 0.5]}}}
+    study = study_from(content)
+    assert study.max_cell_s == 2.5
+    assert study.assess.damage.level == 0.9
+    assert study.assess.damage.thresholds == [0.25, 0.5]
+
+
+def test_one_name_is_a_list_of_one() -> None:
+    entry = arm(attack="pgd", norm="l2", objective="kl", keep="last", eps=1)
+    assert (entry.attack, entry.norm, entry.objective, entry.keep) == (["pgd"], ["l2"], ["kl"], ["last"])
+
+
+def test_all_samples_may_be_asked_for() -> None:
+    assert study_from(dropped() | {"data": {"source": "digits", "evaluate": "all"}}).data.evaluate == "all"
+
+
+# What is written instead of what, and the line, the field and the words of the complaint.
+MISTAKES = [
+    # keys
+    ("seed: 7", "sede: 7", "2: sede: unknown key; did you mean 'seed'?"),
+    ("success: label", "zzz: label", "12: zzz: unknown key; known: arms, assess, data, "),
+    ("  damage:", "  damge:", "21: assess.damge: unknown key; did you mean 'damage'?"),
+    ("    level: 0.9", "    levle: 0.9", "23: assess.damage.levle: unknown key; did you mean 'level'?"),
+    ("seed: 7", "7: 7", "2: 7: keys should be strings, found 7"),
+    ("name: signs\n", "", "1: name: is missing"),
+    ("  source: digits\n", "", "3: data.source: is missing"),
+    ("  evaluate: 100\n", "", "3: data.evaluate: is missing"),
+    ("    source: torch\n", "", "9: models.plain.source: is missing"),
+    # names
+    ("name: signs", "name: a b", "1: name: string should match pattern"),
+    ("name: signs", "name: ../up", "1: name: string should match pattern"),
+    ("name: signs", "name: 7", "1: name: input should be a valid string, found 7"),
+    ("name: signs", f"name: {'a' * 101}", "1: name: string should have at most 100 characters"),
+    ("  plain:", "  my model:", "9: models.my model: string should match pattern"),
+    ("  plain:", "  .hidden:", "9: models..hidden: string should match pattern"),
+    ("  plain:", "  7:", "9: models.7: input should be a valid string, found 7"),
+    # whole numbers
+    ("seed: 7", "seed: -1", "2: seed: input should be greater than or equal to 0, found -1"),
+    ("seed: 7", f"seed: {2**63}", f"2: seed: input should be less than {2**63}, found {2**63}"),
+    ("seed: 7", "seed: 7.5", "2: seed: input should be a valid integer, found 7.5"),
+    ("seed: 7", "seed: true", "2: seed: input should be a valid integer, found True"),
+    ("seed: 7", "seed: '7'", "2: seed: input should be a valid integer, found '7'"),
+    ("evaluate: 100", "evaluate: 0", "5: data.evaluate: input should be greater than 0, found 0"),
+    ("evaluate: 100", "evaluate: true", "5: data.evaluate: input should be a valid integer, found True"),
+    ("evaluate: 100", "evaluate: al", "5: data.evaluate: found 'al'; did you mean 'all'?"),
+    ("calibrate: 10", "calibrate: -1", "6: data.calibrate: input should be greater than or equal to 0, found -1"),
+    ("calibrate: 10", "order: random", "6: data.order: found 'random'; known: file, shuffled"),
+    ("seed: 7", "shard: 0", "2: shard: input should be greater than or equal to 1, found 0"),
+    ("seed: 7", "shard: 5000", "2: shard: input should be less than or equal to 4096, found 5000"),
+    ("seed: 7", "max_cell_s: 0", "2: max_cell_s: input should be greater than 0, found 0"),
+    ("seed: 7", "max_cell_s: .nan", "2: max_cell_s: a finite number is needed, found nan"),
+    # choices
+    ("success: label", "success: lable", "12: success: found 'lable'; did you mean 'label'?"),
+    ("success: label", "success: {target: 3}", "12: success: targeted success is not there yet; write `label`"),
+    ("seed: 7", "keep_inputs: sucessful", "2: keep_inputs: found 'sucessful'; did you mean 'successful'?"),
+    ("    norm: linf\n    eps", "    norm: linff\n    eps", "15: arms[0].norm: found 'linff'; did you mean 'linf'?"),
+    (
+        "    norm: linf\n    eps",
+        "    norm: [l2, l3]\n    eps",
+        "15: arms[0].norm[1]: found 'l3'; known: l0, l1, l2",
+    ),
+    ("    norm: linf\n    eps", "    norm: 2\n    eps", "15: arms[0].norm: found 2; did you mean 'l2'?"),
+    ("    norm: linf\n    eps", "    norm: []\n    eps", "15: arms[0].norm: list should have at least 1 item"),
+    ("steps: [10, 20]", "keep: lats", "17: arms[0].keep: found 'lats'; did you mean 'last'?"),
+    (
+        "  damage:\n    norm: linf",
+        "  damage:\n    norm: linv",
+        "22: assess.damage.norm: found 'linv'; did you mean",
+    ),
+    # sizes
+    ("eps: 8/255", "eps: -0.1", "16: arms[0].eps: input should be greater than or equal to 0, found -0.1"),
+    ("eps: 8/255", "eps: [0.1, -8/255]", "16: arms[0].eps[1]: input should be greater than or equal to 0, found"),
+    ("eps: 8/255", "eps: 8/0", "16: arms[0].eps: '8/0' divides by zero"),
+    ("eps: 8/255", "eps: [1/2, 8/0]", "16: arms[0].eps[1]: '8/0' divides by zero"),
+    ("eps: 8/255", "eps: large", "16: arms[0].eps: a number or a fraction such as 8/255 is needed, found 'large'"),
+    ("eps: 8/255", "eps: {max: 1}", "16: arms[0].eps: a number or a fraction such as 8/255 is needed, found {'max'"),
+    ("eps: 8/255", "eps: [[1]]", "16: arms[0].eps[0]: a number or a fraction such as 8/255 is needed, found [1]"),
+    ("eps: 8/255", "eps: true", "16: arms[0].eps: a number is needed, found True"),
+    ("eps: 8/255", "eps: .inf", "16: arms[0].eps: a finite number is needed, found inf"),
+    ("eps: 8/255", f"eps: 1{'0' * 400}", "16: arms[0].eps: a finite number is needed, found one past 1e308"),
+    ("eps: 8/255", "eps: []", "16: arms[0].eps: list should have at least 1 item"),
+    ("eps: 8/255", "repeats: 0", "16: arms[0].repeats: input should be greater than 0, found 0"),
+    ("eps: 8/255", "max_queries: -5", "16: arms[0].max_queries: input should be greater than 0, found -5"),
+    ("level: 0.9", "level: 1", "23: assess.damage.level: input should be less than 1, found 1"),
+    ("level: 0.9", "level: 0/5", "23: assess.damage.level: input should be greater than 0, found '0/5'"),
+    ("level: 0.9", "resamples: 99", "23: assess.damage.resamples: input should be greater than or equal to 100, found"),
+    ("level: 0.9", "thresholds: [-1]", "23: assess.damage.thresholds[0]: input should be greater than or equal to 0"),
+    # shapes
+    ("  - attack: pgd", "  - norm: l2\n    attack: pgd", "16: arms[0].norm: this key stands here twice"),
+    (
+        "  - attack: pgd",
+        "  - atack: pgd",
+        "14: arms[0]: exactly one of attack, corruption, preset is needed, found only",
+    ),
+    (
+        "    steps: [10, 20]",
+        "    corruption: fog",
+        "14: arms[0]: exactly one of attack, corruption, preset is needed, ",
+    ),
+    ("    steps: [10, 20]", "  - {}", "17: arms[1]: exactly one of attack, corruption, preset is needed, found none"),
+    ("    steps: [10, 20]", "  -", "17: arms[1]: input should be a valid dictionary"),
+    ("    steps: [10, 20]", "  - pgd", "17: arms[1]: input should be a valid dictionary"),
+    ("attack: pgd", "attack: []", "14: arms[0].attack: list should have at least 1 item"),
+    ("attack: pgd", "attack: 3", "14: arms[0].attack: input should be a valid string, found 3"),
+    (
+        "tags: {depth: 8,",
+        "tags: {depth: [8],",
+        "11: models.plain.tags.depth: input should be a valid string, found",
+    ),
+    ("tags: {depth: 8,", "tags: {depth: null,", "11: models.plain.tags.depth: input should be a valid string, found"),
+    ("  damage:\n    norm: linf\n    level: 0.9\n", "", "20: assess: input should be a valid dictionary"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "complaint"), MISTAKES)
+def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wrong: str, complaint: str) -> None:
+    assert GOOD.count(right) == 1
+    assert any(line.startswith(complaint) for line in complaints(file, GOOD.replace(right, wrong)))
+
+
+@pytest.mark.parametrize(
+    ("key", "empty", "words"),
+    [
+        ("models", {}, "models: Dictionary should have at least 1 item"),
+        ("models", [], "models: input should be a valid dictionary, found []"),
+        ("arms", [], "arms: list should have at least 1 item"),
+        ("arms", {"attack": "pgd"}, "arms: Input should be a valid list"),
+        ("arms", None, "arms: input should be a valid list, found None"),
+        ("data", None, "data: input should be a valid dictionary"),
+        ("data", "digits", "data: input should be a valid dictionary"),
+    ],
+)
+def test_an_empty_or_misshapen_section_is_refused(key: str, empty: object, words: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        study_from(dropped() | {key: empty})
+    assert str(caught.value).startswith(f"<study>: {words}")
+
+
+@pytest.mark.parametrize("section", ["defences", "detectors", "losses", "scenarios", "gate"])
+def test_a_section_of_a_later_version_is_refused_not_ignored(file: Path, section: str) -> None:
+    said = complaints(file, f"{GOOD}{section}: []\n")
+    assert said == [f"24: {section}: this version cannot do this yet; remove the section"]
+
+
+def test_all_mistakes_are_told_at_once_each_on_a_line_of_its_own(file: Path) -> None:
+    text = GOOD.replace("seed: 7", "sede: 7").replace("evaluate: 100", "evaluate: -1").replace("8/255", "8/0")
+    said = complaints(file, text)
+    assert {line.split(":")[0] for line in said} == {"2", "5", "16"}
+
+
+def test_many_mistakes_are_told_up_to_ten(file: Path) -> None:
+    assert len(complaints(file, GOOD + "".join(f"wrong{i}: 1\n" for i in range(30)))) == 10
+
+
+def test_an_arm_of_no_kind_or_of_two_is_told_what_was_found() -> None:
+    for entry, found in [
+        ({"atack": "pgd", "norm": "l2"}, "found only atack, norm"),
+        ({"attack": "pgd", "preset": "p"}, "found attack and preset"),
+        ({"attack": "pgd", "corruption": "fog", "preset": "p"}, "found attack and corruption and preset"),
+        ({}, "found none"),
+    ]:
+        with pytest.raises(StudyError) as caught:
+            arm(**entry)
+        assert str(caught.value).endswith(f"exactly one of attack, corruption, preset is needed, {found}")
+
+
+def test_a_missing_and_a_mistyped_key_are_both_told(file: Path) -> None:
+    said = complaints(file, GOOD.replace("models:", "modles:"))
+    assert said == ["1: models: is missing", "8: modles: unknown key; did you mean 'models'?"]
+
+
+def test_a_mapping_is_checked_as_a_file_is() -> None:
+    with pytest.raises(StudyError) as caught:
+        study_from(dropped("data"))
+    assert str(caught.value) == "<study>: data: is missing"
+
+
+def test_the_json_schema_of_a_study_is_one_an_editor_can_use() -> None:
+    schema = json.loads(json.dumps(StudySpec.model_json_schema()))
+    assert set(schema["required"]) == {"name", "data", "models", "arms"}
+    assert schema["additionalProperties"] is False
+    eps = schema["$defs"]["ArmEntry"]["properties"]["eps"]
+    assert "array" in json.dumps(eps)
+    assert "a fraction" in json.dumps(eps)
