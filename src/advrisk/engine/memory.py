@@ -64,9 +64,11 @@ class Memory:
             x, rows, success, merit = x[chosen], rows[chosen], success[chosen], merit[chosen]
         had, merit_had = self.success[rows], self.merit[rows]
         better = (success & ~had) | ((success == had) & (merit >= merit_had))
-        self.kept[rows[better]] = x[better]
-        self.success[rows[better]] = success[better]
-        self.merit[rows[better]] = merit[better]
+        if not bool(better.all()):
+            x, rows, success, merit = x[better], rows[better], success[better], merit[better]
+        self.kept.index_copy_(0, rows, x)
+        self.success[rows] = success
+        self.merit[rows] = merit
 
 
 def _best_of_each_row(rows: Tensor, success: Tensor, merit: Tensor) -> Tensor | None:

@@ -7,6 +7,7 @@ itself, tracks its own best, or can forget a success.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +60,7 @@ class Probe:
         self._reach = float("inf")
         if task.eps is not None and task.norm is not None:
             self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
+        self._remembered: tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None] | None = None
         self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
 
     @property
@@ -81,7 +83,14 @@ class Probe:
 
     def project(self, x: Tensor, rows: Tensor) -> Tensor:
         """The nearest points that the space and the arm's eps allow."""
-        return self.space.project(x, self.x0[rows], norm=self.task.norm, eps=self.task.eps)
+        x0, box = self._around(rows)
+        if box is not None:
+            return torch.clamp(x, *box)
+        return self.space.project(x, x0, norm=self.task.norm, eps=self.task.eps)
+
+    def climb(self, x: Tensor, rows: Tensor, slope: Tensor, step: float) -> Tensor:
+        """A step of that length up the slope, projected back."""
+        return self.project(self.space.climb(x, slope, self.norm, step), rows)
 
     def forward(self, x: Tensor, rows: Tensor, *, gradient: bool = True) -> "Pass":
         """Ask for the scores of proposed points; `rows` says whose they are and may repeat.
@@ -120,7 +129,9 @@ class Probe:
 
     def _fail_outside(self, x: Tensor, rows: Tensor) -> None:
         """A sample whose proposed point left the space (or eps, where promised) ends with an error."""
-        x0 = self.x0[rows]
+        x0, box = self._around(rows)
+        if box is not None and self.task.within_eps and torch.equal(torch.clamp(x, *box), x):
+            return  # the usual case in one look
         valid = self.space.valid(x, x0)
         if not bool(valid.all()):
             for point in (~valid & ~self._done[rows]).nonzero().flatten().tolist():
@@ -130,6 +141,14 @@ class Probe:
             distance = self.space.distance(x, x0, self.norm)
             for point in ((distance > self._reach) & ~self._done[rows]).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
+
+    def _around(self, rows: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        """The clean inputs of these rows and, for linf, the box around them; remembered for the next call."""
+        if self._remembered is None or self._remembered[0] is not rows:
+            x0 = self.x0[rows]
+            linf = self.task.norm == "linf" and self.task.eps is not None
+            self._remembered = rows, x0, self.space.linf_box(x0, self.eps) if linf else None
+        return self._remembered[1], self._remembered[2]
 
     def _fail(self, row: int, message: str) -> None:
         self.memory.failed.setdefault(row, message)
@@ -185,18 +204,18 @@ class Pass:
         """Logits (or log-probabilities, from a score model) of every row."""
         if self._probe.model.capability == "labels":
             raise ModelError(f"{self._probe.model.name} gives labels only")
-        return self._filled(self._failing_scores, self._answer)
+        return self._filled(self._answer, self._failing_scores)
 
     @property
     def labels(self) -> Tensor:
         """The predicted class of every row."""
         answer = None if self._answer is None else predicted(self._probe.model, self._answer.detach())
-        return self._filled(self._probe.reference[self._rows], answer)
+        return self._filled(answer, lambda: self._probe.reference[self._rows])
 
     def gradient(self, objective: str, *, retain: bool = False) -> Tensor:
         """The slope of the objective in every feature, for every row; zero where a feature is immutable."""
         if self._answer is None:
-            return self._filled(torch.zeros_like(self._probe.x0[self._rows]), None)
+            return self._flat()
         reference = self._probe.reference[self._rows[self._asked]]
         return self._backward(objectives.value(objective, self._answer, reference).sum(), retain=retain)
 
@@ -207,7 +226,7 @@ class Pass:
         """
         columns = classes[self._asked].unbind(1)
         if self._answer is None:
-            return torch.zeros_like(self._probe.x0[self._rows]).unsqueeze(1).repeat_interleave(len(columns), 1)
+            return self._flat().unsqueeze(1).repeat_interleave(len(columns), 1)
         slopes = [
             self._backward(self._answer.gather(1, column[:, None]).sum(), retain=retain or position + 1 < len(columns))
             for position, column in enumerate(columns)
@@ -223,23 +242,24 @@ class Pass:
         memory.spend(memory.n_backward, self._rows[self._asked], time.perf_counter() - began)
         if self._probe.space.immutable is not None:
             slope = slope.masked_fill(self._probe.space.immutable, 0.0)
-        return self._filled(torch.zeros_like(self._probe.x0[self._rows]), slope)
+        return self._filled(slope, self._flat)
 
-    @property
+    def _flat(self) -> Tensor:
+        return torch.zeros_like(self._probe.x0[self._rows])
+
     def _failing_scores(self) -> Tensor:
         reference = self._probe.reference[self._rows]
         scores = torch.full((len(reference), self._probe.model.n_classes), -_UNASKED_LEAD, device=reference.device)
         return scores.scatter(1, reference[:, None], 0.0)
 
-    def _filled(self, unasked: Tensor, asked: Tensor | None) -> Tensor:
+    def _filled(self, asked: Tensor | None, stand_in: Callable[[], Tensor]) -> Tensor:
         """The answers of all rows; those that were not asked get a stand-in."""
-        if asked is None:
-            return unasked
-        asked = asked.detach()
-        if len(asked) < len(self._rows):
-            unasked[self._asked] = asked
-            return unasked
-        return asked
+        if asked is not None and len(asked) == len(self._rows):
+            return asked.detach()
+        filled = stand_in()
+        if asked is not None:
+            filled[self._asked] = asked.detach()
+        return filled
 
 
 def _occurrence(rows: Tensor) -> Tensor:

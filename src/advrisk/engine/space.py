@@ -4,13 +4,14 @@ Distances are measured in units of `scale`; a category that changed counts one. 
 easy case: one pair of bounds, scale one, nothing immutable, integer or categorical.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from advrisk.engine.norms import length, project_ball_and_box
+from advrisk.engine.norms import length, project_ball_and_box, steepest
 from advrisk.study import Norm
 
 _ROUNDING = 2.0**-23  # twice what storing a number in float32 can change of it
@@ -33,12 +34,12 @@ class Space:
         return cls(torch.tensor(low), torch.tensor(high), torch.tensor(1.0))
 
     def to(self, device: torch.device | str) -> Self:
-        moved = {name: value.to(device) for name, value in vars(self).items() if value is not None}
-        return replace(self, **moved)
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: part.to(device) for name, part in parts.items() if part is not None})
 
     def difference(self, x: Tensor, x0: Tensor) -> Tensor:
         """How far each feature moved, in units of its scale; a changed category moved by one."""
-        delta = (x - x0) / self.scale
+        delta = x - x0 if self._unit_scale else (x - x0) / self.scale
         return delta if self.category is None else torch.where(self.category, (x != x0).to(x.dtype), delta)
 
     def distance(self, x: Tensor, x0: Tensor, norm: Norm) -> Tensor:
@@ -52,16 +53,27 @@ class Space:
         nearest code; if the row then lies beyond eps, its categories are put back.
         """
         wanted = x
-        if norm == "linf" and eps is not None and self._free:
-            reach = eps * self.scale
-            near = torch.minimum(torch.maximum(x, x0 - reach), x0 + reach)
-            return torch.minimum(torch.maximum(near, self.low), self.high)
+        if norm == "linf" and eps is not None and (box := self.linf_box(x0, eps)) is not None:
+            return torch.clamp(x, *box)
         if norm is not None and eps is not None:
             low, high = (self.low - x0) / self.scale, (self.high - x0) / self.scale
             delta = self._numeric((x - x0) / self.scale)
             x = x0 + project_ball_and_box(delta, low, high, norm, eps) * self.scale
         x = torch.minimum(torch.maximum(x, self.low), self.high)
         return self._constrain(x, wanted, x0, norm, eps)
+
+    def linf_box(self, x0: Tensor, eps: float) -> tuple[Tensor, Tensor] | None:
+        """The lowest and highest point within eps of x0, if all features between them are allowed."""
+        if not self._free:
+            return None
+        reach = eps * self.scale
+        return torch.maximum(x0 - reach, self.low), torch.minimum(x0 + reach, self.high)
+
+    def climb(self, x: Tensor, slope: Tensor, norm: Norm, step: float) -> Tensor:
+        """x moved by a step of that length along the direction in which the slope climbs fastest."""
+        if self._unit_scale:
+            return torch.add(x, steepest(slope, norm), alpha=step)
+        return x + step * self.scale * steepest(slope * self.scale, norm)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
@@ -91,6 +103,10 @@ class Space:
         span = self.high - self.low
         level = torch.where(span > 0, (x - self.low) / span, 0.0)
         return self.low + (level * 255).round() / 255 * span
+
+    @cached_property
+    def _unit_scale(self) -> bool:
+        return self.scale.numel() == 1 and float(self.scale) == 1
 
     @property
     def _free(self) -> bool:

@@ -48,7 +48,7 @@ def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:
 def read_inputs(path: Path) -> dict[str, Array]:
     """Sample id -> input."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:  # numpy leaks what it opens itself
             return dict(zip(archive["sample"].tolist(), archive["x"], strict=True))
     except FileNotFoundError:
         raise LedgerError(f"{path}: these inputs were not kept; set `keep_inputs: successful` or `all`") from None

@@ -160,6 +160,8 @@ def _converted(values: Any, field: pa.Field, n: int) -> pa.Array:
         return values if values.type == field.type else values.cast(field.type)
     if pa.types.is_dictionary(field.type):
         return pa.array(values, pa.string()).dictionary_encode()
+    if pa.types.is_integer(field.type):
+        return pa.array(values).cast(field.type)  # given the type at once, pyarrow makes 2 of 2.5
     return pa.array(values, field.type)
 
 

@@ -84,8 +84,8 @@ def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tenso
     survives = torch.zeros_like(success)
     rows = success.nonzero().squeeze(1)
     if len(rows) and target.is_image:
-        stored = target.space.rounded_8bit(kept[rows])
-        survives[rows] = predicted(target.model, _ask(target.model, stored)) != target.reference[rows]
+        answer = _ask(target.model, target.space.rounded_8bit(kept[rows]))
+        survives[rows] = (predicted(target.model, answer) != target.reference[rows]) & finite(answer)
         n_judge[rows.cpu()] += 1
     return survives
 

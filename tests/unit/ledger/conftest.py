@@ -34,7 +34,7 @@ def cell() -> Callable[..., Tables]:
     ) -> Tables:
         n = len(samples)
         outcomes: dict[str, Any] = {"cell": [name] * n, "model": [model] * n, "arm": [arm] * n, "sample": samples}
-        outcomes |= {"repeat": [repeat] * n, "outcome": [outcome] * n, "d_linf": [d_linf] * n}
+        outcomes |= {"kind": ["attack"] * n, "repeat": [repeat] * n, "outcome": [outcome] * n, "d_linf": [d_linf] * n}
         row = {"cell": name, "recipe": recipe, "model": model, "arm": arm, "repeat": repeat, "n_samples": n}
         row |= {"n_errors": n if outcome in ("error", "timeout") else 0, "flags": []}
         return {

@@ -26,7 +26,7 @@ def test_the_tables_of_the_design_are_there() -> None:
 
 
 def test_the_outcomes_are_the_six_of_the_design() -> None:
-    assert OUTCOMES == get_args(Outcome)
+    assert get_args(Outcome) == OUTCOMES
     assert set(OUTCOMES) == {"success", "resisted", "already_wrong", "rejected", "error", "timeout"}
 
 
@@ -67,6 +67,10 @@ def test_names_may_be_given_in_any_shape(given: Any) -> None:
 
 
 def test_numbers_may_be_given_as_arrays() -> None:
+    assert table_from("outcomes", {"target": [2.0, None], "repeat": np.array([3.0, 4.0])})["target"].to_pylist() == [
+        2,
+        None,
+    ]
     table = table_from(
         "outcomes", {"repeat": np.arange(3), "eps": np.array([0.1, np.inf, np.nan]), "n_judge": [1, 2, 3]}
     )

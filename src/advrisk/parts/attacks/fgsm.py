@@ -2,7 +2,6 @@
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.engine.norms import steepest
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -21,5 +20,4 @@ def fgsm(probe: Probe) -> None:
     rows = probe.active()
     slope = probe.forward(probe.x0, rows).gradient(probe.task.objective)
     rows, slope = probe.active(), slope[probe.active()]
-    x = probe.x0[rows] + probe.eps * probe.space.scale * steepest(slope * probe.space.scale, probe.norm)
-    probe.forward(probe.project(x, rows), rows, gradient=False)
+    probe.forward(probe.climb(probe.x0[rows], rows, slope, probe.eps), rows, gradient=False)

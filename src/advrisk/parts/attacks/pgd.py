@@ -8,7 +8,7 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.engine.norms import random_in_ball, steepest
+from advrisk.engine.norms import random_in_ball
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -55,8 +55,7 @@ def ascend(probe: Probe, x: Tensor, *, steps: int, step_size: float | None) -> N
         if not len(rows):
             return
         slope = probe.forward(x, rows).gradient(probe.task.objective)
-        scale = probe.space.scale
-        x = probe.project(x + step * scale * steepest(slope * scale, probe.norm), rows)
+        x = probe.climb(x, rows, slope, step)
         left = probe.active()
         if len(left) < len(rows):
             x, rows = x[_positions(left, rows)], left

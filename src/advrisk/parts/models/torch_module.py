@@ -7,7 +7,7 @@ import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from pickle import UnpicklingError
@@ -155,12 +155,16 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
         raise ModelError(f"factory {factory!r}: {place} has no {name!r}; {did_you_mean(name, vars(imported))}")
     make = getattr(imported, name)
     try:
-        inspect.signature(make).bind(**args)
+        with suppress(ValueError):  # a callable without a signature shows below whether it can be called
+            inspect.signature(make).bind(**args)
     except TypeError as error:
         raise ModelError(f"factory {factory!r}: args {dict(args)} do not fit: {error}") from None
     with torch.random.fork_rng(devices=()):  # a factory without weights is the same in every process
         torch.manual_seed(0)
-        module = make(**args)
+        try:
+            module = make(**args)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ModelError(f"factory {factory!r} failed with args {dict(args)}: {_first_line(error)}") from error
     if not isinstance(module, nn.Module):
         raise ModelError(f"factory {factory!r} returned {type(module).__name__}, a torch.nn.Module is needed")
     return module

@@ -1,0 +1,11 @@
+"""Run every benchmark, or those named: `python -m bench ledger passes`."""
+
+import importlib
+import sys
+
+ALL = ("startup", "ledger", "passes", "damage")
+
+for name in sys.argv[1:] or ALL:
+    module = importlib.import_module(f"bench.{name}")
+    print(f"\n== {name}: {(module.__doc__ or '').splitlines()[0]}", flush=True)
+    module.main()

@@ -1,0 +1,23 @@
+"""How long the program takes to start, beside a bare Python."""
+
+import subprocess
+import sys
+from functools import partial
+
+from bench.timing import best_of
+
+
+def main() -> None:
+    """Print seconds of a bare interpreter, of `import advrisk` and of `advrisk --help`."""
+    bare = best_of(5, partial(_python, "-c", "pass"))
+    for limit, words in ((0.3, ("-c", "import advrisk")), (0.5, ("-m", "advrisk", "--help"))):
+        seconds = best_of(5, partial(_python, *words))
+        print(f"{' '.join(words):28} {seconds:.3f} s ({seconds / bare:.1f} x bare python); limit {limit} s")
+
+
+def _python(*words: str) -> None:
+    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""One thread: small nets are no faster on more, and much slower when the cores are busy."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -1,0 +1,74 @@
+"""Cells that can be followed by hand.
+
+The model has two features, and the larger one names the class. A sample (1, 0) is of class 0; the point
+(1, a) is a success for a > 1, at linf distance a.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+
+from advrisk.core.registry import Registry
+from advrisk.core.traits import AttackTraits, CorruptionTraits
+from advrisk.engine import Space, predicted
+from advrisk.parts import REGISTRIES
+from advrisk.plan import Cell, Shard
+from advrisk.run.perturb import Target
+from advrisk.study import CLEAN, Arm
+from advrisk.testing import toys
+
+LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Ways to set up what `run` works on."""
+
+    model: Any = LARGER.model
+    clean: Arm = CLEAN
+
+    def target(self, n=3, *, x0=None, label=None, model=None, space=None, criterion="label"):
+        model = model or self.model
+        x0 = torch.tensor([[1.0, 0.0]]).repeat(n, 1) if x0 is None else x0
+        label = torch.zeros(len(x0), dtype=torch.int64) if label is None else label
+        with torch.no_grad():
+            answer = model.ask(x0)
+        reference = label if criterion == "label" else predicted(model, answer)
+        return Target(model, space or Space.box(-10, 10), x0, label, answer, reference)
+
+    def arm(self, **changes):
+        return replace(Arm("mine-linf-5", "attack", "mine", norm="linf", eps=5.0, keep="first"), **changes)
+
+    def cell(self, arm, n=3, *, samples=None, repeat=0):
+        samples = samples or tuple(f"s{number}" for number in range(n))
+        return Cell("c" * 32, "r" * 32, "larger", arm, Shard("shard", samples), repeat)
+
+    def registries(self, function, *, within_eps=True, random=False):
+        """The usual parts, with one attack (or corruption) called `mine` in place of all others."""
+        attacks, corruptions = Registry("attacks"), Registry("corruptions")
+        traits = AttackTraits(
+            needs="labels",
+            norms=("linf",),
+            passes=lambda _: (99, 99),
+            use_when="tests",
+            within_eps=within_eps,
+            random=random,
+        )
+        attacks.register("mine", traits=traits)(function)
+        corruptions.register("mine", traits=CorruptionTraits("tests"))(function)
+        return replace(REGISTRIES, attacks=attacks, corruptions=corruptions)
+
+
+@pytest.fixture
+def scene():
+    return Scene()

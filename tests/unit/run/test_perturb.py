@@ -1,0 +1,254 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from advrisk.engine import OutOfTimeError, Space
+from advrisk.parts.data import Dataset
+from advrisk.run.loading import Material
+from advrisk.run.perturb import load_target, perturb
+from advrisk.testing import toys
+
+
+def propose(probe, *heights, rows=None):
+    """Ask at (1, a) for each height a."""
+    x = torch.tensor([[1.0, height] for height in heights])
+    return probe.forward(x, torch.arange(len(heights)) if rows is None else torch.tensor(rows))
+
+
+@pytest.fixture
+def attempt_of(scene):
+    """What is left of an attack by a function of the probe."""
+
+    def run(function, target=None, *, within_eps=True, max_cell_s=None, seed=1, repeat=0, samples=None, **arm):
+        target = target or scene.target()
+        cell = scene.cell(scene.arm(**arm), len(target.x0), repeat=repeat, samples=samples)
+        registries = scene.registries(function, within_eps=within_eps)
+        return perturb(target, cell, registries, seed=seed, max_cell_s=max_cell_s)
+
+    return run
+
+
+class TestAttack:
+    def test_what_it_found_and_what_it_spent(self, attempt_of):
+        def attack(probe):
+            propose(probe, 0.5, 2.0, 0.7).gradient("ace")
+            propose(probe, 3.0, 0.9, rows=[0, 2])
+
+        attempt = attempt_of(attack)
+        torch.testing.assert_close(attempt.kept[:, 1], torch.tensor([3.0, 2.0, 0.9]))
+        assert attempt.claimed.tolist() == [True, True, False]
+        assert {name: column.tolist() for name, column in attempt.counts.items()} == {
+            "n_forward": [2, 1, 2],
+            "n_backward": [1, 1, 1],
+            "n_forward_first": [2, 1, -1],
+            "n_backward_first": [1, 0, -1],
+        }
+        assert torch.isnan(attempt.first_s).tolist() == [False, False, True]
+        assert attempt.settled == {}
+
+    def test_what_the_model_has_wrong_is_not_attacked(self, scene, attempt_of):
+        x0 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+        model, record = toys.recorded(scene.model)
+        target = scene.target(x0=x0, model=model)
+        record.passes.clear()
+        attempt = attempt_of(lambda probe: propose(probe, 2.0, 0.5), target)
+        assert attempt.settled == {1: ("already_wrong", "")}
+        assert torch.equal(attempt.kept[1], x0[1])
+        torch.testing.assert_close(attempt.kept[[0, 2], 1], torch.tensor([2.0, 0.5]))
+        assert attempt.counts["n_forward"].tolist() == [1, 0, 1]
+        assert attempt.counts["n_forward_first"].tolist() == [1, -1, -1]
+        assert record.n_rows == 2
+
+    def test_against_its_own_prediction_no_sample_is_already_wrong(self, scene, attempt_of):
+        x0 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+        target = scene.target(x0=x0, criterion="prediction")
+        attempt = attempt_of(lambda probe: probe.forward(probe.x0.flip(1), torch.arange(3)), target)
+        assert attempt.settled == {}
+        assert attempt.claimed.tolist() == [True, True, True]
+
+    def test_an_attack_with_nothing_to_do_is_not_called(self, scene, attempt_of):
+        target = scene.target(label=torch.tensor([1, 1, 1]))
+        attempt = attempt_of(lambda probe: pytest.fail("called"), target)
+        assert {outcome for outcome, _ in attempt.settled.values()} == {"already_wrong"}
+
+    def test_a_clean_answer_that_is_no_number_is_an_error_not_already_wrong(self, scene, attempt_of):
+        model = toys.answering_nan(scene.model, where=lambda x: x[:, 0] > 1.5)
+        x0 = torch.tensor([[1.0, 0.0], [2.0, 0.0]])
+        target = scene.target(x0=x0, model=model, label=torch.tensor([0, 1]))
+        attempt = attempt_of(lambda probe: propose(probe, 0.5), target)
+        outcome, message = attempt.settled[1]
+        assert outcome == "error"
+        assert "clean input" in message
+
+    def test_limits_of_the_arm_reach_the_probe(self, attempt_of):
+        def attack(probe):
+            assert (probe.norm, probe.eps, probe.task.objective) == ("linf", 0.3, "ace")
+            for _ in range(9):
+                propose(probe, 0.1, 0.2, 0.3)
+
+        attempt = attempt_of(attack, eps=0.3, max_queries=4, keep="last")
+        assert attempt.counts["n_forward"].tolist() == [4, 4, 4]
+
+
+class TestWhatGoesWrong:
+    def test_an_attack_that_raises_in_the_middle(self, attempt_of):
+        """What had left the batch keeps its success; the others end with the error, whatever they had."""
+
+        def attack(probe):
+            propose(probe, 2.0, 0.5, 0.5)
+            raise ZeroDivisionError("the step is zero")
+
+        attempt = attempt_of(attack)
+        assert attempt.settled == dict.fromkeys((1, 2), ("error", "ZeroDivisionError: the step is zero"))
+        assert attempt.claimed.tolist() == [True, False, False]
+        assert attempt.counts["n_forward"].tolist() == [1, 1, 1]
+
+    def test_an_attack_that_does_not_fit_its_parameters(self, attempt_of):
+        attempt = attempt_of(lambda probe: None, params={"steps": 3})
+        assert all(outcome == "error" and "steps" in message for outcome, message in attempt.settled.values())
+        assert len(attempt.settled) == 3
+
+    def test_a_model_that_raises_in_the_middle(self, scene, attempt_of):
+        model = toys.raising(scene.model, after=2)  # the clean pass, and one more
+        target = scene.target(model=model)
+
+        def attack(probe):
+            propose(probe, 0.5, 2.0, 0.5)
+            propose(probe, 0.6, 0.6, rows=[0, 2])
+
+        attempt = attempt_of(attack, target)
+        assert sorted(attempt.settled) == [0, 2]
+        assert "as it was told to" in attempt.settled[0][1]
+
+    def test_a_model_that_answers_the_wrong_shape(self, scene, attempt_of):
+        target = scene.target()
+        broken = toys.answering_wrong_shape(scene.model)
+        attempt = attempt_of(
+            lambda probe: propose(probe, 0.5, 0.5, 0.5), type(target)(**(vars(target) | {"model": broken}))
+        )
+        assert {outcome for outcome, _ in attempt.settled.values()} == {"error"}
+        assert "answered with shape (3, 3)" in attempt.settled[0][1]
+
+    @pytest.mark.parametrize(
+        ("height", "message"),
+        [
+            (math.nan, "the attack left the space: a feature is not finite"),
+            (11.0, "the attack left the space: feature 1 is 11, outside [-10, 10]"),
+            (6.0, "the attack left eps: 6 > 5"),
+        ],
+    )
+    def test_a_sample_whose_point_is_not_allowed_ends_alone(self, attempt_of, height, message):
+        def attack(probe):
+            propose(probe, 0.5, height, 0.5)
+            propose(probe, 2.0, 2.0, 2.0)
+
+        attempt = attempt_of(attack)
+        assert attempt.settled == {1: ("error", message)}
+        assert attempt.claimed.tolist() == [True, False, True]
+
+    def test_time_that_is_up_gives_timeout_to_those_still_at_it(self, attempt_of):
+        def attack(probe):
+            propose(probe, 2.0, 0.5, 11.0)
+            raise OutOfTimeError
+
+        attempt = attempt_of(attack, max_cell_s=7.5)
+        assert attempt.settled[1] == ("timeout", "not finished after 7.5 s")
+        assert attempt.settled[2][0] == "error"
+        assert 0 not in attempt.settled
+
+    def test_the_clock_is_looked_at_between_passes(self, scene, attempt_of):
+        """However fast or busy the machine: endless passes of 20 ms cannot fit into 50 ms."""
+
+        def attack(probe):
+            while True:
+                propose(probe, 0.5, 0.5, 0.5)
+
+        target = scene.target(model=toys.slow(scene.model, pass_s=0.02))
+        attempt = attempt_of(attack, target, max_cell_s=0.05)
+        assert attempt.settled == dict.fromkeys(range(3), ("timeout", "not finished after 0.05 s"))
+
+
+class TestRandomness:
+    @pytest.fixture
+    def drawn(self, attempt_of):
+        """The random numbers that each sample of a shard gets."""
+
+        def run(**settings):
+            seen = {}
+
+            def attack(probe):
+                seen["noise"] = probe.noise.uniform(probe.active(), (4,))
+
+            attempt_of(attack, **settings)
+            return seen["noise"]
+
+        return run
+
+    def test_is_the_same_for_the_same_question(self, drawn):
+        assert torch.equal(drawn(), drawn())
+
+    @pytest.mark.parametrize(
+        "change", [{"seed": 2}, {"repeat": 1}, {"id": "mine-linf-4"}, {"samples": ("a", "b", "c")}]
+    )
+    def test_changes_with_everything_that_names_it(self, drawn, change):
+        assert not (drawn() == drawn(**change)).any()
+
+    def test_follows_the_sample_not_its_place(self, drawn):
+        forth, back = drawn(samples=("a", "b", "c")), drawn(samples=("c", "b", "a"))
+        assert torch.equal(forth, back.flip(0))
+
+    def test_follows_the_sample_when_others_are_already_wrong(self, scene, drawn):
+        spoilt = scene.target(x0=torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))
+        assert torch.equal(drawn(target=spoilt), drawn()[1:])
+
+
+class TestOtherArms:
+    def test_the_clean_arm_keeps_the_input(self, scene):
+        target = scene.target()
+        attempt = perturb(target, scene.cell(scene.clean), scene.registries(lambda: None), seed=0, max_cell_s=None)
+        assert torch.equal(attempt.kept, target.x0)
+        assert not attempt.claimed.any()
+        assert attempt.settled == {}
+
+    def test_a_corruption_meets_every_sample_and_is_put_back_into_the_space(self, scene):
+        def corruption(x, noise, rows, *, far):
+            assert rows.tolist() == [0, 1, 2]
+            return x + far
+
+        arm = scene.arm(kind="corruption", norm=None, eps=None, params={"far": 9.5})
+        target = scene.target(label=torch.tensor([0, 1, 0]))
+        attempt = perturb(target, scene.cell(arm), scene.registries(corruption), seed=0, max_cell_s=None)
+        assert attempt.kept.tolist() == [[10.0, 9.5]] * 3
+        assert attempt.settled == {}
+        assert attempt.counts == {}
+
+    def test_repeats_of_a_corruption_differ(self, scene):
+        def corruption(x, noise, rows):
+            return x + noise.uniform(rows, (2,))
+
+        arm = scene.arm(kind="corruption", norm=None, eps=None)
+        first, again, second = (
+            perturb(
+                scene.target(), scene.cell(arm, repeat=repeat), scene.registries(corruption), seed=0, max_cell_s=None
+            ).kept
+            for repeat in (0, 0, 1)
+        )
+        assert torch.equal(first, again)
+        assert not (first == second).any()
+
+
+@pytest.mark.parametrize("criterion", ["label", "prediction"])
+def test_the_target_holds_the_samples_of_the_shard_in_its_order(scene, criterion):
+    x = np.array([[1, 0], [0, 1], [2, 0], [0, 2]], np.float32)
+    data = Dataset("toy", x, np.array([0, 0, 0, 1]), 2, ids=("a", "b", "c", "d"), low=-10, high=10)
+    material = Material(
+        data, Space.box(-10, 10), {"larger": scene.model}, {name: row for row, name in enumerate("abcd")}
+    )
+    target = load_target(material, scene.cell(scene.arm(), samples=("d", "b", "a")), criterion)
+    assert target.x0.tolist() == [[0, 2], [0, 1], [1, 0]]
+    assert target.label.tolist() == [1, 0, 0]
+    assert target.clean_prediction.tolist() == [1, 1, 0]
+    assert target.reference.tolist() == ([1, 0, 0] if criterion == "label" else [1, 1, 0])
+    assert sorted(target.settled()) == ([1] if criterion == "label" else [])
