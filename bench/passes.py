@@ -1,5 +1,6 @@
 """What the runner costs beside the raw passes, and how fast PGD is beside Foolbox's."""
 
+import copy
 import statistics
 import tempfile
 import time
@@ -98,7 +99,7 @@ def _foolbox(bench: Workbench, model: Model) -> float:
         warnings.simplefilter("ignore")
         import foolbox
 
-        module = model.answer
+        module = copy.deepcopy(model.answer).requires_grad_(True)  # as users hand it over: parameters not frozen
         wrapped = foolbox.PyTorchModel(module, bounds=(0, 1), device="cpu")
         attack = foolbox.attacks.LinfPGD(steps=STEPS, rel_stepsize=2.5 / STEPS)
         data = bench.material.data

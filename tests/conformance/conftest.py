@@ -1,7 +1,22 @@
-"""One thread: small nets are no faster on more, and much slower when the cores are busy."""
+"""What the conformance tests share: one thread, a small net trained on digits, and arms run to their verdict."""
+
+from dataclasses import dataclass
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from advrisk.engine import Model, Space, predicted
+from advrisk.parts import REGISTRIES
+from advrisk.parts.data import data
+from advrisk.parts.models import checked_model
+from advrisk.parts.models.small import SmallCnn
+from advrisk.parts.models.torch_module import from_module
+from advrisk.plan import Cell, Shard
+from advrisk.run.judge import judge
+from advrisk.run.perturb import Target, perturb
+from advrisk.study import Arm
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -10,3 +25,53 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A net that knows its digits, and test digits that it has right."""
+
+    module: nn.Module
+    model: Model
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+@pytest.fixture(scope="session")
+def digits_net(one_thread):
+    digits = data.get("digits").function()
+    x, y = torch.from_numpy(digits.x), torch.from_numpy(digits.y)
+    train, test = (torch.from_numpy(digits.split == split) for split in ("train", "test"))
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        module = SmallCnn(size=8, width=8)
+        optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+        for _ in range(8):
+            for rows in torch.randperm(int(train.sum())).split(64):
+                optimiser.zero_grad()
+                F.cross_entropy(module(x[train][rows]), y[train][rows]).backward()
+                optimiser.step()
+    module.eval().requires_grad_(False)
+    right = module(x[test]).argmax(1) == y[test]
+    assert right.double().mean() > 0.85
+    model = checked_model("digits-net", from_module(module), digits)
+    return Trained(module, model, x[test][right][:300], y[test][right][:300])
+
+
+@pytest.fixture
+def verdict_of():
+    """Run an attack on samples to the judge's verdict; gives the verdict and the kept points."""
+
+    def run(model, x0, label, attack, *, norm, eps, params=None, keep="first", space=None, max_queries=None, seed=0):
+        part = REGISTRIES.attacks.get(attack)
+        settings = part.bind(params or {})
+        arm = Arm(attack, "attack", attack, norm=norm, eps=eps, keep=keep, max_queries=max_queries, params=settings)
+        cell = Cell("c" * 32, "r" * 32, model.name, arm, Shard("s", tuple(f"s{row}" for row in range(len(x0)))), 0)
+        with torch.no_grad():
+            answer = model.ask(x0)
+        reference = predicted(model, answer) if label is None else label
+        target = Target(model, space or Space.box(*model.bounds), x0, reference, answer, reference)
+        attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=None)
+        return judge(target, attempt, arm), attempt
+
+    return run

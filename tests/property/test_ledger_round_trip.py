@@ -60,7 +60,7 @@ def pieces(items: list[Any], cuts: list[bool]) -> list[list[Any]]:
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @pytest.mark.parametrize("name", sorted(TABLES))
 @given(data=st.data())
 def test_every_value_is_read_back_whatever_the_segments(
@@ -68,21 +68,17 @@ def test_every_value_is_read_back_whatever_the_segments(
 ) -> None:
     rows = data.draw(st.lists(rows_of(name), min_size=1, max_size=4))
     cuts = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    for number, row in enumerate(rows):  # what makes rows differ: tables of keys show each key once
-        row["cell" if "cell" in row else "sample" if name == "samples" else "model"] = f"{number:03d}"
+    key = "cell" if "cell" in rows[0] else "sample" if name == "samples" else "model"
+    for number, row in enumerate(rows):
+        row[key] = f"{number:03d}"  # so that no row takes another's place
     ledger = Ledger.open(next(folders), create=True)
     for piece in pieces(rows, cuts):
         ledger.append({name: as_table(name, piece)})
     view = "all_cells" if name == "cells" else name  # a cell is current only if its arm says so; see below
-    columns = ", ".join(f'"{column}"' for column in TABLES[name].names)
-    found = Ledger.open(ledger.path).query(
-        f"SELECT {columns} FROM {view} ORDER BY {TABLES[name].names.index(key_of(name)) + 1}"
-    )
-    assert repr(found.to_pylist()) == repr(rows), "repr, because NaN differs from itself and -0.0 equals 0.0"
-
-
-def key_of(name: str) -> str:
-    return "cell" if "cell" in TABLES[name].names else "sample" if name == "samples" else "model"
+    columns = ", ".join(TABLES[name].names)
+    found = Ledger.open(ledger.path).query(f"SELECT {columns} FROM {view} AS rows ORDER BY rows.{key}")
+    # As text, because NaN differs from itself and -0.0 equals 0.0.
+    assert repr(found.to_pylist()) == repr([{column: row[column] for column in TABLES[name].names} for row in rows])
 
 
 # Histories: cells are run, run again, and recipes change
@@ -218,34 +214,18 @@ AGAIN = [
 CHANGED = [*AGAIN, Asked("a", "push", "r2"), Ran("a", "push", "r2", 0, 0, "resisted", 3.0)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(history=HISTORIES, cuts=CUTS)
 @example(AGAIN, [True] * 14)
 @example(CHANGED, [False] * 14)
 @example([*CHANGED, Asked("a", "push", "r1")], [True] * 14)
-def test_readers_see_the_latest_run_of_the_current_recipe(
+def test_however_it_was_cut_readers_see_the_latest_run_of_the_current_recipe(
     folders: Iterator[Path], history: list[Event], cuts: list[bool]
 ) -> None:
     ledger = write(next(folders), history, cuts)
     assert answers(ledger) == expected(history)
     keys = [row[:4] for row in answers(ledger)["outcomes"]]
     assert len(set(keys)) == len(keys), "one row per (model, arm, sample, repeat)"
-
-
-@settings(max_examples=30)
-@given(history=HISTORIES, one=CUTS, other=CUTS)
-def test_how_it_was_cut_into_segments_makes_no_difference(
-    folders: Iterator[Path], history: list[Event], one: list[bool], other: list[bool]
-) -> None:
-    assert answers(write(next(folders), history, one)) == answers(write(next(folders), history, other))
-
-
-@settings(max_examples=30)
-@given(history=HISTORIES, cuts=CUTS)
-def test_finished_cells_are_those_ever_run_and_those_whose_latest_run_had_no_errors(
-    folders: Iterator[Path], history: list[Event], cuts: list[bool]
-) -> None:
-    ledger = write(next(folders), history, cuts)
     latest = {event.cell: event for event in history if isinstance(event, Ran)}
-    assert ledger.finished_cells() == set(latest)
+    assert ledger.finished_cells() == set(latest), "whatever their recipe"
     assert ledger.finished_cells(without_errors=True) == {cell for cell, ran in latest.items() if not ran.n_errors}

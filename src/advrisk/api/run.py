@@ -31,7 +31,7 @@ class Status:
 
     @property
     def complete(self) -> bool:
-        return self.n_cells == self.n_cells_expected
+        return self.n_cells >= self.n_cells_expected
 
 
 class Run:

@@ -60,7 +60,7 @@ class Probe:
         self._reach = float("inf")
         if task.eps is not None and task.norm is not None:
             self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
-        self._remembered: tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None] | None = None
+        self._remembered: tuple[Tensor, int, Tensor, tuple[Tensor, Tensor] | None] | None = None
         self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
 
     @property
@@ -144,11 +144,13 @@ class Probe:
 
     def _around(self, rows: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
         """The clean inputs of these rows and, for linf, the box around them; remembered for the next call."""
-        if self._remembered is None or self._remembered[0] is not rows:
+        known = self._remembered
+        if known is None or known[0] is not rows or known[1] != rows._version:  # the version tells of writing in place
             x0 = self.x0[rows]
             linf = self.task.norm == "linf" and self.task.eps is not None
-            self._remembered = rows, x0, self.space.linf_box(x0, self.eps) if linf else None
-        return self._remembered[1], self._remembered[2]
+            known = rows, rows._version, x0, self.space.linf_box(x0, self.eps) if linf else None
+            self._remembered = known
+        return known[2], known[3]
 
     def _fail(self, row: int, message: str) -> None:
         self.memory.failed.setdefault(row, message)

@@ -34,7 +34,6 @@ class Cell:
     arm: Arm
     shard: Shard
     repeat: int
-    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ its caller can look after other things. Cells that fail come back as error rows;
 """
 
 import contextlib
+import itertools
 import os
 import pickle
 import signal
@@ -28,7 +29,7 @@ from advrisk.run.rows import CellResult, failed_result
 from advrisk.study import StudySpec
 
 TICK_S = 0.5
-START_TIMEOUT_S = 300.0
+READY = "ready"  # what a worker says once it has loaded its material
 # A cell that looks at the clock between passes ends by itself; one that hangs inside a pass does not.
 GRACE_S = 10.0
 
@@ -74,6 +75,7 @@ class _Worker:
     connection: Connection
     cell: Cell | None = None
     began: float = 0.0
+    ready: bool = False
 
 
 class WorkerPool:
@@ -85,40 +87,40 @@ class WorkerPool:
 
     def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
         todo = iter(cells)
-        workers: list[_Worker] = []
+        workers = [_hand(self._start(), cell) for cell in itertools.islice(todo, self._n_workers)]
         try:
-            for _ in range(self._n_workers):
-                worker = self._start()
-                workers.append(worker)
-                if not _hand_next(worker, todo):
-                    break
-            while any(worker.cell for worker in workers):
-                busy = [worker for worker in workers if worker.cell]
-                ready = wait([worker.connection for worker in busy], timeout=TICK_S)
+            while busy := [worker for worker in workers if worker.cell]:
+                with_news = wait([worker.connection for worker in busy], timeout=TICK_S)
                 for worker in busy:
-                    result = self._look_at(worker, ready=worker.connection in ready)
+                    result = self._look_at(worker, has_news=worker.connection in with_news)
                     if result is not None:
                         yield result
-                        if worker.process.poll() is not None or worker.connection.closed:
-                            workers[workers.index(worker)] = worker = self._start()
-                        _hand_next(worker, todo)
+                        workers[workers.index(worker)] = self._go_on(worker, next(todo, None))
                 yield None
         finally:
             for worker in workers:
                 _stop(worker)
 
-    def _look_at(self, worker: _Worker, *, ready: bool) -> CellResult | None:
+    def _go_on(self, worker: _Worker, cell: Cell | None) -> _Worker:
+        """Hand over the next cell, to a new worker if this one is gone."""
+        if cell is not None and worker.connection.closed:
+            worker = self._start()
+        return _hand(worker, cell)
+
+    def _look_at(self, worker: _Worker, *, has_news: bool) -> CellResult | None:
         """A result, if the worker has one, has died, or has been silent for too long."""
-        if ready:
+        if has_news:
             try:
-                result = worker.connection.recv()
+                news = worker.connection.recv()
             except (EOFError, OSError, pickle.UnpicklingError):
                 return self._lost(worker, "error", f"the worker process died ({_cause_of_death(worker.process)})")
-            if isinstance(result, BaseException):
-                raise RunError(f"a worker could not start: {result}")
-            return result if isinstance(result, CellResult) else None
+            if isinstance(news, RunError):
+                raise news
+            if news == READY:
+                worker.ready, worker.began = True, time.monotonic()
+            return news if isinstance(news, CellResult) else None
         limit = self._assignment.study.max_cell_s
-        if limit is not None and time.monotonic() - worker.began > limit + GRACE_S:
+        if worker.ready and limit is not None and time.monotonic() - worker.began > limit + GRACE_S:
             return self._lost(worker, "timeout", f"hung for more than {limit:g} s and was stopped")
         return None
 
@@ -126,6 +128,8 @@ class WorkerPool:
         assert worker.cell is not None  # only busy workers are looked at
         cell = worker.cell
         _stop(worker)
+        if not worker.ready:  # not the cell's fault, and the next worker would fare no better
+            raise RunError(f"a worker process could not start: {message}")
         criterion = self._assignment.study.success
         return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
 
@@ -147,14 +151,12 @@ class WorkerPool:
         return worker
 
 
-def _hand_next(worker: _Worker, todo: Iterator[Cell]) -> bool:
-    worker.cell = next(todo, None)
-    worker.began = time.monotonic()
-    if worker.cell is None:
-        return False
-    with contextlib.suppress(OSError):  # it may have died: looking at it will tell
-        worker.connection.send(worker.cell)
-    return True
+def _hand(worker: _Worker, cell: Cell | None) -> _Worker:
+    worker.cell, worker.began = cell, time.monotonic()
+    if cell is not None:
+        with contextlib.suppress(OSError):  # it may have died: looking at it will tell
+            worker.connection.send(cell)
+    return worker
 
 
 def _stop(worker: _Worker) -> None:

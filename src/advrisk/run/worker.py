@@ -13,7 +13,7 @@ import torch
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.parts import REGISTRIES
 from advrisk.run.bench import Workbench
-from advrisk.run.executors import Assignment
+from advrisk.run.executors import READY, Assignment
 
 
 def main(connection: Connection) -> None:
@@ -25,8 +25,9 @@ def main(connection: Connection) -> None:
         try:
             bench = _set_up(assignment)
         except AdvriskError as error:
-            connection.send(RunError(str(error)))
+            connection.send(RunError(f"a worker process could not start: {error}"))
             return
+        connection.send(READY)
         while True:
             connection.send(bench.carry_out(connection.recv()))
     except (EOFError, ConnectionError):

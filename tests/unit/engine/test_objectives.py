@@ -23,3 +23,16 @@ def test_ace_reads_logits_and_log_probabilities_alike():
 def test_an_unknown_objective_is_refused_with_the_nearest_name():
     with pytest.raises(RegistryError, match="did you mean 'ace'"):
         objectives.value("acee", torch.zeros(1, 2), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("lead", [0.0, 5.0, 17.0, 40.0, 80.0, -5.0, -30.0])
+def test_ace_and_its_slope_are_exact_however_sure_the_model_is(lead):
+    """By hand in float64; torch's own cross-entropy has slope 0 in float32 from a lead of about 17 on."""
+    scores = torch.tensor([[lead, 0.0, -1.0]], requires_grad=True)
+    value = objectives.value("ace", scores, torch.tensor([0]))
+    (slope,) = torch.autograd.grad(value.sum(), scores)
+    weights = [math.exp(-lead), math.exp(-1 - lead)]  # of the others, in units of the reference class
+    total = 1 + sum(weights)
+    assert value.item() == pytest.approx(math.log1p(sum(weights)), rel=1e-5, abs=0)
+    expected = [-sum(weights) / total, *(weight / total for weight in weights)]
+    assert slope[0].tolist() == pytest.approx(expected, rel=1e-5, abs=0)

@@ -424,3 +424,48 @@ def test_project_goes_through_the_space_and_eps():
     probe = make_probe(2, eps=2.0)
     projected = probe.project(torch.tensor([[1.0, 5.0], [-99.0, 0.0]]), torch.tensor([1, 0]))
     assert projected.tolist() == [[1.0, 2.0], [-1.0, 0.0]]
+
+
+class TestMoves:
+    @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+    def test_project_is_that_of_the_space(self, norm):
+        generator = torch.Generator().manual_seed(0)
+        x0 = torch.rand(9, 2, generator=generator)
+        probe = make_probe(9, x0=x0, norm=norm, eps=0.3, space=Space.box(0, 1))
+        x = x0 + torch.randn(9, 2, generator=generator)
+        rows = torch.tensor([8, 0, 3, 3, 5])
+        expected = probe.space.project(x[:5], x0[rows], norm=norm, eps=0.3)
+        torch.testing.assert_close(probe.project(x[:5], rows), expected, atol=1e-7, rtol=0)
+
+    def test_rows_may_be_written_over_between_calls(self):
+        """The same tensor with other numbers in it names other samples."""
+        probe = make_probe(2, x0=torch.tensor([[1.0, 0.0], [5.0, 0.0]]), eps=1.0, keep="last")
+        rows = torch.tensor([0])
+        probe.forward(torch.tensor([[1.5, 0.0]]), rows)
+        rows.fill_(1)
+        assert probe.project(torch.tensor([[9.0, 0.0]]), rows).tolist() == [[6.0, 0.0]]
+        probe.forward(torch.tensor([[5.5, 0.0]]), rows)
+        assert probe.memory.failed == {}
+        assert probe.memory.kept.tolist() == [[1.5, 0.0], [5.5, 0.0]]
+
+    @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+    @pytest.mark.parametrize("scale", [1.0, 4.0, (0.5, 2.0)])
+    def test_a_climb_is_a_step_of_that_length_up_the_slope(self, norm, scale):
+        space = Space(torch.tensor(-10.0), torch.tensor(10.0), torch.tensor(scale))
+        probe = make_probe(2, norm=norm, eps=3.0, space=space)
+        slope = torch.tensor([[0.3, -0.7], [-2.0, 0.1]])
+        moved = probe.climb(probe.x0, torch.arange(2), slope, 0.5)
+        assert space.distance(moved, probe.x0, norm).tolist() == pytest.approx([0.5, 0.5])
+        assert (((moved - probe.x0) * slope).sum(1) > 0).all()
+
+    def test_a_climb_ends_at_eps(self):
+        probe = make_probe(1, eps=0.2)
+        moved = probe.climb(probe.x0, torch.arange(1), torch.tensor([[1.0, -1.0]]), 5.0)
+        torch.testing.assert_close(moved, torch.tensor([[1.2, -0.2]]))
+
+    def test_a_climb_in_another_unit_follows_the_unit(self):
+        """In l2 the steepest way is that of the slope per unit: a feature in larger units gains more by a step."""
+        space = Space(torch.tensor(-10.0), torch.tensor(10.0), torch.tensor([1.0, 3.0]))
+        probe = make_probe(1, norm="l2", eps=9.0, space=space)
+        moved = probe.climb(probe.x0, torch.arange(1), torch.tensor([[1.0, 1.0]]), 1.0)
+        torch.testing.assert_close(moved - probe.x0, torch.tensor([[1.0, 9.0]]) / 10**0.5)

@@ -1,0 +1,250 @@
+"""Every registered attack against the toys, in every norm it offers; and the kit itself against broken attacks."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from advrisk.core.errors import ModelError
+from advrisk.core.registry import Registry
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Noise, Probe, Space, Task
+from advrisk.parts.attacks import attacks
+from advrisk.testing import ConformanceError, check_attack, toys
+from advrisk.testing.conformance import N_SAMPLES, cases
+
+# Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults.
+QUICK = {"bim": {"steps": 5}, "pgd": {"steps": 4, "restarts": 2}}
+EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
+ITERATIVE = [("bim", {"steps": 30}), ("pgd", {"steps": 30})]
+
+
+@pytest.mark.parametrize(("name", "norm"), EVERY)
+def test_keeps_its_promises(name, norm):
+    check_attack(attacks.get(name), params=QUICK.get(name), norms=[norm])
+
+
+@pytest.mark.parametrize(("name", "norm"), EVERY)
+@pytest.mark.parametrize("case", cases("gradients"), ids=lambda case: case.name)
+def test_the_toys_are_neither_hopeless_nor_trivial(name, norm, case, verdict_of):
+    """Else the promises above would hold for want of a success, or of a failure."""
+    settings = {"norm": norm, "eps": case.eps[norm], "params": QUICK.get(name), "space": case.space}
+    verdict, _ = verdict_of(case.model, case.x0, None, name, **settings)
+    count = Counter(verdict.outcome)
+    assert count["success"] + count["resisted"] == N_SAMPLES
+    assert count["success"] > 0
+    assert count["resisted"] > 0
+    assert verdict.n_unconfirmed == 0
+
+
+@pytest.mark.parametrize(("name", "norm"), EVERY)
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_max_queries_is_spent_to_the_last_if_there_is_more_to_ask(name, norm, limit):
+    part = attacks.get(name)
+    settings = part.bind(QUICK.get(name, {}))
+    toy = toys.linear()
+    spent = {}
+    for max_queries in (None, limit):
+        model, record = toys.recorded(toy.model)
+        x0 = toy.inputs(6)
+        task = Task(
+            x0, toy.model.ask(x0).argmax(1), Space.box(-10, 10), norm, 0.1, keep="last", max_queries=max_queries
+        )
+        probe = Probe(model, task, Noise(range(6)))
+        part.function(probe, **settings)
+        spent[max_queries] = probe.memory.n_forward
+        assert record.n_rows == int(probe.memory.n_forward.sum())
+    assert torch.equal(spent[limit], spent[None].clamp_max(limit))
+
+
+@pytest.mark.parametrize(("name", "params"), ITERATIVE)
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+def test_iterative_attacks_reach_the_closed_form_on_two_classes(name, params, norm, verdict_of):
+    """A linear model of two classes: at 3 % above the minimal distance all fall, at 1 % below none can."""
+    toy = toys.linear(features=12, classes=2)
+    x0 = toy.inputs(30)
+    for row, distance in enumerate(toy.minimal_distances(x0, norm).tolist()):
+        outcomes = [
+            verdict_of(toy.model, x0[[row]], None, name, norm=norm, eps=factor * distance, params=params)[0].outcome[0]
+            for factor in (1.03, 0.99)
+        ]
+        assert outcomes == ["success", "resisted"]
+
+
+@pytest.mark.parametrize(("name", "norm"), EVERY)
+class TestWrongModels:
+    """Whatever the model does, every sample has a verdict, and none is called robust that was not attacked."""
+
+    def outcomes(self, verdict_of, model, name, norm):
+        x0 = toys.linear().inputs(8)
+        label = toys.linear().model.ask(x0).argmax(1)
+        verdict, _ = verdict_of(model, x0, label, name, norm=norm, eps=0.5, params=QUICK.get(name))
+        return verdict
+
+    def test_one_that_answers_nan(self, name, norm, verdict_of):
+        verdict = self.outcomes(verdict_of, toys.answering_nan(toys.linear().model), name, norm)
+        assert set(verdict.outcome) == {"error"}
+
+    def test_one_that_answers_nan_near_by(self, name, norm, verdict_of):
+        clean = toys.linear().inputs(8)
+        toy = toys.answering_nan(toys.linear().model, where=lambda x: ~(x[:, None] == clean).all(2).any(1))
+        verdict = self.outcomes(verdict_of, toy, name, norm)
+        assert set(verdict.outcome) == {"error"}
+        assert set(verdict.message) == {"the model answered with a number that is not finite"}
+
+    def test_one_that_raises_after_the_clean_pass(self, name, norm, verdict_of):
+        verdict = self.outcomes(verdict_of, toys.raising(toys.linear().model, after=1), name, norm)
+        assert set(verdict.outcome) == {"error"}
+        assert "as it was told to" in verdict.message[0]
+
+    def test_one_that_gives_scores_only(self, name, norm, verdict_of):
+        if attacks.get(name).traits.needs != "gradients":
+            pytest.skip("needs no gradients")
+        verdict = self.outcomes(verdict_of, toys.score_only(toys.linear().model), name, norm)
+        assert set(verdict.outcome) <= {"error", "success"}  # a random start may be a success in itself
+        assert "error" in verdict.outcome
+        assert all("without gradients" in message for message in verdict.message if message)
+
+    def test_one_that_never_answers_the_same(self, name, norm, verdict_of):
+        verdict = self.outcomes(verdict_of, toys.noisy(toys.linear().model, sigma=0.1), name, norm)
+        assert set(verdict.outcome) <= {"success", "resisted", "already_wrong"}
+
+
+class TestTheKit:
+    """Each way to break a promise is noticed."""
+
+    @staticmethod
+    def part(function, needs="gradients"):
+        traits = AttackTraits(needs=needs, norms=("linf",), passes=lambda _: (2, 1), use_when="tests", objective="ace")
+        registry = Registry("attacks")
+        registry.register("part", traits=traits)(function)
+        return registry.get("part")
+
+    def refused(self, function, message):
+        with pytest.raises(ConformanceError, match=message):
+            check_attack(self.part(function))
+
+    @staticmethod
+    def step(probe, size=1.0):
+        """One honest FGSM step of `size` times eps."""
+        rows = probe.active()
+        slope = probe.forward(probe.x0[rows], rows).gradient("ace")
+        rows = probe.active()
+        x = probe.x0[rows] + size * probe.eps * probe.space.scale * slope[rows].sign()
+        return x, rows
+
+    def test_an_honest_attack_passes(self):
+        def honest(probe):
+            x, rows = self.step(probe)
+            probe.forward(probe.project(x, rows), rows)
+
+        check_attack(self.part(honest))
+
+    def test_leaving_eps(self):
+        def attack(probe):
+            x, rows = self.step(probe, 1.01)
+            probe.forward(probe.space.project(x, probe.x0[rows]), rows)
+
+        self.refused(attack, "within eps.*left eps")
+
+    def test_leaving_the_space(self):
+        def attack(probe):
+            x, rows = self.step(probe)
+            probe.forward(x, rows)  # in bounds of the linear toy, but the table has whole numbers
+
+        self.refused(attack, "left the space")
+
+    def test_returning_something(self):
+        self.refused(lambda probe: probe.x0, "return nothing, but it returned Tensor")
+
+    def test_asking_behind_the_probes_back(self):
+        def attack(probe):
+            x, rows = self.step(probe)
+            x = probe.project(x, rows)
+            if len(rows):
+                probe.model.ask(x)
+            probe.forward(x, rows)
+
+        self.refused(attack, "ask through the probe: 40 counted, 60 seen")
+
+    def test_taking_more_passes_than_promised(self):
+        def attack(probe):
+            for _ in range(3):
+                probe.forward(probe.x0[probe.active()], probe.active())
+
+        self.refused(attack, "at most 2 forward passes, seen: 3")
+        self.refused(attack_of_two_gradients, "at most 1 backward passes, seen: 2")
+
+    def test_looking_at_its_batch_mates(self):
+        def attack(probe):
+            x, rows = self.step(probe)
+            share = len(rows) / N_SAMPLES
+            probe.forward(probe.project(probe.x0[rows] + share * (x - probe.x0[rows]), rows), rows)
+
+        self.refused(attack, "alike whatever their batch mates")
+
+    def test_looking_at_its_place_in_the_batch(self):
+        def attack(probe):
+            x, rows = self.step(probe)
+            share = torch.linspace(0.2, 1, len(probe.x0))[rows].view(-1, *[1] * (x.dim() - 1))
+            probe.forward(probe.project(probe.x0[rows] + share * (x - probe.x0[rows]), rows), rows)
+
+        self.refused(attack, "alike whatever their batch mates")
+
+    @pytest.mark.parametrize("draw", [lambda: torch.rand(1).item(), random.random, np.random.random])
+    def test_drawing_from_a_global_generator(self, draw):
+        def attack(probe):
+            x, rows = self.step(probe)
+            probe.forward(probe.project(x, rows), rows)
+            draw()
+
+        states = torch.random.get_rng_state(), random.getstate(), np.random.get_state()
+        try:
+            self.refused(attack, "global random generator moved")
+        finally:
+            torch.random.set_rng_state(states[0])
+            random.setstate(states[1])
+            np.random.set_state(states[2])
+
+    def test_being_random_without_saying_so(self):
+        def attack(probe):
+            rows = probe.active()
+            jump = (probe.noise.uniform(rows, tuple(probe.x0.shape[1:])) * 2 - 1) * probe.eps
+            probe.forward(probe.project(probe.x0[rows] + jump * probe.space.scale, rows), rows)
+
+        self.refused(attack, "not to be random, as its traits say")
+
+    def test_forgetting_a_success(self):
+        """No attack can, through the probe; so this one tampers with the probe's memory."""
+
+        def attack(probe):
+            x, rows = self.step(probe)
+            probe.forward(probe.project(x, rows), rows)
+            probe.memory.success[:] = False
+
+        self.refused(attack, "to notice every success")
+
+    def test_claiming_a_success_that_is_none(self):
+        def attack(probe):
+            x, rows = self.step(probe)
+            probe.forward(probe.project(x, rows), rows)
+            probe.memory.success[:] = True
+
+        self.refused(attack, "points that change the prediction|to need .* but it took")
+
+    def test_needing_more_than_it_says(self):
+        def attack(probe):
+            self.step(probe)
+
+        with pytest.raises(ModelError, match="without gradients"):
+            check_attack(self.part(attack, needs="scores"))
+
+
+def attack_of_two_gradients(probe):
+    rows = probe.active()
+    if len(rows):
+        passed = probe.forward(probe.x0[rows], rows)
+        passed.gradient("ace", retain=True)
+        passed.gradient("ace")

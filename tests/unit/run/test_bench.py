@@ -1,0 +1,114 @@
+"""One process, one study, cell by cell: whatever goes wrong becomes rows, and inputs are kept as asked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from advrisk.engine import Space
+from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
+from advrisk.parts.data import Dataset
+from advrisk.run.bench import Workbench
+from advrisk.run.loading import Material
+from advrisk.study import study_from
+from advrisk.testing import toys
+
+STUDY = {
+    "name": "toy",
+    "data": {"source": "digits", "evaluate": 3},
+    "models": {"larger": {"source": "object"}},
+    "arms": [{"attack": "fgsm", "norm": "linf", "eps": 1}],
+}
+
+
+def attack(probe):
+    """The first sample falls, the second resists."""
+    probe.forward(torch.tensor([[1.0, 2.0], [1.0, 0.5]]), torch.arange(2))
+
+
+@pytest.fixture
+def bench(tmp_path, scene):
+    def make(function=attack, *, model=scene.model, **study):
+        x = np.array([[1, 0], [1, 0], [0, 1]], np.float32)  # the third is wrong from the start
+        data = Dataset("toy", x, np.array([0, 0, 0]), 2, ids=("s0", "s1", "s2"), low=-10, high=10)
+        material = Material(data, Space.box(-10, 10), {"larger": model}, {"s0": 0, "s1": 1, "s2": 2})
+        return Workbench(study_from(STUDY | study), scene.registries(function), material, tmp_path, "run1")
+
+    return make
+
+
+def outcomes(result):
+    return [(row["sample"], row["outcome"]) for row in result.tables["outcomes"].to_pylist()]
+
+
+def test_a_cell_is_perturbed_judged_and_told(bench, scene):
+    result = bench().carry_out(scene.cell(scene.arm()))
+    assert outcomes(result) == [("s0", "success"), ("s1", "resisted"), ("s2", "already_wrong")]
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("none", None), ("successful", ["s0"]), ("all", ["s0", "s1", "s2"])])
+def test_inputs_are_kept_as_asked(bench, scene, tmp_path, keep, kept):
+    cell = scene.cell(scene.arm())
+    bench(keep_inputs=keep).carry_out(cell)
+    if kept is None:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        perturbed, clean = read_inputs(cell_inputs(tmp_path, cell.id)), read_inputs(shard_inputs(tmp_path, "shard"))
+        assert list(perturbed) == kept
+        assert perturbed["s0"].tolist() == [1, 2]
+        assert {name: x.tolist() for name, x in clean.items()} == {"s0": [1, 0], "s1": [1, 0], "s2": [0, 1]}
+
+
+def test_the_clean_arm_keeps_no_second_copy(bench, scene, tmp_path):
+    cell = scene.cell(scene.clean)
+    bench(keep_inputs="all").carry_out(cell)
+    assert not cell_inputs(tmp_path, cell.id).exists()
+    assert shard_inputs(tmp_path, "shard").exists()
+
+
+def test_a_corruption_that_raises_gives_error_rows(bench, scene):
+    def corruption(x, noise, rows):
+        raise ArithmeticError("no rain today")
+
+    arm = scene.arm(kind="corruption", norm=None, eps=None)
+    result = bench(corruption).carry_out(scene.cell(arm))
+    assert outcomes(result) == [("s0", "error"), ("s1", "error"), ("s2", "error")]
+    assert result.messages == ("ArithmeticError: no rain today",)
+
+
+def test_a_corruption_that_gives_nan_gives_error_rows_where_it_did(bench, scene):
+    def corruption(x, noise, rows):
+        x = x.clone()
+        x[1, 0] = torch.nan
+        return x
+
+    result = bench(corruption).carry_out(scene.cell(scene.arm(kind="corruption", norm=None, eps=None)))
+    assert outcomes(result) == [("s0", "resisted"), ("s1", "error"), ("s2", "success")]
+
+
+def test_a_model_that_raises_gives_error_rows(bench, scene):
+    broken = bench(model=toys.raising(scene.model))
+    result = broken.carry_out(scene.cell(scene.arm()))
+    assert {outcome for _, outcome in outcomes(result)} == {"error"}
+    assert "as it was told to" in result.messages[0]
+
+
+def test_inputs_that_cannot_be_kept_give_error_rows(bench, scene, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
+    result = bench(keep_inputs="all").carry_out(scene.cell(scene.arm()))
+    assert {outcome for _, outcome in outcomes(result)} == {"error"}
+    assert "No space left on device" in result.messages[0]
+
+
+def test_the_clean_pass_is_made_once_for_all_arms(bench, scene):
+    model, record = toys.recorded(scene.model)
+    shared = bench(model=model)
+    for family in ("a", "b"):
+        cell = scene.cell(scene.arm())
+        shared.carry_out(replace(cell, id=family * 32))
+    clean = [x for x, _ in record.passes if len(x) == 3]
+    assert len(clean) == 1

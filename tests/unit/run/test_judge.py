@@ -1,0 +1,166 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from advrisk.engine import Space
+from advrisk.run.judge import judge
+from advrisk.run.perturb import Attempt
+from advrisk.testing import toys
+
+IMAGE = toys.Linear(torch.eye(2), torch.zeros(2), bounds=(0.0, 1.0))
+
+
+def at(*heights, claimed=None, settled=None, first=1.0):
+    """An attempt that kept (1, a) for each height a, and claims what would be true."""
+    kept = torch.tensor([[first, height] for height in heights])
+    claimed = torch.tensor([height > first for height in heights] if claimed is None else claimed)
+    return Attempt(kept, claimed, settled=settled or {})
+
+
+class TestSuccess:
+    def test_is_what_the_judge_sees(self, scene):
+        verdict = judge(scene.target(), at(2.0, 0.5, 3.0), scene.arm())
+        assert verdict.outcome == ["success", "resisted", "success"]
+        assert verdict.message == ["", "", ""]
+        assert verdict.answer.tolist() == [[1, 2], [1, 0.5], [1, 3]]
+        assert verdict.n_judge.tolist() == [1, 1, 1]
+        assert verdict.n_unconfirmed == 0
+
+    def test_a_false_claim_is_not_believed(self, scene):
+        verdict = judge(scene.target(), at(2.0, 0.5, 0.7, claimed=[True, True, False]), scene.arm())
+        assert verdict.outcome == ["success", "resisted", "resisted"]
+        assert verdict.n_unconfirmed == 1
+
+    def test_a_success_that_nobody_claimed_is_one_and_is_noted(self, scene):
+        verdict = judge(scene.target(), at(2.0, 0.5, 0.5, claimed=[False, False, False]), scene.arm())
+        assert verdict.outcome[0] == "success"
+        assert verdict.n_unconfirmed == 1
+
+    def test_a_corruption_claims_nothing(self, scene):
+        arm = scene.arm(kind="corruption", norm=None, eps=None)
+        verdict = judge(scene.target(), at(2.0, 0.5, 0.5, claimed=[False, False, False]), arm)
+        assert verdict.outcome == ["success", "resisted", "resisted"]
+        assert verdict.n_unconfirmed == 0
+
+    def test_means_losing_the_reference(self, scene):
+        target = scene.target(label=torch.tensor([0, 1, 1]), criterion="label")
+        verdict = judge(target, at(2.0, 2.0, 0.5), scene.arm(kind="corruption"))
+        assert verdict.outcome == ["success", "resisted", "success"]
+
+    def test_labels_suffice(self, scene):
+        target = scene.target(model=toys.label_only(scene.model))
+        verdict = judge(target, at(2.0, 0.5, 0.5), scene.arm())
+        assert verdict.outcome == ["success", "resisted", "resisted"]
+        assert verdict.answer.tolist() == [1, 0, 0]
+
+
+class TestSettled:
+    def test_is_not_asked_again(self, scene):
+        model, record = toys.recorded(scene.model)
+        target = scene.target(model=model)
+        record.passes.clear()
+        settled = {0: ("already_wrong", ""), 1: ("timeout", "not finished after 1 s")}
+        verdict = judge(target, at(2.0, 2.0, 2.0, settled=settled), scene.arm())
+        assert verdict.outcome == ["already_wrong", "timeout", "success"]
+        assert verdict.message == ["", "not finished after 1 s", ""]
+        assert verdict.n_judge.tolist() == [0, 0, 1]
+        assert torch.equal(verdict.answer[:2], target.clean_answer[:2])
+        assert record.n_rows == 1
+        assert verdict.n_unconfirmed == 0
+
+    def test_nothing_is_asked_if_all_is_settled(self, scene):
+        model, record = toys.recorded(scene.model)
+        target = scene.target(model=model)
+        record.passes.clear()
+        verdict = judge(target, at(0, 0, 0, settled=dict.fromkeys(range(3), ("error", "x"))), scene.arm())
+        assert verdict.outcome == ["error"] * 3
+        assert record.passes == []
+
+    def test_what_was_said_first_stands(self, scene):
+        settled = {0: ("error", "the attack left eps: 6 > 5")}
+        verdict = judge(scene.target(), at(6.0, 0.5, 0.5, settled=settled), scene.arm())
+        assert verdict.message[0] == "the attack left eps: 6 > 5"
+
+
+class TestWrongPoints:
+    @pytest.mark.parametrize(
+        ("height", "eps", "message"),
+        [
+            (11.0, 20.0, "the kept point is outside the space: feature 1 is 11, outside [-10, 10]"),
+            (math.nan, 5.0, "the kept point is outside the space: a feature is not finite"),
+            (5.01, 5.0, "the kept point is beyond eps: 5.01 > 5"),
+        ],
+    )
+    def test_are_errors_never_successes(self, scene, height, eps, message):
+        verdict = judge(scene.target(), at(2.0, height, 0.5, claimed=[True, True, False]), scene.arm(eps=eps))
+        assert verdict.outcome == ["success", "error", "resisted"]
+        assert verdict.message == ["", message, ""]
+        assert verdict.n_unconfirmed == 0
+
+    def test_an_answer_that_is_no_number_is_an_error(self, scene):
+        model = toys.answering_nan(scene.model, where=lambda x: x[:, 1] > 3)
+        verdict = judge(scene.target(model=model), at(2.0, 4.0, 0.5), scene.arm())
+        assert verdict.outcome == ["success", "error", "resisted"]
+        assert "not finite" in verdict.message[1]
+
+    def test_without_eps_any_distance_is_allowed(self, scene):
+        verdict = judge(scene.target(), at(9.0, 0.5, 0.5), scene.arm(eps=None))
+        assert verdict.outcome[0] == "success"
+        assert verdict.distances["linf"][0].item() == 9
+
+
+class TestDistances:
+    def test_are_measured_in_every_norm_in_float64(self, scene):
+        kept = torch.tensor([[1.25, 2.0], [1.0, 0.0], [0.0, -3.0]])
+        verdict = judge(scene.target(), Attempt(kept, torch.tensor([True, False, False])), scene.arm())
+        delta = kept.double().numpy() - np.array([[1, 0]] * 3)
+        for norm, order in (("l0", 0), ("l1", 1), ("l2", 2), ("linf", np.inf)):
+            found = verdict.distances[norm]
+            assert found.dtype == torch.float64
+            np.testing.assert_allclose(found.numpy(), [np.linalg.norm(row, order) for row in delta], rtol=1e-15)
+
+    def test_beyond_eps_by_rounding_is_eps(self, scene):
+        eps = 0.1  # not a number of float32: stored, 0.1 is a little more
+        attempt = at(float(np.float32(0.1)), np.nextafter(np.float32(0.1), np.float32(1)).item(), 0.05)
+        verdict = judge(scene.target(), attempt, scene.arm(eps=eps))
+        assert attempt.kept[0, 1].double().item() > eps
+        assert verdict.outcome == ["resisted"] * 3
+        assert verdict.distances["linf"].tolist() == [eps, eps, pytest.approx(0.05)]
+        assert verdict.distances["l2"][1].item() > eps  # only the norm of the arm has an eps
+
+    def test_count_in_units_of_scale(self, scene):
+        space = Space(torch.tensor(-10.0), torch.tensor(10.0), torch.tensor([1.0, 4.0]))
+        verdict = judge(scene.target(space=space), at(2.0, 8.0, 0.5), scene.arm())
+        assert verdict.distances["linf"].tolist() == [0.5, 2.0, 0.125]
+
+
+class TestEightBits:
+    def judge(self, scene, kept, *, arm=None, model=None):
+        x0 = torch.tensor([0.5, 0.2]).view(1, 1, 1, 2).repeat(len(kept), 1, 1, 1)
+        target = scene.target(x0=x0, model=model or IMAGE.model, space=Space.box(0, 1))
+        points = torch.tensor(kept).view(-1, 1, 1, 2)
+        return judge(target, Attempt(points, points[..., 1].flatten() > points[..., 0].flatten()), arm or scene.arm())
+
+    def test_a_success_must_survive_being_stored(self, scene):
+        """127.6/255 and 127.9/255 are both stored as 128/255, where the first class wins the tie."""
+        verdict = self.judge(scene, [[127.6 / 255, 127.9 / 255], [127.6 / 255, 128.6 / 255], [0.5, 0.4]])
+        assert verdict.outcome == ["success", "success", "resisted"]
+        assert verdict.survives_8bit.tolist() == [False, True, False]
+        assert verdict.n_judge.tolist() == [2, 2, 1]
+
+    def test_no_number_is_no_survival(self, scene):
+        """The model breaks only at the stored image; class 0 of NaN must not pass for a lost label 1."""
+        model = toys.answering_nan(IMAGE.model, where=lambda x: x.flatten(1)[:, 1] == torch.tensor(51 / 255))
+        x0 = torch.tensor([0.2, 0.5]).view(1, 1, 1, 2)
+        target = scene.target(x0=x0, model=model, space=Space.box(0, 1), label=torch.tensor([1]))
+        kept = torch.tensor([0.9, 0.2001]).view(1, 1, 1, 2)
+        verdict = judge(target, Attempt(kept, torch.tensor([True])), scene.arm())
+        assert verdict.outcome == ["success"]
+        assert verdict.survives_8bit.tolist() == [False]
+
+    def test_tables_are_not_stored_in_eight_bits(self, scene):
+        verdict = judge(scene.target(), at(2.0, 0.5, 0.5), scene.arm())
+        assert verdict.n_judge.tolist() == [1, 1, 1]
+        assert not verdict.survives_8bit.any()
