@@ -32,7 +32,8 @@ def net():
     return SmallCnn(size=8, width=8)
 
 def bad(name):
-    traits = AttackTraits(needs="gradients", norms=("linf",), objective="ace", passes=lambda _: (2, 1), use_when="testing")
+    passes = lambda _: (2, 1)
+    traits = AttackTraits(needs="gradients", norms=("linf",), objective="ace", passes=passes, use_when="testing")
     return attacks.register(name, traits=traits)
 
 @bad("raises-midway")

@@ -11,6 +11,7 @@ from torch import nn
 
 from advrisk.core.registries import Registries
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
+from advrisk.parts.data import Dataset
 from advrisk.plan import Cell
 from advrisk.run.judge import judge
 from advrisk.run.loading import Material, load_material
@@ -41,10 +42,12 @@ class Workbench:
         folder: Path,
         run: str,
         device: str,
+        data: Dataset | None = None,
         modules: Mapping[str, nn.Module] | None = None,
     ) -> "Workbench":
         """Load the material and lay it out."""
-        return cls(study, registries, load_material(study, registries, device=device, modules=modules), folder, run)
+        material = load_material(study, registries, device=device, data=data, modules=modules)
+        return cls(study, registries, material, folder, run)
 
     def carry_out(self, cell: Cell) -> CellResult:
         """Perturb, judge, and report rows. Whatever goes wrong becomes rows, too."""

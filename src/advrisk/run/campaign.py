@@ -88,7 +88,7 @@ def run_study(
         on_progress(progress)
         began = time.monotonic()
         with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
-            for result in _executor(bench, options).run(_until(missing, options.max_hours)):
+            for result in _executor(bench, plan, options).run(_until(missing, options.max_hours)):
                 if result is None:
                     writer.publish_if_due()
                     continue
@@ -121,15 +121,18 @@ def worker_count(bench: Workbench, options: Options) -> int:
     return options.workers or (1 if on_accelerator else len(os.sched_getaffinity(0)))
 
 
-def _executor(bench: Workbench, options: Options) -> Executor:
+def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
     if any(spec.source == OBJECT for spec in bench.study.models.values()):
         return InProcess(bench)
+    material = bench.material
+    rows = [material.rows[name] for shard in plan.shards for name in shard.samples]
     assignment = Assignment(
         study=bench.study,
         folder=bench.folder,
         run=bench.run,
-        device=next(iter(bench.material.models.values())).device,
-        digests={name: model.digest for name, model in bench.material.models.items()},
+        device=next(iter(material.models.values())).device,
+        data=material.data.subset(rows),
+        digests={name: model.digest for name, model in material.models.items()},
         python_path=tuple(sys.path),
     )
     return WorkerPool(assignment, workers=worker_count(bench, options))

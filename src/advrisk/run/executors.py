@@ -23,6 +23,7 @@ import torch
 
 from advrisk.core.errors import RunError
 from advrisk.ledger import Outcome
+from advrisk.parts.data import Dataset
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
 from advrisk.run.rows import CellResult, failed_result
@@ -65,6 +66,7 @@ class Assignment:
     folder: Path
     run: str
     device: str
+    data: Dataset  # the samples of the cells, so that no worker reads the source again
     digests: Mapping[str, str]  # model -> digest, as planned
     python_path: tuple[str, ...]
 

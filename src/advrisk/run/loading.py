@@ -40,12 +40,20 @@ class Material:
 
 
 def load_material(
-    study: StudySpec, registries: Registries, *, device: str, modules: Mapping[str, nn.Module] | None = None
+    study: StudySpec,
+    registries: Registries,
+    *,
+    device: str,
+    data: Dataset | None = None,
+    modules: Mapping[str, nn.Module] | None = None,
 ) -> Material:
-    """Load everything a study names; the first thing that is wrong is refused with its place in the file."""
+    """Load everything a study names; the first thing that is wrong is refused with its place in the file.
+
+    `data` is given by a process that has loaded the samples already.
+    """
     if study.where.path is not None and str(study.where.folder) not in sys.path:
         sys.path.insert(0, str(study.where.folder.resolve()))
-    data = load_data(study, registries)
+    data = data or load_data(study, registries)
     space = _space(data).to(device)
     models = {
         name: _load_model(name, spec, study, registries, data, device, (modules or {}).get(name))

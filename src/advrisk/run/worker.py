@@ -42,6 +42,7 @@ def _set_up(assignment: Assignment) -> Workbench:
         folder=assignment.folder,
         run=assignment.run,
         device=assignment.device,
+        data=assignment.data,
     )
     for name, model in bench.material.models.items():
         if model.digest != assignment.digests[name]:

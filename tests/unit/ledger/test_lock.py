@@ -71,6 +71,13 @@ def test_the_next_holder_puts_its_own_name(tmp_path: Path) -> None:
     assert str(first.pid) not in str(caught.value).replace(str(tmp_path), "").replace(str(os.getpid()), "")
 
 
+def test_nothing_is_left_of_a_longer_earlier_name(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("process 1 on " + "long-gone-" * 15)
+    with locked(tmp_path), pytest.raises(LedgerError, match=f"process {os.getpid()} on ") as caught, locked(tmp_path):
+        pass
+    assert "long-gone" not in str(caught.value)
+
+
 def test_an_error_inside_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), locked(tmp_path):
         raise ZeroDivisionError

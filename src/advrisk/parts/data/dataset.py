@@ -1,7 +1,7 @@
 """Samples as arrays, checked: what every data source returns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,19 @@ class Dataset:
             object.__setattr__(self, "ids", tuple(f"{self.name}/{number:06d}" for number in range(len(self.x))))
         _check_sizes(self)
         _check_values(self)
+
+    def subset(self, rows: Sequence[int]) -> "Dataset":
+        """The samples in these rows, with everything known about them."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return replace(
+            self,
+            x=self.x[chosen],
+            y=self.y[chosen],
+            ids=tuple(self.ids[row] for row in rows),
+            weights=None if self.weights is None else self.weights[chosen],
+            strata={name: column[chosen] for name, column in self.strata.items()},
+            split=None if self.split is None else self.split[chosen],
+        )
 
     def hash_of(self, index: int) -> str:
         """The content hash of one sample: its input and its label."""

@@ -1,0 +1,59 @@
+"""The findings in words: what is decided, what is not, and what was left out."""
+
+import numpy as np
+
+from advrisk.report.summary import findings, headline
+from advrisk.risk.assessment import DamageAssessment, ModelDamage, _verdict
+from advrisk.risk.damage import detector_free_damage
+from advrisk.risk.distances import Distances
+
+
+def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssessment:
+    found = {model: np.array(distances) for model, distances in by_model.items()}
+    n = len(next(iter(found.values())))
+    distances = Distances(
+        "linf", ("pgd",), tuple(map(str, range(n))), found, changes.get("unfinished", 0), changes.get("failed", 0)
+    )
+    comparison = detector_free_damage(found, rng=np.random.default_rng(0)) if len(found) > 1 else None
+    rows = [
+        ModelDamage(
+            model=model,
+            clean_accuracy=None,
+            success_ratio={},
+            relative_damage=comparison.estimates[model] if comparison else None,
+            clean_error_part=None,
+            probability_best=comparison.probability_best[model] if comparison else None,
+            minimal_size=None,
+            mean_size=None,
+            verdict=_verdict(model, comparison),
+        )
+        for model in found
+    ]
+    rows.sort(key=lambda row: row.relative_damage.value if row.relative_damage else 0)
+    return DamageAssessment(distances, (), tuple(rows), comparison)
+
+
+def test_a_clear_winner_is_named() -> None:
+    clear = assessment({"strong": [0.5 + i / 1000 for i in range(60)], "weak": [0.1 + i / 1000 for i in range(60)]})
+    assert clear.decided
+    assert headline(clear) == "Ship strong: it suffers the least damage of the 2 models compared."
+    assert [row.verdict for row in clear.models] == ["least damage", "more damage than strong"]
+
+
+def test_equal_models_are_undecided() -> None:
+    draws = np.random.default_rng(3).random((2, 60))
+    equal = assessment({"a": draws[0].tolist(), "b": draws[1].tolist()})
+    assert not equal.decided
+    assert headline(equal).startswith("The evidence does not decide")
+
+
+def test_one_model_is_not_compared() -> None:
+    alone = assessment({"only": [0.1, 0.2]})
+    assert headline(alone) == "Only only was assessed: there is nothing to compare it with."
+    assert not alone.decided
+
+
+def test_what_was_left_out_is_said() -> None:
+    left_out = findings(assessment({"a": [0.1, 0.2], "b": [0.2, 0.3]}, unfinished=3, failed=4))
+    assert any(sentence.startswith("3 samples are not finished") for sentence in left_out)
+    assert any("4 samples were left out" in sentence and "not counted as robust" in sentence for sentence in left_out)
