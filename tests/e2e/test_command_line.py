@@ -143,6 +143,7 @@ def test_import_show_export(advrisk: Advrisk, tmp_path: Path) -> None:
     for bad, complaint in (
         ("model,sample\na,1\n", "distances is missing"),
         ("model,sample,distance\na,1,-2\n", "at least 0"),
+        ("model,sample,distance\na,1,nan\n", "at least 0"),
         ("model,sample,distance\na,1,0.5\na,1,0.5\n", "twice"),
         ("model,sample,distanse\na,1,0.5\n", "did you mean 'distance'"),
         ("model,sample,distance\n", "no row"),

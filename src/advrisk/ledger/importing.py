@@ -1,5 +1,6 @@
 """Somebody else's outcomes -> a ledger, from CSV or Parquet, so that every assessment works on them."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ def _read(source: Path) -> pa.Table:
     try:
         if source.suffix == ".parquet":
             return pq.read_table(source)
-        return pacsv.read_csv(source, convert_options=pacsv.ConvertOptions(column_types=_TEXT))
+        # An empty field says nothing; "nan" is a number gone wrong, and is refused below.
+        options = pacsv.ConvertOptions(column_types=_TEXT, null_values=[""])
+        return pacsv.read_csv(source, convert_options=options)
     except FileNotFoundError:
         raise LedgerError(f"{source}: there is no such file") from None
     except (pa.ArrowInvalid, OSError) as error:
@@ -69,8 +72,8 @@ def _rows(table: pa.Table, source: Path, norm: str | None) -> list[dict[str, Any
     if not rows:
         raise LedgerError(f"{source}: holds no row")
     keys = [(row["model"], row["arm"], row["sample"], row["repeat"]) for row in rows]
-    if len(set(keys)) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
+    twice, count = Counter(keys).most_common(1)[0]
+    if count > 1:
         raise LedgerError(f"{source}: model {twice[0]}, arm {twice[1]}, sample {twice[2]} stands here twice")
     return rows
 

@@ -179,6 +179,14 @@ class TestKeep:
             ask(probe, height)
         assert heights(probe) == [kept]
 
+    @pytest.mark.parametrize("keep", ["smallest", "strongest"])
+    def test_of_equals_the_later_is_kept(self, keep):
+        """A label model gives no objective to tell points apart; and (1, 2) and (1.5, 2) are equally far in linf."""
+        probe = make_probe(model=toys.label_only(LARGER.model), keep=keep)
+        for point in ([1.0, 2.0], [1.5, 2.0]):
+            probe.forward(torch.tensor([point]), torch.tensor([0]))
+        assert probe.memory.kept.tolist() == [[1.5, 2.0]]
+
     def test_kept_points_are_copies(self):
         probe = make_probe(keep="last")
         x = torch.tensor([[1.0, 2.0]])
@@ -405,6 +413,15 @@ class TestGradients:
         assert torch.equal(passed.gradient("ace"), first)
         with pytest.raises(RuntimeError, match="second time"):
             passed.gradient("ace")
+
+    def test_so_it_is_by_several_gradients(self, shard):
+        probe, x, _ = shard
+        classes = torch.tensor([[0, 1, 2]]).expand(5, -1)
+        passed = probe.forward(x, torch.arange(5))
+        first = passed.gradients(classes, retain=True)
+        assert torch.equal(passed.gradients(classes), first)
+        with pytest.raises(RuntimeError, match="second time"):
+            passed.gradients(classes)
 
     def test_immutable_features_have_no_slope(self, shard):
         probe, x, reference = shard

@@ -73,11 +73,11 @@ class TestProject:
     def test_an_integer_goes_as_many_whole_steps_as_eps_allows(self, norm, scale, sign):
         """eps = k/scale allows k steps, though 1/3 is no number in binary."""
         space = Space(torch.tensor(-1000.0), torch.tensor(1000.0), torch.tensor(float(scale)), integer=mask(1))
-        x0 = torch.tensor([[123.0]])
-        for steps in range(1, 40):
-            for eps, expected in ((steps / scale, steps), ((steps + 0.9) / scale, steps)):
+        for start, steps in itertools.product((0, 123), range(1, 40)):
+            x0 = torch.tensor([[float(start)]])
+            for eps in (steps / scale, (steps + 0.9) / scale):
                 projected = space.project(x0 + sign * 800, x0, norm=norm, eps=eps)
-                assert projected.item() == 123 + sign * expected
+                assert projected.item() == start + sign * steps
                 assert space.distance(projected, x0, norm).item() <= within_rounding(eps, space, norm, (1,))
 
     @pytest.mark.parametrize("norm", NORMS)
