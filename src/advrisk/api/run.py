@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from advrisk.core.errors import LedgerError
+from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger import Ledger
 from advrisk.report import arm_shares, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage
@@ -28,10 +28,11 @@ class Status:
     flags: Mapping[str, int]
     messages: Mapping[str, int]
     n_passes: int
+    n_imported: int  # rows that somebody else's program made
 
     @property
     def complete(self) -> bool:
-        return self.n_cells >= self.n_cells_expected
+        return self.n_cells == self.n_cells_expected
 
 
 class Run:
@@ -60,10 +61,12 @@ class Run:
         self, *, norm: Norm | None = None, arms: list[str] | None = None, thresholds: list[float] | None = None
     ) -> DamageAssessment:
         """Relative damage and what belongs to it, as the study asks; arguments override the study."""
-        given = {"norm": norm, "arms": arms, "thresholds": thresholds}
-        asked = self.study.assess.damage if self.study else DamageSpec(norm=self._only_norm())
-        changed = asked.model_copy(update={name: value for name, value in given.items() if value is not None})
-        return assess_damage(self.ledger, changed, seed=self.study.seed if self.study else 0)
+        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._only_norm())
+        if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
+            asked = asked.model_copy(update={"norm": norm, "thresholds": None})
+        given = {"arms": arms, "thresholds": thresholds}
+        asked = asked.model_copy(update={name: value for name, value in given.items() if value is not None})
+        return assess_damage(self.ledger, asked, seed=self.study.seed if self.study else 0)
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
@@ -73,15 +76,18 @@ class Run:
 
         plan = self.query(
             "SELECT count(DISTINCT model) AS n_models, count(DISTINCT arm) AS n_arms, "
-            "coalesce(sum(repeats), 0)::BIGINT AS n_pairs FROM arms WHERE origin <> 'dropped'"
+            "coalesce(sum(repeats), 0)::BIGINT AS n_pairs FROM arms WHERE origin = 'study'"
         ).to_pylist()[0]
         samples = self.query(
             "SELECT count(*) AS n, count(DISTINCT shard) AS n_shards FROM samples WHERE split = 'evaluate'"
         ).to_pylist()[0]
         done = self.query(
-            "SELECT count(*) AS n FROM cells JOIN arms USING (model, arm, recipe) WHERE origin <> 'dropped' "
-            "AND (shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
+            "SELECT count(*) AS n FROM cells JOIN arms USING (model, arm, recipe) WHERE origin = 'study' "
+            "AND shard IN (SELECT shard FROM samples WHERE split = 'evaluate')"
         ).to_pylist()[0]["n"]
+        imported = self.query(
+            "SELECT coalesce(sum(n_samples), 0)::BIGINT AS n FROM cells WHERE accounting = 'imported'"
+        )
         passes = self.query("SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes")
         return Status(
             study=self.study.name if self.study else self.folder.name,
@@ -99,6 +105,7 @@ class Run:
                 "GROUP BY ALL ORDER BY n DESC LIMIT 20"
             ),
             n_passes=passes["n"].to_pylist()[0],
+            n_imported=imported["n"].to_pylist()[0],
         )
 
     def arms(self) -> list[dict[str, Any]]:
@@ -112,7 +119,11 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
-        return write_report(self.folder, self.ledger, self.study, self.damage(), target)
+        try:
+            assessment, reason = self.damage(), ""
+        except RiskError as error:  # corruptions alone, say: the rest of the report stands
+            assessment, reason = None, str(error)
+        return write_report(self.folder, self.ledger, self.study, target, assessment=assessment, reason=reason)
 
     def _only_norm(self) -> Norm:
         norms = self.query("SELECT DISTINCT norm FROM arms WHERE norm IS NOT NULL")["norm"].to_pylist()

@@ -56,9 +56,18 @@ class Study:
         run_study(self.spec, Path(folder), options=options, modules=modules, on_progress=on_progress)
         return Run.open(folder)
 
-    def dry_run(self, folder: str | Path, *, workers: int | None = None, device: str | None = None) -> "DryRun":
+    def dry_run(
+        self,
+        folder: str | Path,
+        *,
+        workers: int | None = None,
+        device: str | None = None,
+        retry_errors: bool = False,
+        modules: "Mapping[str, nn.Module] | None" = None,
+    ) -> "DryRun":
         """What `run` would do at most, and how long that would take here; nothing is written."""
         from advrisk.run.campaign import Options
         from advrisk.run.dry import dry_run
 
-        return dry_run(self.spec, Path(folder), options=Options(workers=workers, device=device))
+        options = Options(workers=workers, device=device, retry_errors=retry_errors)
+        return dry_run(self.spec, Path(folder), options=options, modules=modules)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from advrisk.cli import DONE, ERROR_ROWS
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.traits import Norm
 from advrisk.core.version import VERSION
 
@@ -145,7 +145,7 @@ def run(
     if dry_run:
         from advrisk.cli.tables import print_dry_run
 
-        plan = Study.load(study).dry_run(folder, workers=workers, device=device)
+        plan = Study.load(study).dry_run(folder, workers=workers, device=device, retry_errors=retry_errors)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
         return
     options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
@@ -294,12 +294,13 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         so_far = f"{state.n_cells} of {state.n_cells_expected} cells are done"
         print(f"{so_far}. Run the same command again to go on.", file=sys.stderr)
         return DONE
-    found = done.damage()
     page = done.report()
-    if as_json:
-        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
-    else:
-        print_damage(found)
+    try:
+        found = done.damage()
+        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
+    except RiskError as error:  # the run is done all the same: corruptions alone, say
+        print(f"no damage is reported: {error}", file=sys.stderr)
+    if not as_json:
         print(f"\nreport: {page}")
     n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
     if n_failed:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from advrisk.cli.progress import duration, short
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.report.summary import findings, headline
 
 if TYPE_CHECKING:
@@ -75,13 +76,13 @@ def print_dry_run(plan: "DryRun") -> None:
     """What a run would do and cost."""
     console = Console()
     console.print(
-        f"{plan.n_cells} cells to run ({plan.n_skipped} are done), {plan.n_rows} rows, at most "
-        f"{short(plan.n_forward)} forward and {short(plan.n_backward)} backward passes.",
+        f"{counted(plan.n_cells, 'cell')} to run ({plan.n_skipped} done already), {counted(plan.n_rows, 'row')}, "
+        f"at most {short(plan.n_forward)} forward and {short(plan.n_backward)} backward passes.",
         highlight=False,
     )
     console.print(
-        f"At most about {duration(plan.seconds)} with {plan.workers} worker(s) here, from passes timed just now; "
-        "samples that fall early make it shorter.",
+        f"At most about {duration(plan.seconds)} with {counted(plan.workers, 'worker')} here, from passes timed "
+        "just now, and some seconds to start; samples that fall early make it shorter.",
         highlight=False,
     )
     table = _table("arm", "passes at most")
@@ -94,10 +95,15 @@ def print_status(state: "Status", folder: Path) -> None:
     """How far a run is."""
     console = Console()
     console.print(
-        f"{state.study}: {state.n_models} models, {state.n_arms} arms, {state.n_samples} samples", markup=False
+        f"{state.study}: {counted(state.n_models, 'model')}, {counted(state.n_arms, 'arm')}, "
+        f"{counted(state.n_samples, 'sample')}",
+        markup=False,
     )
-    left = "complete" if state.complete else "run the same command again to go on"
-    console.print(f"{state.n_cells} of {state.n_cells_expected} cells done: {left}", highlight=False)
+    if state.n_cells_expected:
+        left = "complete" if state.complete else "run the same command again to go on"
+        console.print(f"{state.n_cells} of {state.n_cells_expected} cells done: {left}", highlight=False)
+    if state.n_imported:
+        console.print(f"{state.n_imported} rows imported", highlight=False)
     console.print(f"{short(state.n_passes)} passes", highlight=False)
     for name, count in {**state.outcomes, **{f"flag {flag}": n for flag, n in state.flags.items()}}.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)

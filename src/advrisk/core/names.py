@@ -1,4 +1,4 @@
-"""Helping a user who mistyped a name."""
+"""Words for people: the nearest known name, and nouns that agree with their number."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,3 +11,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names)}" if names else "there is none yet"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 sample`, `3 samples`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

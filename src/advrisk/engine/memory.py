@@ -10,7 +10,7 @@ from torch import Tensor
 class Memory:
     """One entry per row of the shard. `n_forward_first` is -1 where no success was seen.
 
-    Of two points, the successful one is kept, then the one of larger `merit`; a later point wins ties.
+    `keep_best`: of two points, the successful one is kept, then the one of larger `merit`; a later point wins ties.
     """
 
     kept: Tensor
@@ -57,11 +57,19 @@ class Memory:
         self.n_backward_first[new] = self.n_backward[new]
         self.first_s[new] = self.spent_s[new]
 
-    def keep(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor) -> None:
+    def keep_last(self, x: Tensor, rows: Tensor, success: Tensor) -> None:
+        """Keep each sample's latest point, whatever came of it."""
+        order = _one_of_each_row(rows, ())
+        if order is not None:
+            x, rows, success = x[order], rows[order], success[order]
+        self.kept.index_copy_(0, rows, x)
+        self.success[rows] = success
+
+    def keep_best(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor) -> None:
         """Keep each point that is no worse than what was kept for its sample."""
-        chosen = _best_of_each_row(rows, success, merit)
-        if chosen is not None:  # a population: several points of one sample
-            x, rows, success, merit = x[chosen], rows[chosen], success[chosen], merit[chosen]
+        order = _one_of_each_row(rows, (merit, success))
+        if order is not None:
+            x, rows, success, merit = x[order], rows[order], success[order], merit[order]
         had, merit_had = self.success[rows], self.merit[rows]
         better = (success & ~had) | ((success == had) & (merit >= merit_had))
         if not bool(better.all()):
@@ -71,12 +79,15 @@ class Memory:
         self.merit[rows] = merit
 
 
-def _best_of_each_row(rows: Tensor, success: Tensor, merit: Tensor) -> Tensor | None:
-    """Which points to consider when a sample proposed several; None when each proposed one."""
+def _one_of_each_row(rows: Tensor, merits: tuple[Tensor, ...]) -> Tensor | None:
+    """Of several points of one sample, the one with the largest merits (the last of them rules), or the latest.
+
+    None when each sample proposed one point, which is the usual case.
+    """
     if len(rows) < 2 or bool((rows[1:] > rows[:-1]).all()):
         return None
     order = torch.arange(len(rows), device=rows.device)
-    for column in (merit, success, rows):  # stable sorts: the last key rules
+    for column in (*merits, rows):  # stable sorts: later keys rule, later points win ties
         order = order[column[order].argsort(stable=True)]
     last = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
     last[:-1] = rows[order][1:] != rows[order][:-1]

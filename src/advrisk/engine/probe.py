@@ -165,7 +165,10 @@ class Probe:
             for point in (~told).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), "the model answered with a number that is not finite")
         self.memory.note_first(rows[success])
-        self.memory.keep(x, rows, success, self._merit(x, rows, answer, success))
+        if self.task.keep == "last":
+            self.memory.keep_last(x, rows, success)
+        else:
+            self.memory.keep_best(x, rows, success, self._merit(x, rows, answer, success))
         if self.task.keep == "first":
             self._done[rows[success]] = True
         if self.task.max_queries is not None:
@@ -181,8 +184,6 @@ class Probe:
 
     def _merit(self, x: Tensor, rows: Tensor, answer: Tensor, success: Tensor) -> Tensor:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
-        if self.task.keep == "last":
-            return self.memory.merit[rows].nan_to_num(neginf=0) + 1
         merit = torch.zeros(len(rows), dtype=torch.float64, device=x.device)
         if answer.is_floating_point():
             merit += objectives.value(self.task.objective, answer, self.reference[rows]).nan_to_num(nan=-torch.inf)

@@ -44,14 +44,15 @@ def _from_entry(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
 
 
 def _from_presets(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
-    given = {name: getattr(entry, name) for name in ("norm", "eps", "objective", "keep")}
+    given = {name: getattr(entry, name) for name in ("norm", "eps", "objective")}
     given = {name: value for name, value in given.items() if value is not None}
     for name in entry.preset or ():
         preset = registries.presets.get(name)
         settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
         for line in preset.function(**preset.bind(settings | entry.params, beside=ArmEntry.model_fields)):
-            common = {"repeats": entry.repeats, "max_queries": entry.max_queries}
-            yield from _from_entry(validated(ArmEntry, common | line, Source()), registries)
+            common = {"repeats": entry.repeats, "max_queries": entry.max_queries, "keep": entry.keep}
+            common = {key: value for key, value in common.items() if value is not None}
+            yield from _from_entry(validated(ArmEntry, line | common, Source()), registries)
 
 
 def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:

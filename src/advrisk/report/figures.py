@@ -42,7 +42,7 @@ def success_curves(assessment: DamageAssessment) -> Figure:
                 "name": "Ψ: undetected",
                 "x": sizes.tolist(),
                 "y": np.asarray(assessment.comparison.evasion(sizes)).tolist(),
-                "line": {"color": "#888888", "width": 1.5, "dash": "dot"},
+                "line": {"shape": "hv", "color": "#888888", "width": 1.5, "dash": "dot"},
                 "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
             }
         )

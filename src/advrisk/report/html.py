@@ -30,16 +30,24 @@ _ARMS = """
 
 
 def write_report(
-    folder: Path, ledger: Ledger, study: StudySpec | None, assessment: DamageAssessment, target: Path
+    folder: Path,
+    ledger: Ledger,
+    study: StudySpec | None,
+    target: Path,
+    *,
+    assessment: DamageAssessment | None,
+    reason: str = "",
 ) -> Path:
-    """Render everything the run holds into `target`."""
+    """Render everything the run holds into `target`; `reason` says why there is no assessment, where there is none."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.globals |= {"shares": _shares, "numbers": _numbers}
-    page = environment.get_template("template.html").render(content(folder, ledger, study, assessment))
+    page = environment.get_template("template.html").render(
+        content(folder, ledger, study) | damage_content(folder, ledger, assessment, reason)
+    )
     unfinished = target.with_name(f".{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -51,30 +59,21 @@ def write_report(
     return target
 
 
-def content(folder: Path, ledger: Ledger, study: StudySpec | None, assessment: DamageAssessment) -> dict[str, Any]:
-    """What the template shows."""
-    models = list(assessment.distances.by_model)
+def content(folder: Path, ledger: Ledger, study: StudySpec | None) -> dict[str, Any]:
+    """What the template shows of any run."""
+    models = ledger.query("FROM models ORDER BY model").to_pylist()
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "headline": headline(assessment),
-        "findings": findings(assessment),
-        "assessment": assessment,
-        "figures": {
-            "curves": success_curves(assessment),
-            "damage": damage_intervals(assessment) if assessment.comparison else None,
-            "arms": arm_heat_map(arm_shares(ledger), models),
-        },
-        "examples": nearest_examples(folder, ledger, assessment.distances),
-        "example_models": models[:MAX_MODELS],
-        "models": ledger.query("FROM models ORDER BY model").to_pylist(),
+        "models": models,
+        "arms_figure": arm_heat_map(arm_shares(ledger), [row["model"] for row in models]),
         "outcomes": ledger.query(
-            "SELECT outcome, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY n DESC"
+            "SELECT outcome, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY n DESC, outcome"
         ).to_pylist(),
         "messages": ledger.query(
             "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE message IS NOT NULL "
-            "GROUP BY ALL ORDER BY n DESC LIMIT 20"
+            "GROUP BY ALL ORDER BY n DESC, model, arm, outcome, message LIMIT 20"
         ).to_pylist(),
         "flags": ledger.query(
             "SELECT model, arm, flag, count(*) AS n FROM (SELECT model, arm, unnest(flags) AS flag FROM cells) "
@@ -82,6 +81,28 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, assessment: D
         ).to_pylist(),
         "study_text": _study_text(folder),
         "plotly_script": _plotly_script(),
+    }
+
+
+def damage_content(folder: Path, ledger: Ledger, assessment: DamageAssessment | None, reason: str) -> dict[str, Any]:
+    """What the template shows of damage."""
+    if assessment is None:
+        headline_, figures = "What the arms did to each model", {}
+        sentences, examples, models = [f"No damage is reported: {reason}."], [], []
+    else:
+        headline_, sentences = headline(assessment), findings(assessment)
+        figures = {"curves": success_curves(assessment)}
+        if assessment.comparison:
+            figures["damage"] = damage_intervals(assessment)
+        examples = nearest_examples(folder, ledger, assessment.distances)
+        models = list(assessment.distances.by_model)[:MAX_MODELS]
+    return {
+        "assessment": assessment,
+        "headline": headline_,
+        "findings": sentences,
+        "figures": figures,
+        "examples": examples,
+        "example_models": models,
     }
 
 

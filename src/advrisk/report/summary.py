@@ -1,5 +1,6 @@
 """The findings in plain words."""
 
+from advrisk.core.names import counted
 from advrisk.risk.assessment import DamageAssessment
 
 
@@ -10,7 +11,7 @@ def headline(assessment: DamageAssessment) -> str:
         return f"Only {best.model} was assessed: there is nothing to compare it with."
     if assessment.decided:
         return f"Ship {best.model}: it suffers the least damage of the {len(assessment.models)} models compared."
-    return f"The evidence does not decide: {best.model} leads, but is {best.verdict}."
+    return f"The evidence does not decide: {best.model} is {best.verdict}."
 
 
 def findings(assessment: DamageAssessment) -> list[str]:
@@ -28,8 +29,8 @@ def findings(assessment: DamageAssessment) -> list[str]:
             "Add or remove a model and the numbers change; they are no probabilities of an accident."
         )
     sentences.append(
-        f"{n} samples counted, {len(assessment.distances.arms)} attack configurations. Shares of broken samples "
-        "are lower bounds: a better attack can only break more."
+        f"{counted(n, 'sample')}, {counted(len(assessment.distances.arms), 'attack configuration')}. "
+        "Shares of broken samples are lower bounds: a better attack can only break more."
     )
     if assessment.comparison is not None:
         sentences += [
@@ -46,10 +47,10 @@ def findings(assessment: DamageAssessment) -> list[str]:
 def _left_out(assessment: DamageAssessment) -> list[str]:
     sentences = []
     if assessment.distances.n_unfinished:
-        sentences.append(f"{assessment.distances.n_unfinished} samples are not finished and were left out.")
+        sentences.append(f"Not finished, and left out: {counted(assessment.distances.n_unfinished, 'sample')}.")
     if assessment.distances.n_without_verdict:
         sentences.append(
-            f"{assessment.distances.n_without_verdict} samples were left out because an attack on them gave no "
-            "verdict; they are not counted as robust."
+            f"Left out because an attack gave no verdict: {counted(assessment.distances.n_without_verdict, 'sample')}. "
+            "An error is never counted as robust."
         )
     return sentences

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +43,11 @@ class Distances:
 
 def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> Distances:
     """Reduce the ledger's rows; `arms` are names or patterns, by default all attacks of the study that have a norm."""
-    repeats = _named_arms(ledger, arms)
-    models = ledger.query("SELECT DISTINCT model FROM arms WHERE origin IN ('study', 'import') ORDER BY model")
-    names = models["model"].to_pylist()
-    rows = ledger.query(_REDUCE.format(norm=norm), {"arms": list(repeats), "models": names})
+    chosen = _chosen_arms(ledger, arms)
+    names = sorted({row["model"] for row in chosen})
+    expected = [sum(row["repeats"] for row in chosen if row["model"] == name) for name in names]
+    arm_names = sorted({row["arm"] for row in chosen})
+    rows = ledger.query(_REDUCE.format(norm=norm), {"arms": arm_names, "models": names})
     samples = ledger.query("SELECT sample, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
     _refuse_weights(samples["weight"].to_numpy())
     order = {name: place for place, name in enumerate(samples["sample"].to_pylist())}
@@ -57,7 +59,7 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     distance[np.isnan(distance)] = np.inf
     n_rows[model, sample] = rows["n_rows"].to_numpy()
     n_failed[model, sample] = rows["n_failed"].to_numpy()
-    unfinished = (n_rows < sum(repeats.values())).any(0)
+    unfinished = (n_rows < np.array(expected)[:, None]).any(0)
     without_verdict = ((n_failed > 0) & np.isinf(distance)).any(0) & ~unfinished
     used = ~unfinished & ~without_verdict
     if not used.any():
@@ -67,7 +69,7 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
         )
     return Distances(
         norm=norm,
-        arms=tuple(repeats),
+        arms=tuple(arm_names),
         samples=tuple(name for name, use in zip(order, used, strict=True) if use),
         by_model={name: distance[place, used] for place, name in enumerate(names)},
         n_unfinished=int(unfinished.sum()),
@@ -75,24 +77,22 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     )
 
 
-def _named_arms(ledger: Ledger, patterns: Sequence[str] | None) -> dict[str, int]:
-    """Arm -> repeats, for the arms that count."""
-    table = ledger.query(
-        "SELECT arm, max(repeats) AS repeats, bool_or(kind = 'attack' AND norm IS NOT NULL AND "
-        "origin IN ('study', 'import')) AS usual FROM arms GROUP BY arm ORDER BY arm"
+def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
+    """The arms that count against each model: the study's own attacks, those imported where there is no study, or
+    those named."""
+    table: list[dict[str, Any]] = ledger.query(
+        "SELECT model, arm, repeats, origin, kind = 'attack' AND norm IS NOT NULL AS has_size FROM arms ORDER BY ALL"
     ).to_pylist()
     if patterns is None:
-        chosen = {row["arm"]: row["repeats"] for row in table if row["usual"]}
+        own = "study" if any(row["origin"] == "study" for row in table) else "import"
+        chosen = [row for row in table if row["has_size"] and row["origin"] == own]
         if not chosen:
             raise RiskError("this run holds no attack with a norm, so there is no distance to speak of")
         return chosen
-    chosen = {}
     for pattern in patterns:
-        matches = {row["arm"]: row["repeats"] for row in table if fnmatchcase(row["arm"], pattern)}
-        if not matches:
-            raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, (row['arm'] for row in table))}")
-        chosen |= matches
-    return chosen
+        if not any(fnmatchcase(row["arm"], pattern) for row in table):
+            raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, {row['arm'] for row in table})}")
+    return [row for row in table if any(fnmatchcase(row["arm"], pattern) for pattern in patterns)]
 
 
 def _refuse_weights(weights: NDArray[np.float64]) -> None:

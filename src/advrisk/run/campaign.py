@@ -113,16 +113,28 @@ def set_up(
     return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, modules=modules)
 
 
-def worker_count(bench: Workbench, options: Options) -> int:
-    """One worker per core, but one in all for an accelerator or for a model that exists in this process only."""
-    if any(spec.source == OBJECT for spec in bench.study.models.values()):
-        return 1
+def worker_count(bench: Workbench, plan: Plan, options: Options) -> int:
+    """One worker per core, but one in all on an accelerator; 0: the work is done in this process.
+
+    A model or an arm that exists in this process only cannot be had elsewhere.
+    """
+    given = any(spec.source == OBJECT for spec in bench.study.models.values())
+    if given or "__main__" in _homes(plan, bench):
+        return 0
     on_accelerator = any(model.device != "cpu" for model in bench.material.models.values())
     return options.workers or (1 if on_accelerator else len(os.sched_getaffinity(0)))
 
 
+def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
+    """The modules in which the plan's arms are defined."""
+    kinds = {arm.family: f"{arm.kind}s" for arm in plan.arms if arm.kind != "clean"}
+    parts = [bench.registries.of_kind(kind).get(family) for family, kind in kinds.items()]
+    return tuple(sorted({part.function.__module__ for part in parts}))
+
+
 def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
-    if any(spec.source == OBJECT for spec in bench.study.models.values()):
+    workers = worker_count(bench, plan, options)
+    if workers == 0:
         return InProcess(bench)
     material = bench.material
     rows = [material.rows[name] for shard in plan.shards for name in shard.samples]
@@ -134,13 +146,14 @@ def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
         data=material.data.subset(rows),
         digests={name: model.digest for name, model in material.models.items()},
         python_path=tuple(sys.path),
+        modules=_homes(plan, bench),
     )
-    return WorkerPool(assignment, workers=worker_count(bench, options))
+    return WorkerPool(assignment, workers=workers)
 
 
 def _until(cells: Iterable[Cell], max_hours: float | None) -> Iterator[Cell]:
     """Cells until the time is up; those begun are finished."""
-    deadline = time.monotonic() + (max_hours or float("inf")) * 3600
+    deadline = float("inf") if max_hours is None else time.monotonic() + max_hours * 3600
     for cell in cells:
         if time.monotonic() > deadline:
             return

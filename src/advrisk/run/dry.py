@@ -1,10 +1,12 @@
 """What a run would do and cost, before it does it."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from advrisk.core.registries import Registries
 from advrisk.engine import Model
@@ -33,9 +35,15 @@ class DryRun:
     by_model: dict[str, float]  # model -> seconds of one worker
 
 
-def dry_run(study: StudySpec, folder: Path, *, options: Options = DEFAULTS) -> DryRun:
+def dry_run(
+    study: StudySpec,
+    folder: Path,
+    *,
+    options: Options = DEFAULTS,
+    modules: Mapping[str, nn.Module] | None = None,
+) -> DryRun:
     """Plan a study, time one pass of each model here, and multiply."""
-    bench = set_up(study, folder, options)
+    bench = set_up(study, folder, options, modules)
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     plan = plan_study(study, ledger, bench)
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
@@ -53,7 +61,7 @@ def dry_run(study: StudySpec, folder: Path, *, options: Options = DEFAULTS) -> D
         n_forward, n_backward = n_forward + forward, n_backward + backward
         by_arm[cell.arm.id] += forward + backward
         by_model[cell.model] += forward * pass_s[cell.model][0] + backward * pass_s[cell.model][1]
-    workers = worker_count(bench, options)
+    workers = worker_count(bench, plan, options) or 1
     return DryRun(
         n_cells=len(missing),
         n_skipped=plan.n_cells - len(missing),
@@ -78,9 +86,7 @@ def _arm_passes(arm: Arm, registries: Registries) -> tuple[int, int]:
     if arm.kind != "attack":
         return 0, 0
     forward, backward = registries.attacks.get(arm.family).traits.passes(arm.params)
-    if arm.max_queries is None:
-        return forward, backward
-    return min(forward, arm.max_queries), min(backward, arm.max_queries)
+    return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
 
 
 def _pass_seconds(model: Model, bench: Workbench, rows: int) -> tuple[float, float]:

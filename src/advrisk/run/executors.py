@@ -69,6 +69,7 @@ class Assignment:
     data: Dataset  # the samples of the cells, so that no worker reads the source again
     digests: Mapping[str, str]  # model -> digest, as planned
     python_path: tuple[str, ...]
+    modules: tuple[str, ...]  # where the study's arms are defined: importing them registers the arms
 
 
 @dataclass

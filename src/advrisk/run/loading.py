@@ -16,7 +16,7 @@ from advrisk.engine import Model, Space
 from advrisk.parts.data import Dataset
 from advrisk.parts.models import checked_model
 from advrisk.parts.models.torch_module import from_module
-from advrisk.study import ModelSpec, StudySpec
+from advrisk.study import ModelSpec, Source, StudySpec
 
 OBJECT = "object"  # the source of a model that was handed over as a Python object
 
@@ -51,8 +51,7 @@ def load_material(
 
     `data` is given by a process that has loaded the samples already.
     """
-    if study.where.path is not None and str(study.where.folder) not in sys.path:
-        sys.path.insert(0, str(study.where.folder.resolve()))
+    search_beside(study.where)
     data = data or load_data(study, registries)
     space = _space(data).to(device)
     models = {
@@ -60,6 +59,13 @@ def load_material(
         for name, spec in study.models.items()
     }
     return Material(data, space, models, {name: row for row, name in enumerate(data.ids)})
+
+
+def search_beside(where: Source) -> None:
+    """Let factories be found in the folder of the file that names them."""
+    folder = str(where.folder.resolve())
+    if where.path is not None and folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 def load_data(study: StudySpec, registries: Registries) -> Dataset:

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from advrisk.core.errors import DataError
 from advrisk.ledger import Ledger, table_from
 from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, refuse_moved
 from advrisk.run.bench import Workbench
@@ -35,7 +36,10 @@ def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
     """Sample id -> split, for the samples this study uses."""
     data = bench.material.data
     given = None if data.split is None else [str(mark) for mark in data.split]
-    return choose_splits(study.data, data.ids, given, seed=study.seed)
+    try:
+        return choose_splits(study.data, data.ids, given, seed=study.seed)
+    except DataError as error:
+        raise study.where.error(("data",), str(error)) from None
 
 
 def known_samples(ledger: Ledger) -> dict[str, KnownSample]:

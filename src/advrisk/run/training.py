@@ -19,6 +19,7 @@ from advrisk.core.seeds import key
 from advrisk.core.version import VERSION
 from advrisk.parts.data import Dataset
 from advrisk.parts.models.torch_module import build
+from advrisk.run.loading import search_beside
 from advrisk.study import RecipeSpec, TrainedModel
 
 
@@ -47,6 +48,7 @@ def train_models(
 
     `on_epoch` is called with the model, the epoch, the number of epochs and the mean loss.
     """
+    search_beside(recipe.where)
     data = _data(recipe, registries)
     folder.mkdir(parents=True, exist_ok=True)
     trained = []
@@ -102,7 +104,7 @@ def _train_one(
         "train_s": f"{time.perf_counter() - began:.3f}",
         "train_samples": str(len(x)),
         "recipe": identity,
-        "settings": json.dumps({"method": spec.method, "epochs": spec.epochs, **settings}, sort_keys=True),
+        "settings": json.dumps(spec.model_dump() | settings, sort_keys=True),
         "version": VERSION,
     }
     accuracy = _test_accuracy(module, data)

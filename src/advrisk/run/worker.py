@@ -4,6 +4,7 @@ It speaks with its parent through an inherited socket, and ends when that closes
 its own rather than a fork or a multiprocessing child, so that user scripts need no main guard.
 """
 
+import importlib
 import signal
 import sys
 from multiprocessing.connection import Connection
@@ -36,6 +37,8 @@ def main(connection: Connection) -> None:
 
 def _set_up(assignment: Assignment) -> Workbench:
     sys.path[:0] = [entry for entry in assignment.python_path if entry not in sys.path]
+    for name in assignment.modules:
+        importlib.import_module(name)
     bench = Workbench.set_up(
         assignment.study,
         REGISTRIES,

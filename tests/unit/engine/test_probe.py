@@ -127,7 +127,7 @@ class TestKeep:
             ask(probe, height)
         assert heights(probe) == [3.0]
 
-    def test_last_keeps_the_last_success_and_never_stops_early(self):
+    def test_last_keeps_the_last_point_and_never_stops_early(self):
         probe = make_probe(keep="last")
         for height in (5.0, 2.0, 3.0):
             ask(probe, height)
@@ -135,12 +135,13 @@ class TestKeep:
         assert heights(probe) == [3.0]
         assert probe.memory.n_forward_first.item() == 1
 
-    def test_last_does_not_forget_a_success_for_a_later_failure(self):
+    def test_last_is_the_final_iterate_even_if_an_earlier_one_succeeded(self):
         probe = make_probe(keep="last")
         for height in (5.0, 2.0, 0.5):
             ask(probe, height)
-        assert probe.memory.success.item()
-        assert heights(probe) == [2.0]
+        assert not probe.memory.success.item()
+        assert heights(probe) == [0.5]
+        assert probe.memory.n_forward_first.item() == 1
 
     def test_last_without_success_is_the_last_point(self):
         probe = make_probe(keep="last")
@@ -156,12 +157,18 @@ class TestKeep:
         assert not probe.memory.success.item()
         assert heights(probe) == pytest.approx([0.9])
 
-    @pytest.mark.parametrize("keep", ["first", "smallest", "strongest", "last"])
+    @pytest.mark.parametrize("keep", ["first", "smallest", "strongest"])
     def test_a_success_wins_over_a_failure_of_the_same_batch(self, keep):
         probe = make_probe(2, keep=keep)
         ask(probe, 0.2, 0.3, 2.0, 0.9, 0.1, rows=[1, 0, 0, 0, 1])
         assert probe.memory.success.tolist() == [True, False]
-        assert heights(probe) == pytest.approx([2.0, 0.1 if keep == "last" else 0.2])
+        assert heights(probe) == pytest.approx([2.0, 0.2])
+
+    def test_the_last_point_of_a_batch_is_the_latest_in_it(self):
+        probe = make_probe(2, keep="last")
+        ask(probe, 0.2, 0.3, 2.0, 0.9, 0.1, rows=[1, 0, 0, 0, 1])
+        assert probe.memory.success.tolist() == [False, False]
+        assert heights(probe) == pytest.approx([0.9, 0.1])
 
     @pytest.mark.parametrize(("keep", "kept"), [("smallest", 1.5), ("strongest", 4.0), ("last", 3.0)])
     def test_the_best_of_a_population_is_kept(self, keep, kept):

@@ -178,8 +178,8 @@ class TestNpz:
             ({"x": np.zeros((4, 2))}, {"bounds": [1]}, r"bounds must be \[low, high\]"),
             ({"x": np.full((4, 2), np.nan)}, {"bounds": [0, 1]}, "is not finite"),
             ({"x": np.full((4, 2), 2.0)}, {"bounds": [0, 1]}, "lies above the bound 1"),
-            ({"x": np.zeros((4, 2), complex)}, {"bounds": [0, 1]}, "x must be uint8 or floating point, found complex"),
-            ({"x": np.array([["a"]] * 4)}, {"bounds": [0, 1]}, "x must be uint8 or floating point, found <U1"),
+            ({"x": np.zeros((4, 2), complex)}, {"bounds": [0, 1]}, "x must hold real numbers, found complex"),
+            ({"x": np.array([["a"]] * 4)}, {"bounds": [0, 1]}, "x must hold real numbers, found <U1"),
             ({"x": np.zeros(4, np.uint8)}, {}, r"x has shape \(4,\)"),
             ({"x": np.uint8(3)}, {}, r"x has shape \(\)"),
             ({"x": np.uint8(3)}, {"layout": "tabular"}, r"x has shape \(\)"),
@@ -318,3 +318,9 @@ def test_a_dataset_is_checked_again_when_it_is_changed():
     digits = data.get("digits").function()
     with pytest.raises(DataError, match="outside the 3 classes"):
         replace(digits, n_classes=3)
+
+
+def test_bounds_that_uint8_cannot_have_are_refused(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.zeros((2, 4, 4), np.uint8), y=np.arange(2))
+    with pytest.raises(DataError, match=r"uint8 becomes \[0, 1\]"):
+        npz(tmp_path / "d.npz", bounds=[0, 255])

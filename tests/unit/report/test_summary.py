@@ -55,5 +55,5 @@ def test_one_model_is_not_compared() -> None:
 
 def test_what_was_left_out_is_said() -> None:
     left_out = findings(assessment({"a": [0.1, 0.2], "b": [0.2, 0.3]}, unfinished=3, failed=4))
-    assert any(sentence.startswith("3 samples are not finished") for sentence in left_out)
-    assert any("4 samples were left out" in sentence and "not counted as robust" in sentence for sentence in left_out)
+    assert "Not finished, and left out: 3 samples." in left_out
+    assert any("no verdict: 4 samples" in sentence and "never counted as robust" in sentence for sentence in left_out)

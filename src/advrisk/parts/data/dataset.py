@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from advrisk.core.digest import digest_array
 from advrisk.core.errors import DataError
+from advrisk.core.names import counted
 
 Array = npt.NDArray[Any]
 FEATURE_MASKS = ("immutable", "integer", "category")
@@ -98,7 +99,7 @@ def _check_values(data: Dataset) -> None:
         first = int(outside[0])
         raise DataError(
             f"{data.name}: sample {data.ids[first]} has label {data.y[first]}, outside the {data.n_classes} classes "
-            f"0 to {data.n_classes - 1} ({len(outside)} such samples)"
+            f"0 to {data.n_classes - 1} ({counted(len(outside), 'such sample')})"
         )
     if data.weights is not None and not (np.isfinite(data.weights).all() and (data.weights > 0).all()):
         raise DataError(f"{data.name}: weights must be positive numbers")
@@ -112,5 +113,5 @@ def _refuse(data: Dataset, wrong: Array, what: str) -> None:
         feature = tuple(int(i) for i in place[1:])
         raise DataError(
             f"{data.name}: sample {data.ids[int(place[0])]}, feature {feature} = {data.x[place]:g} {what} "
-            f"({int(wrong.any(axis=tuple(range(1, wrong.ndim))).sum())} such samples)"
+            f"({counted(int(wrong.any(axis=tuple(range(1, wrong.ndim))).sum()), 'such sample')})"
         )

@@ -82,7 +82,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:
     if x.dtype != np.uint8 and not np.issubdtype(x.dtype, np.floating) and not np.issubdtype(x.dtype, np.integer):
-        raise DataError(f"{path}: x must be uint8 or floating point, found {x.dtype}")
+        raise DataError(f"{path}: x must hold real numbers, found {x.dtype}")
     values = x.astype(np.float32) / np.float32(255) if x.dtype == np.uint8 else x.astype(np.float32)
     if values.ndim == 2 or (layout == "tabular" and values.ndim > 2):
         return values.reshape(len(values), math.prod(values.shape[1:]))
@@ -120,6 +120,8 @@ def _bounds(
     if bounds is not None:
         if len(bounds) != 2 or not bounds[0] < bounds[1]:
             raise DataError(f"{path}: bounds must be [low, high] with low < high, found {list(bounds)}")
+        if arrays["x"].dtype == np.uint8 and bounds != (0.0, 1.0):
+            raise DataError(f"{path}: uint8 becomes [0, 1], so bounds {list(bounds)} cannot hold; leave them out")
         return bounds[0], bounds[1]
     if "low" in arrays and "high" in arrays:
         return arrays["low"], arrays["high"]

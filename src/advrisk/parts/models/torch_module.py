@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -98,7 +99,8 @@ def torch_export(*, path: Path, input_shape: tuple[int, ...] | None = None, clas
     """A .pt2 file written by torch.export.save with a dynamic batch dimension; its answer is the logits."""
     try:
         _refuse_strange_members(_existing(path))
-        with _weights_only():
+        with _weights_only(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its future defaults
             program = torch.export.load(str(path))
     except UnpicklingError:
         raise ModelError(f"{path}: holds more than plain tensors, which is refused; export it again") from None
@@ -149,7 +151,7 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
         imported = importlib.import_module(place)
     except ImportError as error:
         raise ModelError(
-            f"factory {factory!r}: {error}; the folder of the study file and Python's path are searched"
+            f"factory {factory!r}: {error}; the folder of the study or recipe file and Python's path are searched"
         ) from None
     if not hasattr(imported, name):
         raise ModelError(f"factory {factory!r}: {place} has no {name!r}; {did_you_mean(name, vars(imported))}")
@@ -176,8 +178,9 @@ def load_weights(module: nn.Module, path: Path, owner: str) -> dict[str, str]:
     Returns what `advrisk train` noted in the file: seconds and samples of training.
     """
     training: dict[str, str] = {}
+    _existing(path)
     try:
-        if _existing(path).suffix == ".safetensors":
+        if path.suffix == ".safetensors":
             state = load_file(path)
             with safe_open(path, framework="pt") as file:
                 training = file.metadata() or {}
