@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
@@ -19,8 +20,7 @@ _REDUCE = """
            count(*) AS n_rows,
            count(*) FILTER (outcome IN ('error', 'timeout')) AS n_failed
     FROM outcomes o
-    JOIN samples s ON s.sample = o.sample AND s.split = 'evaluate'
-    WHERE list_contains($arms, o.arm) AND list_contains($models, o.model)
+    WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
     GROUP BY o.model, o.sample
 """
 
@@ -47,10 +47,11 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     names = sorted({row["model"] for row in chosen})
     expected = [sum(row["repeats"] for row in chosen if row["model"] == name) for name in names]
     arm_names = sorted({row["arm"] for row in chosen})
-    rows = ledger.query(_REDUCE.format(norm=norm), {"arms": arm_names, "models": names})
     samples = ledger.query("SELECT sample, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
     _refuse_weights(samples["weight"].to_numpy())
     order = {name: place for place, name in enumerate(samples["sample"].to_pylist())}
+    rows = ledger.query(_REDUCE.format(norm=norm), {"arms": arm_names, "models": names})
+    rows = rows.filter(pc.is_in(rows["sample"], samples["sample"]))  # cheaper than a join of all rows before
     shape = len(names), len(order)
     model = np.array([names.index(name) for name in rows["model"].to_pylist()], dtype=np.int64)
     sample = np.array([order[name] for name in rows["sample"].to_pylist()], dtype=np.int64)
