@@ -1,6 +1,19 @@
-"""For all tests: Hypothesis draws the same examples everywhere, and is never failed for being slow."""
+"""For all tests: Hypothesis draws the same examples everywhere and is never failed for being slow; one thread."""
 
+from collections.abc import Iterator
+
+import pytest
+import torch
 from hypothesis import settings
 
 settings.register_profile("advrisk", derandomize=True, deadline=None)
 settings.load_profile("advrisk")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """Small nets are no faster on more threads, and much slower when the cores are busy."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

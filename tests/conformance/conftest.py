@@ -19,14 +19,6 @@ from advrisk.run.perturb import Target, perturb
 from advrisk.study import Arm
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @dataclass(frozen=True)
 class Trained:
     """A net that knows its digits, and test digits that it has right."""

@@ -16,7 +16,7 @@ from advrisk.engine import Model, Space
 from advrisk.parts.data import Dataset
 from advrisk.parts.models import checked_model
 from advrisk.parts.models.torch_module import from_module
-from advrisk.study import ModelSpec, Source, StudySpec
+from advrisk.study import DataSpec, ModelSpec, Source, StudySpec, TrainingSource
 
 OBJECT = "object"  # the source of a model that was handed over as a Python object
 
@@ -52,7 +52,7 @@ def load_material(
     `data` is given by a process that has loaded the samples already.
     """
     search_beside(study.where)
-    data = data or load_data(study, registries)
+    data = data or load_data(study.data, registries, study.where)
     space = _space(data).to(device)
     models = {
         name: _load_model(name, spec, study, registries, data, device, (modules or {}).get(name))
@@ -68,13 +68,13 @@ def search_beside(where: Source) -> None:
         sys.path.insert(0, folder)
 
 
-def load_data(study: StudySpec, registries: Registries) -> Dataset:
-    """The samples of a study."""
+def load_data(spec: DataSpec | TrainingSource, registries: Registries, where: Source) -> Dataset:
+    """The samples that a study or recipe names."""
     try:
-        source = registries.data.get(study.data.source)
-        dataset: Dataset = source.function(**source.bind(study.data.params, folder=study.where.folder))
+        source = registries.data.get(spec.source)
+        dataset: Dataset = source.function(**source.bind(spec.params, folder=where.folder))
     except AdvriskError as error:
-        raise study.where.error(("data",), str(error)) from None
+        raise where.error(("data",), str(error)) from None
     return dataset
 
 

@@ -19,7 +19,7 @@ from advrisk.core.seeds import key
 from advrisk.core.version import VERSION
 from advrisk.parts.data import Dataset
 from advrisk.parts.models.torch_module import build
-from advrisk.run.loading import search_beside
+from advrisk.run.loading import load_data, search_beside
 from advrisk.study import RecipeSpec, TrainedModel
 
 
@@ -49,7 +49,7 @@ def train_models(
     `on_epoch` is called with the model, the epoch, the number of epochs and the mean loss.
     """
     search_beside(recipe.where)
-    data = _data(recipe, registries)
+    data = load_data(recipe.data, registries, recipe.where)
     folder.mkdir(parents=True, exist_ok=True)
     trained = []
     for name in only or list(recipe.models):
@@ -64,15 +64,6 @@ def train_models(
         note = _train_one(recipe, name, data, registries, path, identity, on_epoch)
         trained.append(_trained(name, path, note))
     return trained
-
-
-def _data(recipe: RecipeSpec, registries: Registries) -> Dataset:
-    try:
-        source = registries.data.get(recipe.data.source)
-        dataset: Dataset = source.function(**source.bind(recipe.data.params, folder=recipe.where.folder))
-    except AdvriskError as error:
-        raise recipe.where.error(("data",), str(error)) from None
-    return dataset
 
 
 def _train_one(

@@ -2,7 +2,7 @@
 
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.arm import CLEAN, Arm, Kind
-from advrisk.study.recipe import RecipeSpec, TrainedModel, load_recipe
+from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
     ArmEntry,
@@ -30,6 +30,7 @@ __all__ = [
     "Source",
     "StudySpec",
     "TrainedModel",
+    "TrainingSource",
     "load_recipe",
     "load_study",
     "read_yaml",

@@ -22,14 +22,6 @@ from advrisk.testing import toys
 LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @dataclass(frozen=True)
 class Scene:
     """Ways to set up what `run` works on."""

@@ -188,9 +188,7 @@ def load_weights(module: nn.Module, path: Path, owner: str) -> dict[str, str]:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (SafetensorError, RuntimeError, ValueError, EOFError, OSError, KeyError) as error:
         raise ModelError(f"{path}: cannot be read as weights: {_first_line(error)}") from None
-    except Exception as error:  # torch raises pickle.UnpicklingError for anything but plain tensors
-        if type(error).__name__ != "UnpicklingError":
-            raise
+    except UnpicklingError:
         raise ModelError(f"{path}: holds more than plain tensors, which is refused; save a state dict") from None
     try:
         module.load_state_dict(state)
