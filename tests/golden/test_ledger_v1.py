@@ -9,7 +9,7 @@ infinite where nothing succeeded:
     000003      fgsm                           = 0.1         pgd, second draw (the first ran out of time) = 0.075
     000004      wrong before                   = 0           pgd, first draw = 0.095
 
-The old recipe of PGD against `plain` (0.01, 0.02) and the noise (0.04, not an attack) must not count.
+Sample 000003 is left out of the comparison: one draw against `hardened` gave no verdict. The old recipe of PGD against `plain` (0.01, 0.02) and the noise (0.04, not an attack) must not count.
 """
 
 import importlib.util
@@ -50,9 +50,10 @@ def test_the_files_are_of_version_1_and_few() -> None:
 
 def test_the_smallest_distances(ledger: Ledger) -> None:
     found = smallest_distances(ledger, norm="linf")
-    assert found.samples == tuple(SAMPLES)
-    assert {model: values.tolist() for model, values in found.by_model.items()} == D_A
-    assert (found.n_unfinished, found.n_without_verdict) == (0, 0)
+    assert found.samples == (SAMPLES[0], SAMPLES[1], SAMPLES[3])
+    expected = {model: [values[0], values[1], values[3]] for model, values in D_A.items()}
+    assert {model: values.tolist() for model, values in found.by_model.items()} == expected
+    assert (found.n_samples, found.n_unfinished, found.n_without_verdict) == (4, 0, 1)
 
 
 def test_the_smallest_distances_by_sql(ledger: Ledger) -> None:
@@ -69,12 +70,12 @@ def test_the_smallest_distances_by_sql(ledger: Ledger) -> None:
 
 
 def test_relative_damage(ledger: Ledger) -> None:
-    """Of the 8 distances so many are greater: plain 6 + 5 + 1 + 7 = 19, hardened 0 + 3 + 4 + 2 = 9; 4 × 8 = 32."""
+    """Of the 6 distances so many are greater: plain 4 + 3 + 5 = 12, hardened 0 + 2 + 1 = 3; 3 × 6 = 18."""
     by_model = smallest_distances(ledger, norm="linf").by_model
     found = detector_free_damage(by_model, resamples=100, rng=np.random.default_rng(0))
     assert {model: estimate.value for model, estimate in found.estimates.items()} == {
-        "plain": 19 / 32,
-        "hardened": 9 / 32,
+        "plain": 12 / 18,
+        "hardened": 3 / 18,
     }
 
 

@@ -11,7 +11,7 @@ from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger import Ledger
 from advrisk.report import arm_shares, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage
-from advrisk.study import DamageSpec, Norm, StudySpec, load_study
+from advrisk.study import DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ class Run:
         """Relative damage and what belongs to it, as the study asks; arguments override the study."""
         asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._only_norm())
         if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
-            asked = asked.model_copy(update={"norm": norm, "thresholds": None})
+            asked = validated(DamageSpec, asked.model_dump() | {"norm": norm, "thresholds": None}, Source())
         given = {"arms": arms, "thresholds": thresholds}
-        asked = asked.model_copy(update={name: value for name, value in given.items() if value is not None})
+        given = {name: value for name, value in given.items() if value is not None}
+        asked = validated(DamageSpec, asked.model_dump() | given, Source())
         return assess_damage(self.ledger, asked, seed=self.study.seed if self.study else 0)
 
     def status(self) -> Status:

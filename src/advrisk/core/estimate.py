@@ -1,5 +1,6 @@
 """The one shape in which a number leaves the program."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,5 +28,8 @@ class Estimate:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain values, for JSON."""
-        return asdict(self)
+        """The fields as plain values, for JSON, which knows no infinity: that becomes None."""
+        fields = asdict(self)
+        return {
+            name: None if isinstance(value, float) and math.isinf(value) else value for name, value in fields.items()
+        }

@@ -185,6 +185,8 @@ def _as(value: object, annotation: Any) -> Any:
         return Path(value)
     if annotation is float:
         return parse_number(value)
+    if origin is Mapping and not isinstance(value, Mapping):
+        raise ValueError(f"a mapping of names to values is needed, found {value!r}")
     if annotation is Any or origin is not None or typing.is_typeddict(annotation):
         return value
     if (annotation is int and isinstance(value, bool)) or not isinstance(value, annotation):

@@ -34,20 +34,20 @@ class Memory:
         return cls(
             kept=x0.clone(),
             success=column(False, torch.bool),
-            merit=column(-torch.inf, torch.float64),
+            merit=column(-torch.inf, torch.float32),
             n_forward=column(0, torch.int64),
             n_backward=column(0, torch.int64),
             n_forward_first=column(-1, torch.int64),
             n_backward_first=column(-1, torch.int64),
-            first_s=column(torch.nan, torch.float64),
-            spent_s=column(0, torch.float64),
+            first_s=column(torch.nan, torch.float32),
+            spent_s=column(0, torch.float32),
         )
 
     def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float) -> None:
         """Count one pass for each row; its time is shared equally by the rows of the batch."""
         if len(rows):
             counter.index_add_(0, rows, torch.ones_like(rows))
-            share = torch.full((len(rows),), elapsed_s / len(rows), dtype=torch.float64, device=rows.device)
+            share = torch.full((len(rows),), elapsed_s / len(rows), dtype=torch.float32, device=rows.device)
             self.spent_s.index_add_(0, rows, share)
 
     def note_first(self, rows: Tensor) -> None:

@@ -105,12 +105,12 @@ class Probe:
         whole = bool(asked.all())
         points = (x if whole else x[asked]).detach()
         gradient = gradient and gives(self.model.capability, "gradients")
-        began = time.perf_counter()
+        began = _now(self.x0)
         with torch.set_grad_enabled(gradient):
             points.requires_grad_(gradient)
             answer = self.model.ask(points) if len(points) else None
         rows_asked = rows if whole else rows[asked]
-        self.memory.spend(self.memory.n_forward, rows_asked, time.perf_counter() - began)
+        self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began)
         if answer is not None:
             self._notice(points.detach(), rows_asked, answer.detach())
         return Pass(self, rows, asked, points, answer)
@@ -184,12 +184,12 @@ class Probe:
 
     def _merit(self, x: Tensor, rows: Tensor, answer: Tensor, success: Tensor) -> Tensor:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
-        merit = torch.zeros(len(rows), dtype=torch.float64, device=x.device)
+        merit = torch.zeros(len(rows), device=x.device)
         if answer.is_floating_point():
             merit += objectives.value(self.task.objective, answer, self.reference[rows]).nan_to_num(nan=-torch.inf)
         if self.task.keep == "smallest":
             points = success.nonzero().squeeze(1)
-            merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm).double()
+            merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm)
         return merit
 
 
@@ -239,10 +239,10 @@ class Pass:
     def _backward(self, total: Tensor, *, retain: bool) -> Tensor:
         if not self._points.requires_grad:
             raise ModelError(f"{self._probe.model.name}: this pass was asked without gradients")
-        began = time.perf_counter()
+        began = _now(self._points)
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
-        memory.spend(memory.n_backward, self._rows[self._asked], time.perf_counter() - began)
+        memory.spend(memory.n_backward, self._rows[self._asked], _now(self._points) - began)
         if self._probe.space.immutable is not None:
             slope = slope.masked_fill(self._probe.space.immutable, 0.0)
         return self._filled(slope, self._flat)
@@ -263,6 +263,13 @@ class Pass:
         if asked is not None:
             filled[self._asked] = asked.detach()
         return filled
+
+
+def _now(of: Tensor) -> float:
+    """The time at which the device has done what it was asked to do."""
+    if of.device.type != "cpu":
+        torch.accelerator.synchronize(of.device)
+    return time.perf_counter()
 
 
 def _occurrence(rows: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
+from advrisk.core.traits import Norm
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.tables import OUTCOMES, TABLES, table_from
+from advrisk.study import Kind
 
-NORMS = ("l0", "l1", "l2", "linf")
+NORMS = get_args(Norm)
+KINDS = get_args(Kind)
 # What a file may hold beside the columns of `outcomes`: a distance in one norm, and what belongs to the sample.
 _EXTRA = ("distance", "label", "weight")
 # Names stay as they are written: sample 007 is not sample 7.
@@ -89,6 +92,9 @@ def _row(row: dict[str, Any], place: str, norm: str | None) -> dict[str, Any]:
         raise LedgerError(f"{place}: repeat must be a whole number of at least 0, found {repeat!r}")
     if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
         raise LedgerError(f"{place}: weight must be a positive number, found {weight!r}")
+    for name, known in (("norm", NORMS), ("kind", KINDS)):
+        if name in row and row[name] not in known:
+            raise LedgerError(f"{place}: {name} is {row[name]!r}; {did_you_mean(row[name], known)}")
     distance = row.pop("distance", None)
     measured = row.setdefault("norm", norm) if distance is not None else row.get("norm", norm)
     if distance is not None:

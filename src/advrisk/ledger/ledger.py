@@ -1,7 +1,8 @@
 """Reading and appending a run's tables.
 
-A `Ledger` is a folder of segments queried with DuckDB. Readers see one row per (model, arm, sample,
-repeat): the rows of cells whose recipe is the current one, from the latest segment that holds them.
+A `Ledger` is a folder of segments queried with DuckDB. Readers see what the present study asks for, one row
+per (model, arm, sample, repeat): the rows of cells whose recipe is the current one, from the latest segment that
+holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -111,7 +112,8 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         )
     connection.execute(
         "CREATE TABLE cells AS SELECT c.* EXCLUDE (file_row_number) FROM all_cells c "
-        "JOIN arms USING (model, arm, recipe) "
+        "JOIN arms a ON c.model = a.model AND c.arm = a.arm AND c.recipe = a.recipe "
+        "AND a.origin IS DISTINCT FROM 'dropped' AND coalesce(c.repeat, 0) < coalesce(a.repeats, 2147483647) "
         f"QUALIFY row_number() OVER (PARTITION BY cell ORDER BY {_LATEST_FIRST}) = 1"
     )
     connection.execute(
@@ -119,20 +121,26 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         "EXCEPT SELECT cell, parse_path(filename)[-2] FROM cells"
     )
     connection.execute("ALTER TABLE cells DROP COLUMN filename")
-    stale = connection.execute("SELECT count(*) FROM stale").fetchone()
     for name in _PER_CELL:
-        _create_cell_view(connection, name, anything_stale=bool(stale and stale[0]))
+        _create_cell_view(connection, name)
 
 
-def _create_cell_view(connection: "DuckDBPyConnection", name: str, *, anything_stale: bool) -> None:
-    only_current = ""
-    if anything_stale:  # a join over all rows, which the usual ledger does not need
-        only_current = (
-            "WHERE NOT EXISTS (SELECT 1 FROM stale s WHERE s.cell = r.cell AND s.segment = parse_path(r.filename)[-2])"
-        )
+def _create_cell_view(connection: "DuckDBPyConnection", name: str) -> None:
+    """Rows of current cells and samples; conditions that the usual ledger does not need are left out, as they cost."""
+    conditions = []
+    if _any(connection, "stale"):
+        of_row = "s.cell = r.cell AND s.segment = parse_path(r.filename)[-2]"
+        conditions.append(f"NOT EXISTS (SELECT 1 FROM stale s WHERE {of_row})")
+    if _any(connection, "samples WHERE split = 'dropped'"):
+        conditions.append("r.sample NOT IN (SELECT sample FROM samples WHERE split = 'dropped')")
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     connection.execute(
-        f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename, file_row_number) FROM all_{name} r {only_current}"
+        f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename, file_row_number) FROM all_{name} r {where}"
     )
+
+
+def _any(connection: "DuckDBPyConnection", source: str) -> bool:
+    return connection.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None
 
 
 def _check_versions(files: list[Path]) -> None:

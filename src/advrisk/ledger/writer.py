@@ -6,6 +6,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from advrisk.core.errors import LedgerError
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.segments import remove_unfinished
 
@@ -21,7 +22,7 @@ class SegmentWriter:
         self._every_s = every_s
         self._waiting: dict[str, list[pa.Table]] = {}
         self._waiting_bytes = 0
-        self._published_at = time.monotonic()
+        self._began = self._published_at = time.monotonic()
         remove_unfinished(ledger.path)
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
@@ -32,8 +33,13 @@ class SegmentWriter:
         self.publish_if_due()
 
     def publish_if_due(self) -> None:
-        """Publish if enough time has passed or enough has gathered."""
-        late = time.monotonic() - self._published_at >= self._every_s
+        """Publish if enough time has passed or enough has gathered.
+
+        The interval grows to a hundredth of the run's time, so that a run of days has hundreds of segments rather
+        than tens of thousands; a kill never costs more than that.
+        """
+        now = time.monotonic()
+        late = now - self._published_at >= max(self._every_s, (now - self._began) / 100)
         if late or self._waiting_bytes >= PUBLISH_EVERY_BYTES:
             self.publish()
 
@@ -52,4 +58,9 @@ class SegmentWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.publish()
+        try:
+            self.publish()
+        except LedgerError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and what was finished last could not be published: {failure}")

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import ModelError
+from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, gives
 from advrisk.plan.arms import expand_arms
@@ -72,6 +74,7 @@ def make_plan(
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     arms = expand_arms(study, registries)
     _refuse_incapable(models, arms, registries)
+    _refuse_unknown_arms(study, arms)
     recipes = {
         (model.name, arm.id): digest(
             {
@@ -88,6 +91,15 @@ def make_plan(
         for arm in arms
     }
     return Plan(tuple(models), tuple(arms), tuple(shards), recipes)
+
+
+def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
+    """What an assessment names must be among the arms, or the answer would come after all the work."""
+    ids = [arm.id for arm in arms]
+    for place, pattern in enumerate(study.assess.damage.arms or ()):
+        if not any(fnmatchcase(arm, pattern) for arm in ids):
+            loc = ("assess", "damage", "arms", place)
+            raise study.where.error(loc, f"no arm is called {pattern!r}; {did_you_mean(pattern, ids)}")
 
 
 def _refuse_incapable(models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries) -> None:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, LedgerError
+from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import key
 from advrisk.study import DataSpec
 
+SPLITS = ("train", "tune", "calibrate", "evaluate")
 POOL = "test"  # what a data source calls samples that any split but `train` may use
 
 
@@ -23,7 +25,7 @@ class Shard:
 class KnownSample:
     """What a ledger already says of a sample."""
 
-    hash: str
+    hash: str | None  # None where it was imported
     split: str
     shard: str | None = None
     place: int | None = None  # its position in the shard
@@ -37,14 +39,16 @@ def choose_splits(data: DataSpec, ids: Sequence[str], given: Sequence[str] | Non
     moves none; a larger `calibrate` moves `tune`, which a run that used it refuses (`refuse_moved`).
     """
     marked = given if given is not None else [POOL] * len(ids)
+    if unknown := set(marked) - {POOL, *SPLITS}:
+        raise DataError(f"the split {min(unknown)!r} is not known; {did_you_mean(min(unknown), (POOL, *SPLITS))}")
     pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed)
     chosen: dict[str, str] = {}
     for split, count in (("evaluate", data.evaluate), ("calibrate", data.calibrate), ("tune", data.tune)):
         own = [name for name, mark in zip(ids, marked, strict=True) if mark == split]
         source = _ordered(own, data.order, seed) if own else pool
         n = len(source) if count == "all" else count
-        if n > len(source):
-            raise DataError(f"data.{split}: {n} samples are asked for, but {len(source)} are left of {len(ids)}")
+        if n > len(source) or (split == "evaluate" and n == 0):
+            raise DataError(f"{split}: {n} samples are asked for, but {len(source)} are left of {len(ids)}")
         taken = source[:n] if split == "evaluate" else source[len(source) - n :]
         chosen |= dict.fromkeys(taken, split)
         pool = [name for name in pool if name not in chosen]
@@ -60,7 +64,7 @@ def cut_shards(
 ) -> list[Shard]:
     """Shards that hold every sample to evaluate: those already cut stay whole, new samples make new ones."""
     for name, before in known.items():
-        if name in hashes and hashes[name] != before.hash:
+        if name in hashes and before.hash is not None and hashes[name] != before.hash:
             raise LedgerError(f"sample {name} changed since this run began; choose another folder for the new data")
     members: dict[str, list[str]] = {}
     for name, before in sorted(known.items(), key=lambda item: (item[1].shard or "", item[1].place or 0)):
@@ -86,7 +90,8 @@ def refuse_moved(chosen: Mapping[str, str], known: Mapping[str, KnownSample]) ->
     """A sample that was used in one split must not turn up in another: its numbers would be tainted."""
     for name, split in chosen.items():
         before = known[name].split if name in known else split
-        if before not in (split, "dropped"):
+        before = "evaluate" if before == "dropped" else before  # only evaluated samples are ever dropped
+        if before != split:
             raise LedgerError(
                 f"sample {name} was used as {before!r} in this run and is now {split!r}; choose another folder"
             )

@@ -29,7 +29,7 @@ _SMALLEST = """
 
 @dataclass(frozen=True)
 class Attacked:
-    """One model's nearest adversarial example of a sample, or None where no arm broke it."""
+    """One model's nearest adversarial example of a sample."""
 
     model: str
     picture: str
@@ -47,7 +47,7 @@ class Example:
     sample: str
     label: int
     picture: str
-    attacked: tuple[Attacked | None, ...]
+    attacked: tuple[Attacked | str, ...]  # a word where there is no adversarial example to show
 
 
 def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, count: int = 5) -> list[Example]:
@@ -59,7 +59,9 @@ def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, coun
     found = {(row["model"], row["sample"]): row for row in rows}
     examples = []
     for sample in _chosen(distances, models, count):
-        hits = [found.get((model, sample)) for model in models]
+        place = distances.samples.index(sample)
+        words = ["wrong unperturbed" if distances.by_model[model][place] == 0 else "not broken" for model in models]
+        hits = [found.get((model, sample), word) for model, word in zip(models, words, strict=True)]
         try:
             examples.append(_example(folder, sample, hits))
         except LedgerError:  # inputs were not kept, or were deleted
@@ -79,15 +81,15 @@ def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
     return [distances.samples[place] for place in ranked[places]]
 
 
-def _example(folder: Path, sample: str, hits: list[dict[str, Any] | None]) -> Example:
-    first = next(hit for hit in hits if hit)
+def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str]) -> Example:
+    first = next(hit for hit in hits if isinstance(hit, dict))
     original = _input(shard_inputs(folder, str(first["shard"])), sample)
     if original.ndim != 3 or original.shape[0] not in (1, 3):
         raise LedgerError(f"{sample} is not an image")
-    attacked: list[Attacked | None] = []
+    attacked: list[Attacked | str] = []
     for hit in hits:
-        if hit is None:
-            attacked.append(None)
+        if isinstance(hit, str):
+            attacked.append(hit)
             continue
         adversarial = _input(cell_inputs(folder, hit["cell"]), sample)
         attacked.append(

@@ -21,6 +21,8 @@ from advrisk.risk.distances import Distances, smallest_distances
 from advrisk.risk.proportion import proportion
 from advrisk.study import DamageSpec
 
+LEAST = "least damage"  # the verdict on the model to ship
+
 
 @dataclass(frozen=True)
 class ModelDamage:
@@ -56,7 +58,7 @@ class DamageAssessment:
     @property
     def decided(self) -> bool:
         """Whether the evidence names one model."""
-        return self.comparison is not None and self.models[0].verdict == "least damage"
+        return self.comparison is not None and self.models[0].verdict == LEAST
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -85,7 +87,7 @@ def assess_damage(ledger: Ledger, question: DamageSpec, *, seed: int) -> DamageA
             resamples=question.resamples,
             rng=generator("damage", seed),
         )
-    accuracy = _clean_accuracy(ledger, distances, question.level)
+    accuracy = _clean_accuracy(ledger, question.level)
     rows = [
         ModelDamage(
             model=model,
@@ -96,7 +98,7 @@ def assess_damage(ledger: Ledger, question: DamageSpec, *, seed: int) -> DamageA
             probability_best=comparison.probability_best[model] if comparison else None,
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
-            verdict=_verdict(model, comparison),
+            verdict=_verdict(model, comparison, distances),
         )
         for model, found in distances.by_model.items()
     ]
@@ -104,16 +106,18 @@ def assess_damage(ledger: Ledger, question: DamageSpec, *, seed: int) -> DamageA
     return DamageAssessment(distances, thresholds, tuple(rows), comparison)
 
 
-def _verdict(model: str, comparison: DamageComparison | None) -> str:
-    """`least damage`, `more damage than …`, or `undecided` with the models it cannot be told from."""
+def _verdict(model: str, comparison: DamageComparison | None, distances: Distances) -> str:
+    """`least damage`, `more damage than …`, or `undecided` with the reason."""
     if comparison is None:
         return "no other model to compare with"
+    if distances.too_few:
+        return f"undecided: {distances.n_samples - comparison.n} of {distances.n_samples} samples have no verdict"
     others = [other for other in comparison.models if other != model]
     alike = [other for other in others if comparison.undecided(model, other)]
     lower = [other for other in others if other not in alike and comparison.difference(model, other).value > 0]
     if lower:
         return f"more damage than {', '.join(sorted(lower, key=lambda other: comparison.estimates[other].value))}"
-    return f"undecided against {', '.join(alike)}" if alike else "least damage"
+    return f"undecided against {', '.join(alike)}" if alike else LEAST
 
 
 def _ratio(found: Any, eps: float, level: float) -> Estimate:
@@ -133,11 +137,12 @@ def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
     return sorted({sizes[0], sizes[-1]}) if sizes else []
 
 
-def _clean_accuracy(ledger: Ledger, distances: Distances, level: float) -> dict[str, Estimate]:
+def _clean_accuracy(ledger: Ledger, level: float) -> dict[str, Estimate]:
+    """Over all samples to be evaluated, also those that an attack gave no verdict on."""
     rows = ledger.query(
         "SELECT o.model, count(*) AS n, count(*) FILTER (o.prediction = s.label) AS hits FROM outcomes o "
-        "JOIN samples s USING (sample) WHERE o.kind = 'clean' AND list_contains($samples, o.sample) GROUP BY o.model",
-        {"samples": list(distances.samples)},
+        "JOIN samples s USING (sample) WHERE o.kind = 'clean' AND s.split = 'evaluate' AND o.prediction IS NOT NULL "
+        "GROUP BY o.model"
     ).to_pylist()
     return {row["model"]: proportion(row["hits"], row["n"], level=level) for row in rows}
 

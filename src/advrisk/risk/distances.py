@@ -29,24 +29,31 @@ _REDUCE = """
 class Distances:
     """d_A of every model on the same samples, in the same order.
 
-    A sample is left out for all models where a row is missing (the run is not finished), or where a
-    model was broken by no arm and one of its arms failed to give a verdict: to call it robust would be a guess.
+    A sample is left out for all models where a row is missing (the run is not finished) or an arm failed to give a
+    verdict, whatever the others say: leaving out only those that nobody broke would keep the weak ones.
     """
 
     norm: Norm
     arms: tuple[str, ...]
     samples: tuple[str, ...]
+    n_samples: int  # all that are to be evaluated
     by_model: Mapping[str, NDArray[np.float64]]
     n_unfinished: int
     n_without_verdict: int
+
+    @property
+    def too_few(self) -> bool:
+        """Whether so many samples are left out that those that remain may not stand for all."""
+        return len(self.samples) < 0.95 * self.n_samples
 
 
 def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> Distances:
     """Reduce the ledger's rows; `arms` are names or patterns, by default all attacks of the study that have a norm."""
     chosen = _chosen_arms(ledger, arms)
     names = sorted({row["model"] for row in chosen})
-    expected = [sum(row["repeats"] for row in chosen if row["model"] == name) for name in names]
     arm_names = sorted({row["arm"] for row in chosen})
+    _refuse_unlike(chosen, names, arm_names)
+    expected = sum(row["repeats"] for row in chosen if row["model"] == names[0])
     samples = ledger.query("SELECT sample, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
     _refuse_weights(samples["weight"].to_numpy())
     order = {name: place for place, name in enumerate(samples["sample"].to_pylist())}
@@ -60,8 +67,8 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     distance[np.isnan(distance)] = np.inf
     n_rows[model, sample] = rows["n_rows"].to_numpy()
     n_failed[model, sample] = rows["n_failed"].to_numpy()
-    unfinished = (n_rows < np.array(expected)[:, None]).any(0)
-    without_verdict = ((n_failed > 0) & np.isinf(distance)).any(0) & ~unfinished
+    unfinished = (n_rows < expected).any(0)
+    without_verdict = (n_failed > 0).any(0) & ~unfinished
     used = ~unfinished & ~without_verdict
     if not used.any():
         raise RiskError(
@@ -72,6 +79,7 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
         norm=norm,
         arms=tuple(arm_names),
         samples=tuple(name for name, use in zip(order, used, strict=True) if use),
+        n_samples=len(order),
         by_model={name: distance[place, used] for place, name in enumerate(names)},
         n_unfinished=int(unfinished.sum()),
         n_without_verdict=int(without_verdict.sum()),
@@ -82,7 +90,8 @@ def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[st
     """The arms that count against each model: the study's own attacks, those imported where there is no study, or
     those named."""
     table: list[dict[str, Any]] = ledger.query(
-        "SELECT model, arm, repeats, origin, kind = 'attack' AND norm IS NOT NULL AS has_size FROM arms ORDER BY ALL"
+        "SELECT model, arm, repeats, origin, kind = 'attack' AND norm IS NOT NULL AS has_size FROM arms "
+        "WHERE origin <> 'dropped' ORDER BY ALL"
     ).to_pylist()
     if patterns is None:
         own = "study" if any(row["origin"] == "study" for row in table) else "import"
@@ -94,6 +103,18 @@ def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[st
         if not any(fnmatchcase(row["arm"], pattern) for row in table):
             raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, {row['arm'] for row in table})}")
     return [row for row in table if any(fnmatchcase(row["arm"], pattern) for pattern in patterns)]
+
+
+def _refuse_unlike(chosen: list[dict[str, Any]], models: list[str], arms: list[str]) -> None:
+    """Models are compared under the same arms: one that was attacked less would look stronger."""
+    attacked = {(row["model"], row["arm"]) for row in chosen}
+    for model in models:
+        missing = [arm for arm in arms if (model, arm) not in attacked]
+        if missing:
+            raise RiskError(
+                f"{model} was not attacked by {', '.join(missing[:5])}, but other models were; "
+                "name arms that all models share (`--arm`)"
+            )
 
 
 def _refuse_weights(weights: NDArray[np.float64]) -> None:

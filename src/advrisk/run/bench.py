@@ -51,6 +51,11 @@ class Workbench:
 
     def carry_out(self, cell: Cell) -> CellResult:
         """Perturb, judge, and report rows. Whatever goes wrong becomes rows, too."""
+        with torch.random.fork_rng(devices=()):  # a model that draws at random does so from the cell's own seed
+            torch.manual_seed(int(cell.id[:15], 16))
+            return self._carry_out(cell)
+
+    def _carry_out(self, cell: Cell) -> CellResult:
         began, began_process = time.perf_counter(), time.process_time()
         try:
             target = self._target(cell)

@@ -7,16 +7,18 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
+from advrisk.core.registry import Part
 from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell, Plan
+from advrisk.plan import Cell, Plan, expand_arms
 from advrisk.run.bench import Workbench
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.loading import OBJECT, choose_device
-from advrisk.run.question import plan_study, record_question
+from advrisk.run.question import plan_study, record_question, refuse_another_study
 from advrisk.run.rows import CellResult
 from advrisk.study import StudySpec
 
@@ -32,7 +34,6 @@ class Progress:
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
-    messages: tuple[str, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -51,7 +52,6 @@ class Progress:
             n_errors=self.n_errors + result.n_errors,
             n_passes=self.n_passes + result.n_passes,
             elapsed_s=elapsed_s,
-            messages=tuple(sorted({*self.messages, *result.messages}))[:20],
         )
 
 
@@ -78,9 +78,11 @@ def run_study(
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
     """Carry out every cell of a study that the ledger in `folder` does not hold yet."""
+    bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
+    expand_arms(study, REGISTRIES)
     with locked(folder):
+        refuse_another_study(study, folder)
         ledger = Ledger.open(folder, create=True)
-        bench = set_up(study, folder, options, modules)
         plan = plan_study(study, ledger, bench)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
@@ -116,19 +118,27 @@ def set_up(
 def worker_count(bench: Workbench, plan: Plan, options: Options) -> int:
     """One worker per core, but one in all on an accelerator; 0: the work is done in this process.
 
-    A model or an arm that exists in this process only cannot be had elsewhere.
+    A model or a part that exists in this process only cannot be had elsewhere.
     """
     given = any(spec.source == OBJECT for spec in bench.study.models.values())
     if given or "__main__" in _homes(plan, bench):
         return 0
     on_accelerator = any(model.device != "cpu" for model in bench.material.models.values())
-    return options.workers or (1 if on_accelerator else len(os.sched_getaffinity(0)))
+    return options.workers or (1 if on_accelerator else _n_cores())
+
+
+def _n_cores() -> int:
+    """The cores this process may use, where the system says so."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
-    """The modules in which the plan's arms are defined."""
-    kinds = {arm.family: f"{arm.kind}s" for arm in plan.arms if arm.kind != "clean"}
-    parts = [bench.registries.of_kind(kind).get(family) for family, kind in kinds.items()]
+    """The modules in which the parts of a study are defined: importing them registers the parts."""
+    registries = bench.registries
+    parts: list[Part[Any]] = [registries.attacks.get(arm.family) for arm in plan.arms if arm.kind == "attack"]
+    parts += [registries.corruptions.get(arm.family) for arm in plan.arms if arm.kind == "corruption"]
+    parts += [registries.objectives.get(arm.objective) for arm in plan.arms if arm.objective]
+    parts += [registries.models.get(spec.source) for spec in bench.study.models.values() if spec.source != OBJECT]
     return tuple(sorted({part.function.__module__ for part in parts}))
 
 

@@ -90,8 +90,11 @@ class WorkerPool:
 
     def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
         todo = iter(cells)
-        workers = [_hand(self._start(), cell) for cell in itertools.islice(todo, self._n_workers)]
+        first = list(itertools.islice(todo, self._n_workers))
+        workers = [self._spawn() for _ in first]  # all at once: each takes seconds to import torch
         try:
+            for worker, cell in zip(workers, first, strict=True):
+                _hand(self._brief(worker), cell)
             while busy := [worker for worker in workers if worker.cell]:
                 with_news = wait([worker.connection for worker in busy], timeout=TICK_S)
                 for worker in busy:
@@ -107,7 +110,7 @@ class WorkerPool:
     def _go_on(self, worker: _Worker, cell: Cell | None) -> _Worker:
         """Hand over the next cell, to a new worker if this one is gone."""
         if cell is not None and worker.connection.closed:
-            worker = self._start()
+            worker = self._brief(self._spawn())
         return _hand(worker, cell)
 
     def _look_at(self, worker: _Worker, *, has_news: bool) -> CellResult | None:
@@ -136,21 +139,24 @@ class WorkerPool:
         criterion = self._assignment.study.success
         return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
 
-    def _start(self) -> _Worker:
+    def _spawn(self) -> _Worker:
         ours, theirs = socket.socketpair()
-        environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         process = subprocess.Popen(
-            [sys.executable, "-m", "advrisk.run.worker", str(theirs.fileno())],
+            # -P: nothing in the working folder can stand in for an installed package
+            [sys.executable, "-P", "-m", "advrisk.run.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env=environment,
+            env=os.environ | threads,
+            process_group=0,  # Ctrl-C is for the parent alone
         )
         theirs.close()
-        connection = Connection(ours.detach())
-        worker = _Worker(process, connection)
+        return _Worker(process, Connection(ours.detach()))
+
+    def _brief(self, worker: _Worker) -> _Worker:
         try:
-            connection.send(self._assignment)
+            worker.connection.send(self._assignment)
         except OSError:
-            raise RunError(f"a worker could not start ({_cause_of_death(process)})") from None
+            raise RunError(f"a worker process could not start ({_cause_of_death(worker.process)})") from None
         return worker
 
 

@@ -11,6 +11,8 @@ from advrisk.ledger import Outcome
 from advrisk.run.perturb import Attempt, Settled, Target, finite
 from advrisk.study import Arm, Norm
 
+JUDGE_DRAWS = 11  # odd, so that half is never reached
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -21,16 +23,23 @@ class Verdict:
     answer: Tensor  # at the kept point; at the clean input where that stands
     distances: dict[Norm, Tensor]  # norm -> float64
     survives_8bit: Tensor
+    success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
     n_unconfirmed: int  # claims that the judge did not see, and successes that nobody claimed
 
 
 def judge(target: Target, attempt: Attempt, arm: Arm) -> Verdict:
-    """Check space and eps, ask the model again, measure every norm, and try the point in 8 bits."""
-    answer, n_judge = _answers(target, attempt)
-    distances = {norm: target.space.distance(attempt.kept.double(), target.x0.double(), norm) for norm in NORMS}
+    """Check space and eps, ask the model again, measure every norm, and try the point in 8 bits.
+
+    A model that answers at random is asked `JUDGE_DRAWS` times: a point succeeds if it does so in more than half
+    of the draws, so that one lucky draw is never a success.
+    """
+    answer, rate, n_judge = _answers(target, attempt)
+    kept, x0 = attempt.kept.cpu().double(), target.x0.cpu().double()
+    space = target.space.to("cpu")
+    distances = {norm: space.distance(kept, x0, norm) for norm in NORMS}
     settled = _wrong_points(target, attempt, arm, answer, distances) | attempt.settled
-    success = predicted(target.model, answer) != target.reference
+    success = rate > 0.5
     success[list(settled)] = False
     claims = attempt.claimed != success
     claims[list(settled)] = False
@@ -44,20 +53,25 @@ def judge(target: Target, attempt: Attempt, arm: Arm) -> Verdict:
         answer=answer,
         distances=distances,
         survives_8bit=survives_8bit,
+        success_rate=torch.where(success | (rate <= 0.5), rate, 0.0),
         n_judge=n_judge,
         n_unconfirmed=int(claims.sum()) if arm.kind == "attack" else 0,
     )
 
 
-def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor]:
-    """The model's answers at the kept points that are not settled, and the passes spent."""
+def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor, Tensor]:
+    """The model's answers at the kept points that are not settled, how often they succeed, and the passes spent."""
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     answer = target.clean_answer.clone()
+    rate = torch.zeros(len(target.x0), device=target.x0.device)
     n_judge = torch.zeros(len(target.x0), dtype=torch.int64)
     if len(rows):
-        answer[rows] = _ask(target.model, attempt.kept[rows])
-        n_judge[rows] += 1
-    return answer, n_judge
+        draws = JUDGE_DRAWS if target.model.random else 1
+        for _ in range(draws):
+            answer[rows] = _ask(target.model, attempt.kept[rows])
+            rate[rows] += (predicted(target.model, answer[rows]) != target.reference[rows]).float() / draws
+        n_judge[rows] += draws
+    return answer, rate, n_judge
 
 
 def _wrong_points(

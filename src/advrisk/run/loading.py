@@ -12,6 +12,7 @@ from torch import nn
 from advrisk.core.digest import digest, digest_array
 from advrisk.core.errors import AdvriskError, ModelError
 from advrisk.core.registries import Registries
+from advrisk.core.registry import Part
 from advrisk.engine import Model, Space
 from advrisk.parts.data import Dataset
 from advrisk.parts.models import checked_model
@@ -65,7 +66,7 @@ def search_beside(where: Source) -> None:
     """Let factories be found in the folder of the file that names them."""
     folder = str(where.folder.resolve())
     if where.path is not None and folder not in sys.path:
-        sys.path.insert(0, folder)
+        sys.path.append(folder)  # last: nothing there can stand in for an installed package
 
 
 def load_data(spec: DataSpec | TrainingSource, registries: Registries, where: Source) -> Dataset:
@@ -100,9 +101,11 @@ def _load_model(
 ) -> Model:
     try:
         if spec.source == OBJECT:
-            if module is None:
-                raise ModelError(f"source: {OBJECT} means that the module is given in Python: run(…, modules={{…}})")
-            return checked_model(name, from_module(module, **spec.params), data, device=device)
+            if not isinstance(module, nn.Module):
+                given = "nothing" if module is None else type(module).__name__
+                raise ModelError(f"source: {OBJECT} needs a torch module, run(…, modules={{…}}); {given} was given")
+            settings = Part("models", OBJECT, from_module, 1, None).bind(spec.params)
+            return checked_model(name, from_module(module, **settings), data, device=device)
         source = registries.models.get(spec.source)
         loaded = source.function(**source.bind(spec.params, folder=study.where.folder))
         return checked_model(name, loaded, data, device=device)

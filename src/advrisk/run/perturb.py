@@ -58,6 +58,7 @@ class Attempt:
     counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
     first_s: Tensor | None = None
     settled: dict[int, Settled] = field(default_factory=dict)
+    cut_short: bool = False  # the arm threw or ran out of time: what it kept may not be its best
 
 
 def load_target(material: Material, cell: Cell, criterion: str) -> Target:
@@ -81,7 +82,7 @@ def perturb(target: Target, cell: Cell, registries: Registries, *, seed: int, ma
     if cell.arm.kind == "corruption":
         corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
         every = torch.arange(len(x))
-        x = corrupt(x, Noise(keys, device=x.device), every, **cell.arm.params)
+        x = corrupt(x.clone(), Noise(keys, device=x.device), every, **cell.arm.params)
         x = target.space.project(x, target.x0)
     return Attempt(kept=x, claimed=torch.zeros(len(x), dtype=torch.bool, device=x.device))
 
@@ -127,12 +128,15 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
         column = torch.full((len(attempt.kept),), absent, device=rows.device)
         column[rows] = getattr(memory, name)
         attempt.counts[name] = column
-    attempt.first_s = torch.full((len(attempt.kept),), torch.nan, dtype=torch.float64, device=rows.device)
+    attempt.first_s = torch.full((len(attempt.kept),), torch.nan, device=rows.device)
     attempt.first_s[rows] = memory.first_s
     for row, message in memory.failed.items():
         attempt.settled[int(rows[row])] = "error", message
-    if unfinished is not None:  # samples that had left the batch keep their success
-        for row in probe.active().tolist():
+    for row in (memory.n_forward == 0).nonzero().flatten().tolist():  # nothing was tried, so nothing is known
+        attempt.settled.setdefault(int(rows[row]), unfinished or ("error", "the attack asked the model nothing"))
+    if unfinished is not None:  # a sample that was broken by then is broken
+        attempt.cut_short = True
+        for row in (~memory.success).nonzero().flatten().tolist():
             attempt.settled.setdefault(int(rows[row]), unfinished)
 
 

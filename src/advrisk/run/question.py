@@ -6,11 +6,11 @@ from typing import Any
 
 import yaml
 
-from advrisk.core.errors import DataError
+from advrisk.core.errors import DataError, RunError
 from advrisk.ledger import Ledger, table_from
 from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, refuse_moved
 from advrisk.run.bench import Workbench
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, load_study
 
 STUDY_FILE = "study.yaml"
 
@@ -53,7 +53,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
     tables = {
         "models": _models(study, bench),
         "arms": _arms(study, plan) + _dropped_arms(ledger, plan),
-        "samples": _samples(study, plan, bench, known_samples(ledger)),
+        "samples": _samples(study, plan, bench, ledger),
     }
     fresh = {name: _unlike(rows, ledger.query(f"SELECT * FROM {name}").to_pylist()) for name, rows in tables.items()}
     changed = {
@@ -117,22 +117,22 @@ def _dropped_arms(ledger: Ledger, plan: Plan) -> list[dict[str, Any]]:
     return [row | {"origin": "dropped"} for row in held if (row["model"], row["arm"]) not in plan.recipes]
 
 
-def _samples(study: StudySpec, plan: Plan, bench: Workbench, known: dict[str, KnownSample]) -> list[dict[str, Any]]:
-    """Every sample of the study; one that an earlier study of this run used and this one does not is `dropped`."""
-    data, rows_of = bench.material.data, bench.material.rows
+def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> list[dict[str, Any]]:
+    """Every sample of the study; one that was evaluated before and is not now is `dropped`, whatever the data hold."""
+    data = bench.material.data
     chosen = splits(study, bench)
     place = {name: (shard.id, number) for shard in plan.shards for number, name in enumerate(shard.samples)}
-    rows = []
-    for name in [*chosen, *(name for name in known if name not in chosen and name in rows_of)]:
-        row = rows_of[name]
-        before = (known[name].shard, known[name].place) if name in known else (None, None)
-        shard, number = place.get(name, before)
+    held = ledger.query("FROM samples").to_pylist()
+    rows = [row | {"split": "dropped"} for row in held if row["split"] == "evaluate" and row["sample"] not in chosen]
+    for name, split in chosen.items():
+        row = bench.material.rows[name]
+        shard, number = place.get(name, (None, None))
         rows.append(
             {
                 "sample": name,
                 "hash": data.hash_of(row),
                 "label": int(data.y[row]),
-                "split": chosen.get(name, "dropped"),
+                "split": split,
                 "weight": 1.0 if data.weights is None else float(data.weights[row]),
                 "strata": json.dumps({column: str(values[row]) for column, values in data.strata.items()}),
                 "shard": shard,
@@ -148,5 +148,16 @@ def write_study(study: StudySpec, folder: Path) -> None:
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     unfinished = folder / f".{STUDY_FILE}"
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(folder / STUDY_FILE)
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(folder / STUDY_FILE)
+    except OSError as error:
+        raise RunError(f"{folder / STUDY_FILE}: cannot be written: {error.strerror}") from None
+
+
+def refuse_another_study(study: StudySpec, folder: Path) -> None:
+    """A folder belongs to one study: another one would drop its arms and samples."""
+    path = folder / STUDY_FILE
+    name = load_study(path).name if path.is_file() else study.name
+    if name != study.name:
+        raise RunError(f"{folder}: holds the study {name!r}, and this is {study.name!r}; choose another folder")

@@ -52,7 +52,7 @@ def judged_result(
         "confidence": _confidence(target, verdict.answer, told),
         "outcome": verdict.outcome,
         "survives_8bit": _survival(target, verdict),
-        "success_rate": pa.array([float(name == "success") for name in verdict.outcome], mask=~told),
+        "success_rate": pa.array(verdict.success_rate.cpu().numpy(), mask=~told),
         "n_judge": _ints(verdict.n_judge),
         "message": [message or None for message in verdict.message],
     }
@@ -61,7 +61,9 @@ def judged_result(
     columns |= _counts(attempt, len(told))
     tables = {
         "outcomes": table_from("outcomes", columns),
-        "cells": _cell_row(cell, run, verdict.outcome, _flags(target, verdict), wall_s=wall_s, process_s=process_s),
+        "cells": _cell_row(
+            cell, run, verdict.outcome, _flags(target, attempt, verdict), wall_s=wall_s, process_s=process_s
+        ),
     }
     if target.model.capability != "labels":
         tables["outputs"] = _outputs(cell, verdict.answer, told)
@@ -137,9 +139,14 @@ def _survival(target: Target, verdict: Verdict) -> pa.Array:
     return pa.array(verdict.survives_8bit.cpu().numpy(), mask=~asked)
 
 
-def _flags(target: Target, verdict: Verdict) -> list[str]:
-    flags = ["random-model"] if target.model.random else []
-    return [*flags, "unconfirmed"] if verdict.n_unconfirmed else flags
+def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> list[str]:
+    """Reasons not to trust a cell."""
+    flags = {
+        "random-model": target.model.random,
+        "unconfirmed": verdict.n_unconfirmed > 0,
+        "cut-short": attempt.cut_short,
+    }
+    return [name for name, raised in flags.items() if raised]
 
 
 def _outputs(cell: Cell, answer: Tensor, told: Any) -> pa.Table:

@@ -1,12 +1,14 @@
 """Training models from a recipe file: seeded, so that anyone can train them again."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -14,11 +16,13 @@ from torch import Tensor, nn
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError, DataError, RunError
+from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
 from advrisk.core.version import VERSION
 from advrisk.parts.data import Dataset
-from advrisk.parts.models.torch_module import build
+from advrisk.parts.models import checked_model
+from advrisk.parts.models.torch_module import build, from_module
 from advrisk.run.loading import load_data, search_beside
 from advrisk.study import RecipeSpec, TrainedModel
 
@@ -50,71 +54,80 @@ def train_models(
     """
     search_beside(recipe.where)
     data = load_data(recipe.data, registries, recipe.where)
-    folder.mkdir(parents=True, exist_ok=True)
+    jobs = [_job(recipe, name, data, registries) for name in only or recipe.models]  # every mistake before any work
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be made: {error.strerror}") from None
     trained = []
-    for name in only or list(recipe.models):
-        if name not in recipe.models:
-            raise recipe.where.error(("models",), f"no model called {name!r}; known: {', '.join(recipe.models)}")
-        path = folder / f"{name}.safetensors"
-        identity = digest([recipe.seed, recipe.data.model_dump(), name, recipe.models[name].model_dump(), data.name])
+    for job in jobs:
+        path = folder / f"{job.name}.safetensors"
         before = None if again else _read_note(path)
-        if before and before.get("recipe") == identity:
-            trained.append(_trained(name, path, before, skipped=True))
-            continue
-        note = _train_one(recipe, name, data, registries, path, identity, on_epoch)
-        trained.append(_trained(name, path, note))
+        skipped = before is not None and before.get("recipe") == job.identity
+        note = before if before is not None and skipped else _train_one(job, data, path, on_epoch)
+        trained.append(_trained(job.name, path, note, skipped=skipped))
     return trained
 
 
-def _train_one(
-    recipe: RecipeSpec,
-    name: str,
-    data: Dataset,
-    registries: Registries,
-    path: Path,
-    identity: str,
-    on_epoch: Callable[[str, int, int, float], None],
-) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Job:
+    """A model to train, checked: the method and its settings, and a module that takes the data."""
+
+    name: str
+    spec: TrainedModel
+    seed: int
+    method: Callable[..., Tensor]
+    settings: dict[str, Any]
+    module: nn.Module
+    identity: str
+
+
+def _job(recipe: RecipeSpec, name: str, data: Dataset, registries: Registries) -> _Job:
+    if name not in recipe.models:
+        raise recipe.where.error(("models",), f"no model called {name!r}; {did_you_mean(name, recipe.models)}")
     spec = recipe.models[name]
-    x, y = _split(data, "train")
+    identity = digest([recipe.seed, recipe.data.model_dump(), name, spec.model_dump(), data.name])
     try:
         part = registries.training.get(spec.method)
         settings = part.bind(spec.params)
+        if spec.method != "plain" and (np.min(data.low), np.max(data.high)) != (0.0, 1.0):
+            raise DataError(f"{spec.method} perturbs inputs within [0, 1], but {data.name} has other bounds")
         with torch.random.fork_rng(devices=()):
             module = build(spec.factory, spec.args)
             _initialise(module, key("weights", recipe.seed, name))
+        checked_model(name, from_module(module), data)
     except AdvriskError as error:
         raise recipe.where.error(("models", name), str(error)) from None
+    return _Job(name, spec, recipe.seed, part.function, settings, module, identity)
+
+
+def _train_one(
+    job: _Job, data: Dataset, path: Path, on_epoch: Callable[[str, int, int, float], None]
+) -> dict[str, str]:
+    x, y = _split(data, "train")
     began = time.perf_counter()
-    generator = torch.Generator().manual_seed(key("training", recipe.seed, name) % 2**63)
-    for epoch, loss in enumerate(_epochs(module, x, y, spec, part.function, settings, generator), start=1):
-        if not torch.isfinite(torch.tensor(loss)):
-            raise RunError(f"{name}: the loss is {loss} after epoch {epoch}; a smaller learning_rate may help")
-        on_epoch(name, epoch, spec.epochs, loss)
+    generator = torch.Generator().manual_seed(key("training", job.seed, job.name) % 2**63)
+    for epoch, loss in enumerate(_epochs(job, x, y, generator), start=1):
+        if not math.isfinite(loss):
+            raise RunError(f"{job.name}: the loss is {loss} after epoch {epoch}; a smaller learning_rate may help")
+        on_epoch(job.name, epoch, job.spec.epochs, loss)
     note = {
         "train_s": f"{time.perf_counter() - began:.3f}",
         "train_samples": str(len(x)),
-        "recipe": identity,
-        "settings": json.dumps(spec.model_dump() | settings, sort_keys=True),
+        "recipe": job.identity,
+        "settings": json.dumps(job.spec.model_dump() | job.settings, sort_keys=True),
         "version": VERSION,
     }
-    accuracy = _test_accuracy(module, data)
+    accuracy = _test_accuracy(job.module, data)
     if accuracy is not None:
         note["test_accuracy"] = f"{accuracy:.4f}"
-    _save(module, path, note)
+    _save(job.module, path, note)
     return note
 
 
-def _epochs(
-    module: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    spec: TrainedModel,
-    method: Callable[..., Tensor],
-    settings: dict[str, Any],
-    generator: torch.Generator,
-) -> Iterator[float]:
+def _epochs(job: _Job, x: Tensor, y: Tensor, generator: torch.Generator) -> Iterator[float]:
     """Adam under a one-cycle schedule; yields the mean loss of each epoch."""
+    spec, module = job.spec, job.module
     module.train()
     steps = -(-len(x) // spec.batch)
     optimiser = torch.optim.Adam(module.parameters(), lr=spec.learning_rate, weight_decay=spec.weight_decay)
@@ -126,7 +139,7 @@ def _epochs(
         order = torch.randperm(len(x), generator=generator)
         for start in range(0, len(x), spec.batch):
             rows = order[start : start + spec.batch]
-            loss = method(module, x[rows], y[rows], generator, **settings)
+            loss = job.method(module, x[rows], y[rows], generator, **job.settings)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()

@@ -36,7 +36,7 @@ def main(connection: Connection) -> None:
 
 
 def _set_up(assignment: Assignment) -> Workbench:
-    sys.path[:0] = [entry for entry in assignment.python_path if entry not in sys.path]
+    sys.path += [entry for entry in assignment.python_path if entry not in sys.path]
     for name in assignment.modules:
         importlib.import_module(name)
     bench = Workbench.set_up(

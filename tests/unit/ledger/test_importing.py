@@ -138,7 +138,7 @@ def test_the_same_rows_are_not_imported_twice(imported: Import) -> None:
         (["model,sample,d_l2", "a,1,1", ",2,1"], "row 2: model is empty"),
         (["model,sample,d_l2", "a,,1"], "row 1: sample is empty"),
         (["model,sample,distance", "a,1,1"], "row 1: a distance in which norm? found None"),
-        (["model,sample,distance,norm", "a,1,1,l7"], "row 1: a distance in which norm? found 'l7'"),
+        (["model,sample,distance,norm", "a,1,1,l7"], "row 1: norm is 'l7'"),
         (["model,sample,d_l2", "a,1,-1"], "row 1: a distance must be a number of at least 0, found [-1"),
         (["model,sample,d_l2", "a,1,far"], "row 1: a distance must be a number of at least 0, found ['far']"),
         (["model,sample,d_l2,outcome", "a,1,1,won"], "row 1: outcome 'won'; known: already_wrong, "),

@@ -180,7 +180,6 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
         ({"preset": "quick"}, "quick needs eps: tuple[float, ...]"),
         ({"preset": "quick", "eps": 1, "stepz": 3}, "quick has no parameter 'stepz'; did you mean 'steps'?"),
         ({"preset": "quick", "eps": 1, "norm": "l0"}, "walk has no norm l0, only linf, l2, l1"),
-        ({"preset": "quick", "eps": 1, "keep": "last"}, "quick has no parameter 'keep'; "),
         ({"preset": "broken"}, "found 'l7'; known: l0, l1, l2, linf"),
     ],
 )

@@ -52,7 +52,7 @@ def test_shuffling_does_not_depend_on_the_order_in_the_file() -> None:
 
 
 def test_a_source_s_own_splits_are_kept() -> None:
-    given = ["train", "train", "test", "test", "test", "evaluate", "evaluate", "tune", "test", "other"]
+    given = ["train", "train", "test", "test", "test", "evaluate", "evaluate", "tune", "test", "train"]
     found = splits(order="file", given=given, evaluate=1, calibrate=3, tune=1)
     assert found == {"evaluate": ["s5"], "calibrate": ["s3", "s4", "s8"], "tune": ["s7"]}
 
@@ -60,14 +60,14 @@ def test_a_source_s_own_splits_are_kept() -> None:
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        ({"evaluate": 11}, "data.evaluate: 11 samples are asked for, but 10 are left of 10"),
-        ({"evaluate": 8, "calibrate": 3}, "data.calibrate: 3 samples are asked for, but 2 are left of 10"),
-        ({"evaluate": 5, "calibrate": 3, "tune": 3}, "data.tune: 3 samples are asked for, but 2 are left of 10"),
-        ({"evaluate": "all", "tune": 1}, "data.tune: 1 samples are asked for, but 0 are left of 10"),
-        ({"evaluate": 1, "given": ["train"] * 10}, "data.evaluate: 1 samples are asked for, but 0 are left of 10"),
+        ({"evaluate": 11}, "evaluate: 11 samples are asked for, but 10 are left of 10"),
+        ({"evaluate": 8, "calibrate": 3}, "calibrate: 3 samples are asked for, but 2 are left of 10"),
+        ({"evaluate": 5, "calibrate": 3, "tune": 3}, "tune: 3 samples are asked for, but 2 are left of 10"),
+        ({"evaluate": "all", "tune": 1}, "tune: 1 samples are asked for, but 0 are left of 10"),
+        ({"evaluate": 1, "given": ["train"] * 10}, "evaluate: 1 samples are asked for, but 0 are left of 10"),
         (
             {"evaluate": 3, "given": ["evaluate"] * 2 + ["test"] * 8},
-            "data.evaluate: 3 samples are asked for, but 2 are left of 10",
+            "evaluate: 3 samples are asked for, but 2 are left of 10",
         ),
     ],
 )
@@ -163,3 +163,16 @@ def test_a_larger_calibrate_takes_from_tune_and_a_run_that_used_it_says_so() -> 
     held = {name: KnownSample(HASHES[name], split) for name, split in before.items()}
     with pytest.raises(LedgerError, match="sample s7 was used as 'tune' in this run and is now 'calibrate'"):
         refuse_moved(after, held)
+
+
+def test_an_unknown_mark_or_an_empty_evaluation_is_refused() -> None:
+    with pytest.raises(DataError, match="the split 'evalute' is not known; did you mean 'evaluate'"):
+        splits(evaluate=1, given=["evalute"] * 10)
+    with pytest.raises(DataError, match="evaluate: 0 samples"):
+        splits(evaluate="all", given=["train"] * 10)
+
+
+def test_a_dropped_sample_was_evaluated_and_cannot_become_another_split() -> None:
+    with pytest.raises(LedgerError, match="was used as 'evaluate'"):
+        refuse_moved({"s1": "calibrate"}, {"s1": KnownSample("h", "dropped")})
+    refuse_moved({"s1": "evaluate"}, {"s1": KnownSample("h", "dropped")})

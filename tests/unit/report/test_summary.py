@@ -12,7 +12,13 @@ def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssess
     found = {model: np.array(distances) for model, distances in by_model.items()}
     n = len(next(iter(found.values())))
     distances = Distances(
-        "linf", ("pgd",), tuple(map(str, range(n))), found, changes.get("unfinished", 0), changes.get("failed", 0)
+        norm="linf",
+        arms=("pgd",),
+        samples=tuple(map(str, range(n))),
+        n_samples=n + changes.get("unfinished", 0) + changes.get("failed", 0),
+        by_model=found,
+        n_unfinished=changes.get("unfinished", 0),
+        n_without_verdict=changes.get("failed", 0),
     )
     comparison = detector_free_damage(found, rng=np.random.default_rng(0)) if len(found) > 1 else None
     rows = [
@@ -25,7 +31,7 @@ def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssess
             probability_best=comparison.probability_best[model] if comparison else None,
             minimal_size=None,
             mean_size=None,
-            verdict=_verdict(model, comparison),
+            verdict=_verdict(model, comparison, distances),
         )
         for model in found
     ]
@@ -57,3 +63,10 @@ def test_what_was_left_out_is_said() -> None:
     left_out = findings(assessment({"a": [0.1, 0.2], "b": [0.2, 0.3]}, unfinished=3, failed=4))
     assert "Not finished, and left out: 3 samples." in left_out
     assert any("no verdict: 4 samples" in sentence and "never counted as robust" in sentence for sentence in left_out)
+
+
+def test_too_many_missing_samples_forbid_a_decision() -> None:
+    strong, weak = [0.5 + i / 1000 for i in range(60)], [0.1 + i / 1000 for i in range(60)]
+    partial = assessment({"strong": strong, "weak": weak}, failed=4)
+    assert not partial.decided
+    assert partial.models[0].verdict == "undecided: 4 of 64 samples have no verdict"

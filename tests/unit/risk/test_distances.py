@@ -67,24 +67,37 @@ def test_the_smallest_success_counts_and_already_wrong_is_zero(tmp_path: Path) -
     np.testing.assert_array_equal(found.by_model["m"], [0.2, 0.0, INF, 0.5])
 
 
-def test_a_failed_arm_never_counts_as_robust(tmp_path: Path) -> None:
+def test_a_sample_without_a_verdict_is_left_out_even_if_another_arm_broke_it(tmp_path: Path) -> None:
+    """To leave out only the unbroken ones would keep the weak samples and turn the verdict round."""
     ledger = ledger_of(
         tmp_path,
         [
             row("m", "a", "1", "error"),
-            row("m", "b", "1", "success", 0.2),  # broken anyway: the distance is known as well as ever
+            row("m", "b", "1", "success", 0.2),
             row("m", "a", "2", "timeout"),
-            row("m", "b", "2", "resisted", 0.1),  # nobody knows: left out
+            row("m", "b", "2", "resisted", 0.1),
             row("m", "a", "3", "success", 0.4),
             row("m", "b", "3", "resisted", 0.1),
             *(row("n", arm, sample, "success", 0.1) for arm in "ab" for sample in "123"),
         ],
     )
     found = smallest_distances(ledger, norm="linf")
-    assert found.samples == ("1", "3")
-    assert (found.n_without_verdict, found.n_unfinished) == (1, 0)
-    np.testing.assert_array_equal(found.by_model["m"], [0.2, 0.4])
-    np.testing.assert_array_equal(found.by_model["n"], [0.1, 0.1])
+    assert found.samples == ("3",)
+    assert (found.n_samples, found.n_without_verdict, found.n_unfinished) == (3, 2, 0)
+    np.testing.assert_array_equal(found.by_model["m"], [0.4])
+    assert found.too_few
+
+
+def test_models_attacked_by_different_arms_are_not_compared(tmp_path: Path) -> None:
+    rows = [
+        row("m", "a", "1", "resisted", 0.1),
+        row("n", "a", "1", "resisted", 0.1),
+        row("n", "b", "1", "success", 0.1),
+    ]
+    ledger = ledger_of(tmp_path, rows)
+    with pytest.raises(RiskError, match="m was not attacked by b"):
+        smallest_distances(ledger, norm="linf")
+    assert smallest_distances(ledger, norm="linf", arms=["a"]).arms == ("a",)
 
 
 def test_a_sample_with_a_missing_row_is_left_out_for_all_models(tmp_path: Path) -> None:
@@ -105,7 +118,7 @@ def test_a_sample_with_a_missing_row_is_left_out_for_all_models(tmp_path: Path) 
     np.testing.assert_array_equal(found.by_model["m"], [0.1])
 
 
-def test_corruptions_and_dropped_arms_count_only_if_named(tmp_path: Path) -> None:
+def test_corruptions_count_only_if_named_and_dropped_arms_never(tmp_path: Path) -> None:
     ledger = ledger_of(
         tmp_path,
         [
@@ -118,6 +131,7 @@ def test_corruptions_and_dropped_arms_count_only_if_named(tmp_path: Path) -> Non
     assert smallest_distances(ledger, norm="linf").arms == ("a",)
     named = smallest_distances(ledger, norm="linf", arms=["a", "ra*"])
     np.testing.assert_array_equal(named.by_model["m"], [0.2])
+    assert "old" not in smallest_distances(ledger, norm="linf", arms=["*"]).arms
     with pytest.raises(RiskError, match="did you mean 'rain'"):
         smallest_distances(ledger, norm="linf", arms=["rains"])
 

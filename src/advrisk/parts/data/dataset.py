@@ -35,7 +35,6 @@ class Dataset:
     weights: npt.NDArray[np.float64] | None = None
     strata: Mapping[str, Array] = field(default_factory=dict)
     split: Array | None = None
-    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.ids:
@@ -89,8 +88,9 @@ def _check_values(data: Dataset) -> None:
     if not (np.isfinite(data.low).all() and np.isfinite(data.high).all()):
         raise DataError(f"{data.name}: bounds must be finite numbers in every feature")
     _refuse(data, ~np.isfinite(data.x), "is not finite")
-    _refuse(data, data.x < data.low, f"lies below the bound {np.min(data.low):g}")
-    _refuse(data, data.x > data.high, f"lies above the bound {np.max(data.high):g}")
+    low, high = (np.broadcast_to(np.float32(bound), data.x.shape[1:]) for bound in (data.low, data.high))
+    _refuse(data, data.x < low, "lies below the bound", low)
+    _refuse(data, data.x > high, "lies above the bound", high)
     for name in ("integer", "category"):
         if name in data.masks:
             _refuse(data, data.masks[name] & (data.x != np.round(data.x)), f"is {name} but not a whole number")
@@ -107,11 +107,12 @@ def _check_values(data: Dataset) -> None:
         raise DataError(f"{data.name}: scale must be positive in every feature")
 
 
-def _refuse(data: Dataset, wrong: Array, what: str) -> None:
+def _refuse(data: Dataset, wrong: Array, what: str, bound: Array | None = None) -> None:
     if wrong.any():
         place = np.unravel_index(int(wrong.argmax()), wrong.shape)
         feature = tuple(int(i) for i in place[1:])
+        limit = "" if bound is None else f" {bound[place[1:]]:g}"
         raise DataError(
-            f"{data.name}: sample {data.ids[int(place[0])]}, feature {feature} = {data.x[place]:g} {what} "
+            f"{data.name}: sample {data.ids[int(place[0])]}, feature {feature} = {data.x[place]:g} {what}{limit} "
             f"({counted(int(wrong.any(axis=tuple(range(1, wrong.ndim))).sum()), 'such sample')})"
         )

@@ -42,6 +42,7 @@ def npz(
     for name in ("x", "y", *strata):
         if name not in arrays:
             raise DataError(f"{path}: has no array {name!r}; {did_you_mean(name, arrays)}")
+    _check_columns(arrays, ("id", "weight", "split", *strata), path)
     y = _labels(arrays["y"], path)
     low, high = _bounds(arrays, bounds, path)
     return Dataset(
@@ -78,6 +79,18 @@ def read_arrays(path: Path) -> dict[str, Array]:
         if not isinstance(array, np.ndarray):
             raise DataError(f"{path}: {name} is not an array")
     return arrays
+
+
+def _check_columns(arrays: dict[str, Array], per_sample: tuple[str, ...], path: Path) -> None:
+    for name in per_sample:
+        if name in arrays and arrays[name].ndim != 1:
+            raise DataError(f"{path}: {name} must have one entry per sample, found shape {arrays[name].shape}")
+    for name in ("low", "high", "scale"):
+        if name in arrays and not np.issubdtype(arrays[name].dtype, np.number):
+            raise DataError(f"{path}: {name} must hold numbers, found {arrays[name].dtype}")
+    for name in FEATURE_MASKS:
+        if name in arrays and arrays[name].dtype.kind not in "biu":
+            raise DataError(f"{path}: {name} must hold true and false, found {arrays[name].dtype}")
 
 
 def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:
@@ -124,6 +137,8 @@ def _bounds(
             raise DataError(f"{path}: uint8 becomes [0, 1], so bounds {list(bounds)} cannot hold; leave them out")
         return bounds[0], bounds[1]
     if "low" in arrays and "high" in arrays:
+        if arrays["x"].dtype == np.uint8 and (np.any(arrays["low"] < 0) or np.any(arrays["high"] > 1)):
+            raise DataError(f"{path}: uint8 becomes [0, 1], so low and high must lie within it")
         return arrays["low"], arrays["high"]
     if arrays["x"].dtype == np.uint8:
         return 0.0, 1.0

@@ -1,6 +1,8 @@
 """From what a source brought to a model the engine can trust: shapes, classes, digest."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,10 +28,11 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
     if loaded.bounds is not None and loaded.bounds != bounds:
         raise ModelError(f"{name} takes inputs within {loaded.bounds}, but {data.name} has {bounds}")
     fixed = _fixed_inputs(shape, data, rows=max(N_FIXED_INPUTS, loaded.min_rows))
-    answer = _try(name, loaded, fixed, data.name)
+    with _one_thread():  # so that every process of a run names the model alike
+        answer = _try(name, loaded, fixed, data.name)
+        random = not torch.equal(answer, _try(name, loaded, fixed, data.name))
+        fingerprint = None if random else _fingerprint(loaded, fixed)
     n_classes = _n_classes(name, loaded, answer, data)
-    again = _try(name, loaded, fixed, data.name)
-    random = not torch.equal(answer, again)
     if loaded.module is not None:
         loaded.module.to(device)
     return Model(
@@ -39,13 +42,23 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
         input_shape=shape,
         n_classes=n_classes,
         bounds=bounds,
-        digest=digest([loaded.content, list(shape), n_classes, None if random else _fingerprint(loaded, fixed)]),
+        digest=digest([loaded.content, list(shape), n_classes, fingerprint]),
         min_rows=loaded.min_rows,
         random=random,
         device=device,
         train_s=loaded.train_s,
         train_samples=loaded.train_samples,
     )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _fixed_inputs(shape: tuple[int, ...], data: Dataset, *, rows: int) -> Tensor:
@@ -56,14 +69,17 @@ def _fixed_inputs(shape: tuple[int, ...], data: Dataset, *, rows: int) -> Tensor
 
 def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
     try:
+        given = x.clone()
         with torch.no_grad():
-            answer: Any = loaded.answer(x)
+            answer: Any = loaded.answer(given)
     except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as error:
         expected = _first_layer(loaded.module)
         raise ModelError(
             f"{name} cannot take the inputs of {data_name}, of shape {tuple(x.shape[1:])}"
             f"{f', its first layer takes {expected}' if expected else ''}: {str(error).strip().splitlines()[0]}"
         ) from None
+    if not torch.equal(given, x):
+        raise ModelError(f"{name} changes its input in place, which would spoil every distance; work on a copy")
     if not isinstance(answer, Tensor):
         raise ModelError(f"{name} answered with {type(answer).__name__}, a tensor is needed")
     if answer.dim() == 0 or len(answer) != len(x):

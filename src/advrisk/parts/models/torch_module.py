@@ -125,7 +125,7 @@ def from_module(
     if (mean is None) != (std is None):
         raise ModelError("mean and std go together: say both or neither")
     if mean is not None and std is not None:
-        if len(mean) != len(std) or min(std) <= 0:
+        if len(mean) != len(std) or not std or min(std) <= 0:
             raise ModelError(f"mean and std need one entry per channel, std above 0; found {mean} and {std}")
         module = Normalised(module, mean, std)
     if bounds is not None and len(bounds) != 2:
@@ -145,7 +145,7 @@ def from_module(
 def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
     """Call `package.module:factory` with the given arguments."""
     place, colon, name = factory.partition(":")
-    if not colon or not name:
+    if not colon or not name or not place or place.startswith("."):
         raise ModelError(f"factory must read package.module:name, found {factory!r}")
     try:
         imported = importlib.import_module(place)
