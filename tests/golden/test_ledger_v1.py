@@ -9,7 +9,8 @@ infinite where nothing succeeded:
     000003      fgsm                           = 0.1         pgd, second draw (the first ran out of time) = 0.075
     000004      wrong before                   = 0           pgd, first draw = 0.095
 
-Sample 000003 is left out of the comparison: one draw against `hardened` gave no verdict. The old recipe of PGD against `plain` (0.01, 0.02) and the noise (0.04, not an attack) must not count.
+Sample 000003 is left out of the comparison: one draw against `hardened` gave no verdict.
+The old recipe of PGD against `plain` (0.01, 0.02) and the noise (0.04, not an attack) must not count.
 """
 
 import importlib.util

@@ -28,9 +28,12 @@ _NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
 def segment_folders(ledger: Path) -> list[Path]:
     """The published segments, oldest first."""
     folder = ledger / FOLDER
-    if not folder.is_dir():
+    try:
+        return sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+    except FileNotFoundError:
         return []
-    return sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+    except OSError as error:
+        raise LedgerError(f"{folder}: cannot be read: {error.strerror}") from None
 
 
 def publish(ledger: Path, tables: Mapping[str, pa.Table]) -> Path:

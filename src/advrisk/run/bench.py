@@ -78,6 +78,8 @@ class Workbench:
 
     def _target(self, cell: Cell) -> Target:
         """The samples of a cell; many arms in a row attack the same ones."""
+        if self.material.models[cell.model].random:  # what it says of clean inputs belongs to the cell, too
+            return load_target(self.material, cell, self.study.success)
         place = cell.model, cell.shard.id
         if place not in self._targets:
             if len(self._targets) >= _TARGETS_REMEMBERED:
