@@ -1,5 +1,6 @@
 """The command line as a user meets it."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -30,6 +31,16 @@ def verbs() -> list[tuple[str, Any]]:
 def test_every_verb_has_an_example_and_is_documented(name: str, command: Any) -> None:
     assert f"Example: advrisk {name}" in " ".join(command.help.split())
     assert f"advrisk {name}" in (ROOT / "docs" / "commands.md").read_text()
+
+
+def test_the_page_of_commands_is_what_the_program_says() -> None:
+    spec = importlib.util.spec_from_file_location("generate_commands", ROOT / "docs" / "generate_commands.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert module.commands_page() == page, "run: python docs/generate_commands.py"
 
 
 @pytest.mark.parametrize("words", [["-c", "import advrisk"], ["-m", "advrisk", "--help"]])
