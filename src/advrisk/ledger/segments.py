@@ -30,7 +30,7 @@ def segment_folders(ledger: Path) -> list[Path]:
     folder = ledger / FOLDER
     try:
         return sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise LedgerError(f"{folder}: cannot be read: {error.strerror}") from None
