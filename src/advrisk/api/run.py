@@ -77,7 +77,7 @@ class Run:
 
         plan = self.query(
             "SELECT count(DISTINCT model) AS n_models, count(DISTINCT arm) AS n_arms, "
-            "coalesce(sum(repeats), 0)::BIGINT AS n_pairs FROM arms WHERE origin = 'study'"
+            "coalesce(sum(repeats) FILTER (origin = 'study'), 0)::BIGINT AS n_pairs FROM arms WHERE origin <> 'dropped'"
         ).to_pylist()[0]
         samples = self.query(
             "SELECT count(*) AS n, count(DISTINCT shard) AS n_shards FROM samples WHERE split = 'evaluate'"

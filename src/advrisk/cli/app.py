@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import redirect_stdout
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ import typer
 
 from advrisk.cli import DONE, ERROR_ROWS
 from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.names import counted
 from advrisk.core.traits import Norm
 from advrisk.core.version import VERSION
 
@@ -287,7 +289,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     from advrisk.cli.tables import print_damage
 
     study = Study.load(study_file)
-    with interrupts_end_the_run(folder), ProgressLine(quiet=as_json) as line:
+    # What a user's factory prints is no part of our output.
+    with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
         done = study.run(folder, on_progress=line.update, **options)
     state = done.status()
     if not state.complete:
@@ -302,6 +305,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         print(f"no damage is reported: {error}", file=sys.stderr)
     if not as_json:
         print(f"\nreport: {page}")
+    for flag, n_cells in state.flags.items():
+        print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
     n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
     if n_failed:
         print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)

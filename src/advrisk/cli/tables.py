@@ -81,8 +81,8 @@ def print_dry_run(plan: "DryRun") -> None:
         highlight=False,
     )
     console.print(
-        f"At most about {duration(plan.seconds)} with {counted(plan.workers, 'worker')} here, from passes timed "
-        "just now, and some seconds to start; samples that fall early make it shorter.",
+        f"At most about {duration(plan.seconds)} with {counted(plan.workers, 'worker')} on an idle machine like this, "
+        "from passes timed just now; samples that fall early make it shorter.",
         highlight=False,
     )
     table = _table("arm", "passes at most")

@@ -24,6 +24,11 @@ def adversarial_cross_entropy(scores: Tensor, reference: Tensor) -> Tensor:
 
 
 def value(name: str, scores: Tensor, reference: Tensor) -> Tensor:
-    """The objective of that name, for each row."""
-    result: Tensor = objectives.get(name).function(scores, reference)
+    """The objective of that name, for each row.
+
+    On the CPU in float64: torch's exp and log differ in the last bit between the body and the tail of a vector, so in
+    float32 a row's slope would depend on its place in the batch.
+    """
+    exact = scores.double() if scores.device.type == "cpu" else scores
+    result: Tensor = objectives.get(name).function(exact, reference)
     return result

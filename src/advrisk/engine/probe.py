@@ -186,7 +186,9 @@ class Probe:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
         merit = torch.zeros(len(rows), device=x.device)
         if answer.is_floating_point():
-            merit += objectives.value(self.task.objective, answer, self.reference[rows]).nan_to_num(nan=-torch.inf)
+            merit += (
+                objectives.value(self.task.objective, answer, self.reference[rows]).float().nan_to_num(nan=-torch.inf)
+            )
         if self.task.keep == "smallest":
             points = success.nonzero().squeeze(1)
             merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm)

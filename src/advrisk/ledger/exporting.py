@@ -42,7 +42,7 @@ def export_inputs(
     """
     rows = ledger.query(
         "SELECT o.cell, o.sample, o.model, o.arm, s.label, o.prediction, s.shard FROM outcomes o "
-        "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind <> 'clean' "
+        "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind = 'attack' "
         "AND ($model IS NULL OR o.model = $model) AND ($arm IS NULL OR o.arm = $arm) ORDER BY ALL",
         {"model": model, "arm": arm},
     ).to_pylist()

@@ -76,10 +76,17 @@ class Ledger:
         )
 
     def finished_cells(self, *, without_errors: bool = False) -> set[str]:
-        """The cells that need not be run again, whatever their recipe."""
-        latest = "SELECT cell, arg_max(n_errors, filename) AS n_errors FROM all_cells GROUP BY cell"
+        """The cells that need not be run again, whatever their recipe.
+
+        A cell is published together with its outcomes; one whose outcomes somebody deleted is run again.
+        """
+        whole = [folder.name for folder in segment_folders(self.path) if (folder / "outcomes.parquet").is_file()]
+        latest = (
+            "SELECT cell, arg_max(n_errors, (filename, file_row_number)) AS n_errors FROM all_cells "
+            "WHERE list_contains($whole, parse_path(filename)[-2]) GROUP BY cell"
+        )
         condition = "n_errors = 0" if without_errors else "true"
-        return set(self.query(f"SELECT cell FROM ({latest}) WHERE {condition}")["cell"].to_pylist())
+        return set(self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", {"whole": whole})["cell"].to_pylist())
 
     @cached_property
     def _connection(self) -> "DuckDBPyConnection":

@@ -13,7 +13,7 @@ Figure = dict[str, Any]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
-_POINTS = 200
+_POINTS = 1000
 _LABEL = 40  # characters
 
 
@@ -21,7 +21,9 @@ def success_curves(assessment: DamageAssessment) -> Figure:
     """ASR(τ) of every model, and Ψ of the models together, against the size of the perturbation."""
     found = np.concatenate(list(assessment.distances.by_model.values()))
     reach = float(found[np.isfinite(found)].max(initial=0)) or 1.0
-    sizes = np.linspace(0, 1.05 * reach, _POINTS)
+    sizes = np.unique([0, *found[np.isfinite(found)], *assessment.thresholds, 1.05 * reach])  # where curves jump
+    if len(sizes) > _POINTS:
+        sizes = np.unique([*np.linspace(0, 1.05 * reach, _POINTS), *assessment.thresholds])
     lines = [
         {
             "type": "scatter",

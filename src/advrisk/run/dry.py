@@ -18,6 +18,11 @@ from advrisk.run.question import plan_study
 from advrisk.study import Arm, StudySpec
 
 _PASSES_TIMED = 3
+# What a run takes beside bare passes of full batches (`make bench`, passes: 1.2 to 1.5; small batches cost more),
+# beside its passes per cell, and once.
+_OVERHEAD = 1.6
+_CELL_S = 0.02
+_START_S = 6.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def dry_run(
         n_rows=n_rows,
         n_forward=n_forward,
         n_backward=n_backward,
-        seconds=sum(by_model.values()) / workers,
+        seconds=_START_S + (_OVERHEAD * sum(by_model.values()) + _CELL_S * len(missing)) / workers if missing else 0.0,
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,

@@ -146,6 +146,7 @@ class WorkerPool:
             # -P: nothing in the working folder can stand in for an installed package
             [sys.executable, "-P", "-m", "advrisk.run.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
+            stdout=sys.stderr.fileno() if hasattr(sys.stderr, "fileno") else None,  # results own our output
             env=os.environ | threads,
             process_group=0,  # Ctrl-C is for the parent alone
         )

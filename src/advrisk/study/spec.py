@@ -92,6 +92,15 @@ class ModelSpec(Open):
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
 
+def _nearest_kind(params: Mapping[str, Any]) -> str:
+    """` (did you mean 'attack'?)` where a key looks like a mistyped kind of arm."""
+    for name in params:
+        hint = did_you_mean(name, ("attack", "corruption", "preset"))
+        if hint.startswith("did"):
+            return f" ({hint})"
+    return ""
+
+
 class ArmEntry(Open):
     """One line of `arms`: lists expand to a grid, other keys are the part's parameters."""
 
@@ -103,7 +112,7 @@ class ArmEntry(Open):
     objective: Names | None = None
     keep: Keeps | None = None
     max_queries: PositiveInt | None = None
-    repeats: PositiveInt = 1
+    repeats: Annotated[PositiveInt, Field(le=10_000)] = 1
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -111,7 +120,8 @@ class ArmEntry(Open):
         if len(given) != 1:
             others = ", ".join(sorted(self.model_fields_set | set(self.params)))
             found = " and ".join(given) or (f"only {others}" if others else "none")
-            raise ValueError(f"exactly one of attack, corruption, preset is needed, found {found}")
+            hint = "" if given else _nearest_kind(self.params)
+            raise ValueError(f"exactly one of attack, corruption, preset is needed, found {found}{hint}")
         return self
 
 

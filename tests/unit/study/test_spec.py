@@ -261,7 +261,7 @@ def test_many_mistakes_are_told_up_to_ten(file: Path) -> None:
 
 def test_an_arm_of_no_kind_or_of_two_is_told_what_was_found() -> None:
     for entry, found in [
-        ({"atack": "pgd", "norm": "l2"}, "found only atack, norm"),
+        ({"atack": "pgd", "norm": "l2"}, "found only atack, norm (did you mean 'attack'?)"),
         ({"attack": "pgd", "preset": "p"}, "found attack and preset"),
         ({"attack": "pgd", "corruption": "fog", "preset": "p"}, "found attack and corruption and preset"),
         ({}, "found none"),
