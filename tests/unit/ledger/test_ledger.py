@@ -384,3 +384,17 @@ def test_a_segment_that_vanishes_while_it_is_read_is_a_ledger_error(
     shutil.rmtree(segment)
     with pytest.raises(LedgerError, match=segment.name):
         read.outcomes()
+
+
+def test_a_cell_whose_outcomes_were_deleted_is_run_again(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "run", create=True)
+    for cell in ("kept", "lost"):
+        columns = {"cell": [cell], "model": ["m"], "arm": ["a"], "recipe": ["r"], "n_errors": [0]}
+        segment = ledger.append(
+            {
+                "cells": table_from("cells", columns),
+                "outcomes": table_from("outcomes", {"cell": [cell], "model": ["m"], "arm": ["a"], "sample": ["1"]}),
+            }
+        )
+    (segment / "outcomes.parquet").unlink()
+    assert Ledger.open(tmp_path / "run").finished_cells() == {"kept"}
