@@ -10,6 +10,7 @@ from torch import nn
 
 from advrisk.core.registries import Registries
 from advrisk.engine import Model
+from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
@@ -52,12 +53,8 @@ def dry_run(
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     plan = plan_study(study, ledger, bench)
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the workers do
-    try:
+    with one_thread():
         pass_s = {name: _pass_seconds(model, bench, study.shard) for name, model in bench.material.models.items()}
-    finally:
-        torch.set_num_threads(threads)
     n_forward, n_backward, n_rows = 0, 0, 0
     by_arm, by_model = dict.fromkeys((arm.id for arm in plan.arms), 0), dict.fromkeys(pass_s, 0.0)
     for cell in missing:

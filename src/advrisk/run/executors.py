@@ -19,9 +19,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Protocol
 
-import torch
-
 from advrisk.core.errors import RunError
+from advrisk.engine.threads import one_thread
 from advrisk.ledger import Outcome
 from advrisk.parts.data import Dataset
 from advrisk.plan import Cell
@@ -49,13 +48,9 @@ class InProcess:
     bench: Workbench
 
     def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_thread():
             for cell in cells:
                 yield self.bench.carry_out(cell)
-        finally:
-            torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from advrisk.core.seeds import key
 from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, gives
 from advrisk.engine import Model, Noise, Probe, Space, Task, predicted, within_rounding
 from advrisk.engine.memory import Memory
+from advrisk.engine.threads import one_thread
 from advrisk.study import Norm
 from advrisk.testing import toys
 
@@ -70,7 +71,7 @@ def check_attack(
 ) -> None:
     """Check an attack in every norm it offers (or the given ones), with its defaults but for `params`."""
     settings = part.bind(params or {})
-    with _one_thread(), _global_generators_untouched(part.name):
+    with one_thread(), _global_generators_untouched(part.name):
         for norm in norms or part.traits.norms:
             for case in cases(part.traits.needs):
                 trial = _Trial(part, settings, case, norm)
@@ -254,7 +255,7 @@ def check_corruption(
     """Check a corruption on toy images, gray and coloured, or on inputs of your own (at least 20, in [0, 1])."""
     settings = part.bind(params or {})
     for x0 in (toys.images(N_SAMPLES), toys.images(N_SAMPLES, channels=3, size=16)) if x is None else (x,):
-        with _one_thread(), _global_generators_untouched(part.name):
+        with one_thread(), _global_generators_untouched(part.name):
             _check_corruption(part, settings, x0)
 
 
@@ -295,7 +296,7 @@ def check_model(model: Model, x: Tensor) -> None:
     if isinstance(model.answer, nn.Module):
         frozen = not any(parameter.requires_grad for parameter in model.answer.parameters())
         promise(frozen, "to have frozen parameters")
-    with _one_thread(), _global_generators_untouched(model.name):
+    with one_thread(), _global_generators_untouched(model.name):
         whole = _answers(model, x)
         if not model.random:
             promise(_equal(whole, _answers(model, x)), "to answer the same twice, or to say that it is random")
@@ -332,17 +333,6 @@ def _same(whole: Memory, other: Memory, rows: Sequence[int] = range(N_SAMPLES)) 
 def _unpadded(model: Model) -> Model:
     """For counting: padding rows would be seen by the model and belong to nobody."""
     return replace(model, min_rows=1)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums split over several threads depend on the size of the batch; runs use one thread per process."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """From what a source brought to a model the engine can trust: shapes, classes, digest."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from advrisk.core.digest import digest, digest_array
 from advrisk.core.errors import ModelError
 from advrisk.core.seeds import generator
 from advrisk.engine import Model
+from advrisk.engine.threads import one_thread
 from advrisk.parts.data import Dataset
 from advrisk.parts.models.registry import Loaded
 
@@ -28,7 +27,7 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
     if loaded.bounds is not None and loaded.bounds != bounds:
         raise ModelError(f"{name} takes inputs within {loaded.bounds}, but {data.name} has {bounds}")
     fixed = _fixed_inputs(shape, data, rows=max(N_FIXED_INPUTS, loaded.min_rows))
-    with _one_thread():  # so that every process of a run names the model alike
+    with one_thread():  # so that every process of a run names the model alike
         answer = _try(name, loaded, fixed, data.name)
         random = not torch.equal(answer, _try(name, loaded, fixed, data.name))
         fingerprint = None if random else _fingerprint(loaded, fixed)
@@ -49,16 +48,6 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
         train_s=loaded.train_s,
         train_samples=loaded.train_samples,
     )
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _fixed_inputs(shape: tuple[int, ...], data: Dataset, *, rows: int) -> Tensor:
