@@ -15,7 +15,7 @@ from advrisk.parts.models.small import SmallCnn
 from advrisk.parts.models.torch_module import from_module
 from advrisk.plan import Cell, Shard
 from advrisk.run.judge import judge
-from advrisk.run.perturb import Target, perturb
+from advrisk.run.perturb import Target, goal_of, perturb
 from advrisk.study import Arm
 
 
@@ -54,15 +54,41 @@ def digits_net(one_thread):
 def verdict_of():
     """Run an attack on samples to the judge's verdict; gives the verdict and the kept points."""
 
-    def run(model, x0, label, attack, *, norm, eps, params=None, keep="first", space=None, max_queries=None, seed=0):
+    def run(
+        model,
+        x0,
+        label,
+        attack,
+        *,
+        norm,
+        eps,
+        params=None,
+        keep="first",
+        space=None,
+        max_queries=None,
+        seed=0,
+        success="label",
+        objective=None,
+    ):
         part = REGISTRIES.attacks.get(attack)
         settings = part.bind(params or {})
-        arm = Arm(attack, "attack", attack, norm=norm, eps=eps, keep=keep, max_queries=max_queries, params=settings)
+        arm = Arm(
+            attack,
+            "attack",
+            attack,
+            norm=norm,
+            eps=eps,
+            keep=keep,
+            max_queries=max_queries,
+            params=settings,
+            objective=objective or part.traits.objective,
+        )
         cell = Cell("c" * 32, "r" * 32, model.name, arm, Shard("s", tuple(f"s{row}" for row in range(len(x0)))), 0)
         with torch.no_grad():
             answer = model.ask(x0)
-        reference = predicted(model, answer) if label is None else label
-        target = Target(model, space or Space.box(*model.bounds), x0, reference, answer, reference)
+        label = predicted(model, answer) if label is None else label
+        goal = goal_of(success, label, model, answer)
+        target = Target(model, space or Space.box(*model.bounds), x0, label, answer, goal)
         attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=None)
         return judge(target, attempt, arm), attempt
 

@@ -10,7 +10,7 @@ import torch
 from advrisk.core.errors import ModelError
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits
-from advrisk.engine import Noise, Probe, Space, Task
+from advrisk.engine import Goal, Noise, Probe, Space, Task
 from advrisk.parts.attacks import attacks
 from advrisk.testing import ConformanceError, check_attack, toys
 from advrisk.testing.conformance import N_SAMPLES, cases
@@ -50,7 +50,7 @@ def test_max_queries_is_spent_to_the_last_if_there_is_more_to_ask(name, norm, li
         model, record = toys.recorded(toy.model)
         x0 = toy.inputs(6)
         task = Task(
-            x0, toy.model.ask(x0).argmax(1), Space.box(-10, 10), norm, 0.1, keep="last", max_queries=max_queries
+            x0, Goal(toy.model.ask(x0).argmax(1)), Space.box(-10, 10), norm, 0.1, keep="last", max_queries=max_queries
         )
         probe = Probe(model, task, Noise(range(6)))
         part.function(probe, **settings)
@@ -117,7 +117,7 @@ class TestTheKit:
 
     @staticmethod
     def part(function, needs="gradients"):
-        traits = AttackTraits(needs=needs, norms=("linf",), passes=lambda _: (2, 1), use_when="tests", objective="ace")
+        traits = AttackTraits(needs=needs, norms=("linf",), passes=lambda *_: (2, 1), use_when="tests", objective="ace")
         registry = Registry("attacks")
         registry.register("part", traits=traits)(function)
         return registry.get("part")

@@ -39,7 +39,7 @@ from advrisk import Study
 from advrisk.core.traits import AttackTraits
 from advrisk.parts.attacks.registry import attacks
 
-traits = AttackTraits(needs="labels", norms=("linf",), passes=lambda _: (1, 0), use_when="trying")
+traits = AttackTraits(needs="labels", norms=("linf",), passes=lambda *_: (1, 0), use_when="trying")
 
 @attacks.register("negate", traits=traits)
 def negate(probe):

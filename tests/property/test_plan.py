@@ -97,7 +97,7 @@ MODELS = st.lists(
 def questions(draw: st.DrawFn) -> Question:
     return Question(
         arms=draw(ARMS.filter(bool)),
-        models=[ModelCard(name, weights, "gradients") for name, weights in draw(MODELS)],
+        models=[ModelCard(name, weights, "gradients", 10) for name, weights in draw(MODELS)],
         shards=[Shard(name, (f"s-{name}",)) for name in draw(st.lists(st.sampled_from("uvwx"), unique=True))],
         seed=draw(st.sampled_from([0, 1, 2**63 - 1])),  # few, so that two questions often have the same
         success=draw(st.sampled_from(["label", "prediction"])),
@@ -162,7 +162,7 @@ def test_adding_an_arm_a_model_or_a_shard_leaves_the_other_cells_alone(
     before = question.ids()
     larger = Question(
         arms=[line, *question.arms],
-        models=[ModelCard("added", weights, "gradients"), *question.models],
+        models=[ModelCard("added", weights, "gradients", 10), *question.models],
         shards=[Shard("added", ("s-added",)), *question.shards],
         seed=question.seed,
         success=question.success,
@@ -179,7 +179,7 @@ def test_what_decides_every_result_changes_every_id(question: Question, what: st
         "seed": {"seed": question.seed ^ 1},
         "success": {"success": {"label": "prediction", "prediction": "label"}[question.success]},
         "space": {"space": question.space + "!"},
-        "digest": {"models": [ModelCard(model.name, model.digest + "!", "gradients") for model in question.models]},
+        "digest": {"models": [ModelCard(model.name, model.digest + "!", "gradients", 10) for model in question.models]},
     }
     changed = Question(**{field.name: getattr(question, field.name) for field in fields(question)} | changes[what])
     assert changed.ids().keys() == question.ids().keys()

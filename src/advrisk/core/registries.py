@@ -6,7 +6,7 @@ from typing import Any
 from advrisk.core.errors import RegistryError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, SourceTraits
+from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits, SourceTraits
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Registries:
     defences: Registry[SourceTraits]
     detectors: Registry[SourceTraits]
     models: Registry[SourceTraits]
-    objectives: Registry[SourceTraits]
+    objectives: Registry[ObjectiveTraits]
     presets: Registry[SourceTraits]
     training: Registry[SourceTraits]
 

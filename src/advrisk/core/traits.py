@@ -14,18 +14,37 @@ CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each
 class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
-    `passes` gives the most forward and backward passes per sample for the bound parameters;
-    `within_eps` promises that no proposed point lies beyond eps (the probe checks it).
+    `passes` gives the most forward and backward passes per sample for the bound parameters and a model's number of
+    classes; `within_eps` promises that no proposed point lies beyond eps (the probe checks it); `needs_eps` is false
+    for attacks that look for the smallest perturbation and take a limit only if one is given; `aims` is true for
+    those that climb towards classes of their own choice, with objectives that can.
     """
 
     needs: Capability
     norms: tuple[Norm, ...]
-    passes: Callable[[Mapping[str, Any]], tuple[int, int]]
+    passes: Callable[[Mapping[str, Any], int], tuple[int, int]]
     use_when: str
     objective: str | None = None
     keep: Keep = "first"
     within_eps: bool = True
+    needs_eps: bool = True
     random: bool = False
+    aims: bool = False
+
+
+@dataclass(frozen=True)
+class ObjectiveTraits:
+    """What an objective can be used for, and what it needs.
+
+    `targeted`: it can also be climbed towards a given class; `from_clean`: it measures from the clean prediction;
+    `logits`: log-probabilities will not do; `classes`: the fewest a model must know.
+    """
+
+    use_when: str
+    targeted: bool = False
+    from_clean: bool = False
+    logits: bool = False
+    classes: int = 2
 
 
 @dataclass(frozen=True)

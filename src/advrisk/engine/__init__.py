@@ -3,9 +3,23 @@
 torch lives from here up, and only here, in `parts` and in `run`.
 """
 
+from advrisk.engine.goal import Goal
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
 from advrisk.engine.probe import OutOfTimeError, Pass, Probe, Task
 from advrisk.engine.space import Space, within_rounding
+from advrisk.engine.trust import Trust
 
-__all__ = ["Model", "Noise", "OutOfTimeError", "Pass", "Probe", "Space", "Task", "predicted", "within_rounding"]
+__all__ = [
+    "Goal",
+    "Model",
+    "Noise",
+    "OutOfTimeError",
+    "Pass",
+    "Probe",
+    "Space",
+    "Task",
+    "Trust",
+    "predicted",
+    "within_rounding",
+]

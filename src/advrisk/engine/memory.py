@@ -62,7 +62,10 @@ class Memory:
         order = _one_of_each_row(rows, ())
         if order is not None:
             x, rows, success = x[order], rows[order], success[order]
-        self.kept.index_copy_(0, rows, x)
+        if len(rows) == len(self.kept):  # all of them, in order
+            self.kept.copy_(x)
+        else:
+            self.kept.index_copy_(0, rows, x)
         self.success[rows] = success
 
     def keep_best(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor) -> None:

@@ -16,10 +16,12 @@ from torch import Tensor
 from advrisk.core.errors import ModelError
 from advrisk.core.traits import gives
 from advrisk.engine import objectives
+from advrisk.engine.goal import Goal
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
 from advrisk.engine.space import Space, within_rounding
+from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Keep, Norm
 
 # An unasked row answers with this lead for the class it should lose: an attack sees a failure.
@@ -34,12 +36,11 @@ class OutOfTimeError(Exception):
 class Task:
     """What an attack is to achieve against one shard of samples.
 
-    `reference` is the class each sample must lose: its label, or the model's own clean prediction.
     `within_eps` says that the attack promised never to propose a point beyond eps.
     """
 
     x0: Tensor
-    reference: Tensor
+    goal: Goal
     space: Space
     norm: Norm | None
     eps: float | None
@@ -55,12 +56,14 @@ class Probe:
 
     def __init__(self, model: Model, task: Task, noise: Noise) -> None:
         self.model, self.task, self.noise = model, task, noise
-        self.x0, self.reference, self.space = task.x0, task.reference, task.space
+        self.x0, self.goal, self.space = task.x0, task.goal, task.space
         self.memory = Memory.blank(task.x0)
+        self._trace = Trace()
         self._reach = float("inf")
         if task.eps is not None and task.norm is not None:
             self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
         self._remembered: tuple[Tensor, int, Tensor, tuple[Tensor, Tensor] | None] | None = None
+        self._projected: tuple[Tensor, int, Tensor, int] | None = None
         self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
 
     @property
@@ -81,12 +84,20 @@ class Probe:
         """Row numbers of the samples still to be attacked."""
         return (~self._done).nonzero().squeeze(1)
 
+    @property
+    def trust(self) -> Trust:
+        """Signs that the attack did not do what it should."""
+        return self._trace.trust(smallest=self.task.keep == "smallest")
+
     def project(self, x: Tensor, rows: Tensor) -> Tensor:
         """The nearest points that the space and the arm's eps allow."""
         x0, box = self._around(rows)
         if box is not None:
-            return torch.clamp(x, *box)
-        return self.space.project(x, x0, norm=self.task.norm, eps=self.task.eps)
+            x = torch.clamp(x, *box)
+        else:
+            x = self.space.project(x, x0, norm=self.task.norm, eps=self.task.eps)
+        self._projected = x, x._version, rows, rows._version  # `forward` need not look at it again
+        return x
 
     def climb(self, x: Tensor, rows: Tensor, slope: Tensor, step: float) -> Tensor:
         """A step of that length up the slope, projected back."""
@@ -105,15 +116,20 @@ class Probe:
         whole = bool(asked.all())
         points = (x if whole else x[asked]).detach()
         gradient = gradient and gives(self.model.capability, "gradients")
+        rows_asked = rows if whole else rows[asked]
+        goal = self.goal.of(rows_asked)
+        answer, height = None, None
         began = _now(self.x0)
         with torch.set_grad_enabled(gradient):
             points.requires_grad_(gradient)
-            answer = self.model.ask(points) if len(points) else None
-        rows_asked = rows if whole else rows[asked]
+            if len(points):
+                answer = self.model.ask(points)
+                if answer.is_floating_point():
+                    height = objectives.value(self.task.objective, answer, goal)
         self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began)
         if answer is not None:
-            self._notice(points.detach(), rows_asked, answer.detach())
-        return Pass(self, rows, asked, points, answer)
+            self._notice(points.detach(), rows_asked, goal, answer.detach(), height)
+        return Pass(self, rows, asked, points, goal, answer, height)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
         """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
@@ -129,6 +145,9 @@ class Probe:
 
     def _fail_outside(self, x: Tensor, rows: Tensor) -> None:
         """A sample whose proposed point left the space (or eps, where promised) ends with an error."""
+        known = self._projected
+        if known is not None and known[0] is x and known[2] is rows and known[1::2] == (x._version, rows._version):
+            return
         x0, box = self._around(rows)
         if box is not None and self.task.within_eps and torch.equal(torch.clamp(x, *box), x):
             return  # the usual case in one look
@@ -156,39 +175,40 @@ class Probe:
         self.memory.failed.setdefault(row, message)
         self._done[row] = True
 
-    def _notice(self, x: Tensor, rows: Tensor, answer: Tensor) -> None:
+    def _notice(self, x: Tensor, rows: Tensor, goal: Goal, answer: Tensor, height: Tensor | None) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
-        success = self._successes(x, rows, answer)
-        if answer.is_floating_point() and not bool(torch.isfinite(answer).all()):
+        success = goal.met(predicted(self.model, answer))
+        self._refuse_far(success, x, rows)
+        if height is not None and not bool(torch.isfinite(answer).all()):
             told = torch.isfinite(answer).all(1)
             success &= told
             for point in (~told).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), "the model answered with a number that is not finite")
+        merit = self._merit(x, rows, height, success)
+        self._trace.note(rows, merit, success)
         self.memory.note_first(rows[success])
         if self.task.keep == "last":
             self.memory.keep_last(x, rows, success)
         else:
-            self.memory.keep_best(x, rows, success, self._merit(x, rows, answer, success))
+            self.memory.keep_best(x, rows, success, merit)
         if self.task.keep == "first":
             self._done[rows[success]] = True
         if self.task.max_queries is not None:
             self._done |= self.memory.n_forward >= self.task.max_queries
 
-    def _successes(self, x: Tensor, rows: Tensor, answer: Tensor) -> Tensor:
-        success = predicted(self.model, answer) != self.reference[rows]
+    def _refuse_far(self, success: Tensor, x: Tensor, rows: Tensor) -> None:
+        """A point beyond eps is no success, where the attack may propose such."""
         if self.task.eps is not None and not self.task.within_eps:  # distances only where they matter
             points = success.nonzero().squeeze(1)
             distance = self.space.distance(x[points], self.x0[rows[points]], self.norm)
             success[points] = distance <= self._reach
-        return success
 
-    def _merit(self, x: Tensor, rows: Tensor, answer: Tensor, success: Tensor) -> Tensor:
+    def _merit(self, x: Tensor, rows: Tensor, height: Tensor | None, success: Tensor) -> Tensor:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
-        merit = torch.zeros(len(rows), device=x.device)
-        if answer.is_floating_point():
-            merit += (
-                objectives.value(self.task.objective, answer, self.reference[rows]).float().nan_to_num(nan=-torch.inf)
-            )
+        if height is None:
+            merit = torch.zeros(len(rows), device=x.device)
+        else:
+            merit = height.detach().float().nan_to_num(nan=-torch.inf)
         if self.task.keep == "smallest":
             points = success.nonzero().squeeze(1)
             merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm)
@@ -201,8 +221,18 @@ class Pass:
     The graph is freed by the first gradient unless `retain=True` asks to keep it for another.
     """
 
-    def __init__(self, probe: Probe, rows: Tensor, asked: Tensor, points: Tensor, answer: Tensor | None) -> None:
-        self._probe, self._rows, self._asked, self._points, self._answer = probe, rows, asked, points, answer
+    def __init__(
+        self,
+        probe: Probe,
+        rows: Tensor,
+        asked: Tensor,
+        points: Tensor,
+        goal: Goal,
+        answer: Tensor | None,
+        height: Tensor | None,
+    ) -> None:
+        self._probe, self._rows, self._asked = probe, rows, asked
+        self._points, self._goal, self._answer, self._height = points, goal, answer, height
 
     @property
     def scores(self) -> Tensor:
@@ -215,28 +245,51 @@ class Pass:
     def labels(self) -> Tensor:
         """The predicted class of every row."""
         answer = None if self._answer is None else predicted(self._probe.model, self._answer.detach())
-        return self._filled(answer, lambda: self._probe.reference[self._rows])
+        return self._filled(answer, lambda: self._probe.goal.reference[self._rows])
 
-    def gradient(self, objective: str, *, retain: bool = False) -> Tensor:
-        """The slope of the objective in every feature, for every row; zero where a feature is immutable."""
-        if self._answer is None:
+    def heights(self, objective: str | None = None, *, target: Tensor | None = None) -> Tensor:
+        """The value of an objective (the arm's own, if none is named) at every row; −∞ where a row was not asked.
+
+        `target` holds a class for every row to climb towards, whatever the arm's goal is.
+        """
+        height = self._climbed(objective, target)
+        return self._filled(height, lambda: torch.full(self._rows.shape, -torch.inf, dtype=torch.float64))
+
+    def gradient(self, objective: str | None = None, *, target: Tensor | None = None, retain: bool = False) -> Tensor:
+        """The slope of what `heights` gives in every feature, for every row; zero where a feature is immutable."""
+        height = self._climbed(objective, target)
+        if height is None:
             return self._flat()
-        reference = self._probe.reference[self._rows[self._asked]]
-        return self._backward(objectives.value(objective, self._answer, reference).sum(), retain=retain)
+        slope = self._backward(height.sum(), retain=retain)
+        self._probe._trace.note_slope(slope)
+        return self._filled(slope, self._flat)
 
-    def gradients(self, classes: Tensor, *, retain: bool = False) -> Tensor:
+    def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:
+        if self._answer is None or (objective is None and target is None):
+            return self._height
+        goal = self._goal if target is None else self._goal.towards(target[self._asked])
+        return objectives.value(objective or self._probe.task.objective, self._answer, goal)
+
+    def gradients(self, classes: Tensor, *, over: Tensor | None = None, retain: bool = False) -> Tensor:
         """The slopes of the scores of several classes, (rows, k, features): k backward passes.
 
-        `classes` holds k class numbers for every row, chosen after seeing the scores.
+        `classes` holds k class numbers for every row, chosen after seeing the scores; with `over`, a class for
+        every row, the slopes are those of the leads over that class.
         """
         columns = classes[self._asked].unbind(1)
         if self._answer is None:
             return self._flat().unsqueeze(1).repeat_interleave(len(columns), 1)
+        base = 0.0 if over is None else self._total(over[self._asked])
         slopes = [
-            self._backward(self._answer.gather(1, column[:, None]).sum(), retain=retain or position + 1 < len(columns))
+            self._backward(self._total(column) - base, retain=retain or position + 1 < len(columns))
             for position, column in enumerate(columns)
         ]
-        return torch.stack(slopes, 1)
+        return torch.stack([self._filled(slope, self._flat) for slope in slopes], 1)
+
+    def _total(self, classes: Tensor) -> Tensor:
+        """The sum of one score of each row: its slope holds every row's own."""
+        assert self._answer is not None
+        return self._answer.gather(1, classes[:, None]).sum()
 
     def _backward(self, total: Tensor, *, retain: bool) -> Tensor:
         if not self._points.requires_grad:
@@ -245,15 +298,14 @@ class Pass:
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
         memory.spend(memory.n_backward, self._rows[self._asked], _now(self._points) - began)
-        if self._probe.space.immutable is not None:
-            slope = slope.masked_fill(self._probe.space.immutable, 0.0)
-        return self._filled(slope, self._flat)
+        immutable = self._probe.space.immutable
+        return slope if immutable is None else slope.masked_fill(immutable, 0.0)
 
     def _flat(self) -> Tensor:
         return torch.zeros_like(self._probe.x0[self._rows])
 
     def _failing_scores(self) -> Tensor:
-        reference = self._probe.reference[self._rows]
+        reference = self._probe.goal.reference[self._rows]
         scores = torch.full((len(reference), self._probe.model.n_classes), -_UNASKED_LEAD, device=reference.device)
         return scores.scatter(1, reference[:, None], 0.0)
 

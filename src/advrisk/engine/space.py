@@ -11,6 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from advrisk.engine.hyperplane import dual_length, step_to_hyperplane
 from advrisk.engine.norms import length, project_ball_and_box, steepest
 from advrisk.study import Norm
 
@@ -74,6 +75,17 @@ class Space:
         if self._unit_scale:
             return torch.add(x, steepest(slope, norm), alpha=step)
         return x + step * self.scale * steepest(slope * self.scale, norm)
+
+    def step_to(self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm) -> Tensor:
+        """The shortest step from x within the bounds after which slope · step = gap, or as near to it as they allow."""
+        step = step_to_hyperplane(
+            slope * self.scale, gap, (self.low - x) / self.scale, (self.high - x) / self.scale, norm
+        )
+        return step * self.scale
+
+    def steepness(self, slope: Tensor, norm: Norm) -> Tensor:
+        """How much each row can gain by a step of length one, bounds left aside."""
+        return dual_length(slope if self._unit_scale else slope * self.scale, norm)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""

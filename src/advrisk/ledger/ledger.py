@@ -105,13 +105,18 @@ class Ledger:
 def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> None:
     for name, schema in TABLES.items():
         files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
-        _check_versions(files[-1:])
+        empty = pa.schema([*schema, *_PLACE]).empty_table()
         if files:
             names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-            source = f"read_parquet([{names}], filename = true, file_row_number = true)"
-            connection.execute(f"CREATE VIEW all_{name} AS SELECT * FROM {source}")
+            source = f"SELECT * FROM read_parquet([{names}], filename = true, file_row_number = true"
+            if _version(files[0]) < SCHEMA_VERSION or _version(files[-1]) < SCHEMA_VERSION:  # columns are missing
+                connection.register(f"empty_{name}", empty)
+                source += f", union_by_name = true) UNION ALL BY NAME FROM empty_{name}"
+            else:
+                source += ")"
+            connection.execute(f"CREATE VIEW all_{name} AS {source}")
         else:
-            connection.register(f"all_{name}", pa.schema([*schema, *_PLACE]).empty_table())
+            connection.register(f"all_{name}", empty)
     for name, keys in KEYS.items():
         connection.execute(
             f"CREATE TABLE {name} AS SELECT * EXCLUDE (filename, file_row_number) FROM all_{name} "
@@ -150,14 +155,15 @@ def _any(connection: "DuckDBPyConnection", source: str) -> bool:
     return connection.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None
 
 
-def _check_versions(files: list[Path]) -> None:
+def _version(file: Path) -> int:
+    """The schema version a file was written with; a newer one than ours is refused."""
     import pyarrow.parquet as pq
 
-    for file in files:
-        try:
-            metadata = pq.read_schema(file).metadata or {}
-            version = int(metadata.get(VERSION_KEY, b"0"))
-        except (OSError, ValueError) as error:
-            raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
-        if version > SCHEMA_VERSION:
-            raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")
+    try:
+        metadata = pq.read_schema(file).metadata or {}
+        version = int(metadata.get(VERSION_KEY, b"0"))
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
+    if version > SCHEMA_VERSION:
+        raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")
+    return version

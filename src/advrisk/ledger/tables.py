@@ -1,6 +1,6 @@
 """The ledger's tables as data: one schema each, and its version.
 
-`SCHEMA_VERSION` rises when a column changes meaning; `ledger.ledger` keeps old versions readable.
+`SCHEMA_VERSION` rises when a column is added or changes meaning; `ledger.ledger` keeps old versions readable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 VERSION_KEY = b"advrisk.schema"
 
 Outcome = Literal["success", "resisted", "already_wrong", "rejected", "error", "timeout"]
@@ -78,6 +78,9 @@ TABLES: dict[str, pa.Schema] = {
             "wall_s": pa.float64(),
             "process_s": pa.float64(),
             "flags": pa.list_(pa.string()),
+            "zero_gradients": pa.float64(),  # shares, see `engine.trust`; null where nothing can be said
+            "not_increasing": pa.float64(),
+            "still_gaining": pa.float64(),
             "version": _name,
         }
     ),

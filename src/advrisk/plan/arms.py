@@ -61,7 +61,9 @@ def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registri
     objectives: list[str | None] = [*entry.objective] if entry.objective else [traits.objective]
     _check_attack(entry, part, norms)
     for name in entry.objective or ():
-        registries.objectives.get(name)
+        objective = registries.objectives.get(name)
+        if traits.aims and not objective.traits.targeted:
+            raise AdvriskError(f"{part.name} climbs towards classes, which the objective {name} cannot")
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
     keeps = entry.keep or [traits.keep]
     settings = [part.bind(params, beside=ArmEntry.model_fields) for params in _grid(entry.params, part)]
@@ -89,7 +91,7 @@ def _check_attack(entry: ArmEntry, part: Part[AttackTraits], norms: list[Norm]) 
     for norm in norms:
         if norm not in traits.norms:
             raise AdvriskError(f"{part.name} has no norm {norm}, only {', '.join(traits.norms)}")
-    if traits.within_eps and entry.eps is None:
+    if traits.needs_eps and entry.eps is None:
         raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
     if traits.objective is None and entry.objective:
         raise AdvriskError(f"{part.name} has no objective to choose")

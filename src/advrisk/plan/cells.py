@@ -11,10 +11,10 @@ from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, gives
 from advrisk.plan.arms import expand_arms
 from advrisk.plan.samples import Shard
-from advrisk.study import Arm, StudySpec
+from advrisk.study import Arm, StudySpec, TargetSpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
-RUNNER_VERSION = 1
+RUNNER_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class ModelCard:
     name: str
     digest: str
     capability: Capability
+    n_classes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ def make_plan(
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     arms = expand_arms(study, registries)
     _refuse_incapable(models, arms, registries)
+    _refuse_objectives(study, models, arms, registries)
+    _refuse_targets(study, models)
     _refuse_unknown_arms(study, arms)
     recipes = {
         (model.name, arm.id): digest(
@@ -83,7 +86,7 @@ def make_plan(
                 "arm": arm.identity(),
                 "objective": arm.objective and registries.objectives.get(arm.objective).version,
                 "seed": study.seed,
-                "criterion": study.success,
+                "criterion": study.model_dump(mode="json", include={"success"}),
                 "space": space,
             }
         )
@@ -100,6 +103,43 @@ def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
         if not any(fnmatchcase(arm, pattern) for arm in ids):
             loc = ("assess", "damage", "arms", place)
             raise study.where.error(loc, f"no arm is called {pattern!r}; {did_you_mean(pattern, ids)}")
+
+
+def _refuse_objectives(
+    study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries
+) -> None:
+    """An objective that cannot be climbed towards the goal, or from what a model answers."""
+    for arm in arms:
+        if arm.objective is None:
+            continue
+        traits = registries.objectives.get(arm.objective).traits
+        if study.criterion == "target" and not traits.targeted:
+            able = ", ".join(part.name for part in registries.objectives if part.traits.targeted)
+            raise study.where.error(
+                ("success",),
+                f"{arm.id}: {arm.objective} leads away from a class, towards none; with a target use {able}",
+            )
+        for model in models:
+            if traits.logits and model.capability != "gradients":
+                raise ModelError(f"{arm.id} needs logits, but {model.name} gives {model.capability} only")
+            if model.n_classes < traits.classes:
+                raise ModelError(f"{arm.id} needs {traits.classes} classes, but {model.name} knows {model.n_classes}")
+
+
+def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
+    """A target that a model does not know."""
+    if not isinstance(study.success, TargetSpec):
+        return
+    wanted = study.success.target
+    for model in models:
+        if wanted == "least-likely" and not gives(model.capability, "scores"):
+            raise study.where.error(("success",), f"least-likely needs scores, but {model.name} gives labels only")
+        classes = wanted.values() if isinstance(wanted, dict) else [wanted] if isinstance(wanted, int) else []
+        for target in classes:
+            if target >= model.n_classes:
+                raise study.where.error(
+                    ("success", "target"), f"class {target} is not known to {model.name}: 0 to {model.n_classes - 1}"
+                )
 
 
 def _refuse_incapable(models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries) -> None:

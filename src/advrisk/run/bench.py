@@ -64,14 +64,14 @@ class Workbench:
             self._keep_inputs(cell, attempt, [name == "success" for name in verdict.outcome])
         except Exception as error:  # the cell boundary
             message = f"{type(error).__name__}: {error}"
-            return failed_result(cell, run=self.run, criterion=self.study.success, outcome="error", message=message)
+            return failed_result(cell, run=self.run, criterion=self.study.criterion, outcome="error", message=message)
         return judged_result(
             cell,
             target,
             attempt,
             verdict,
             run=self.run,
-            criterion=self.study.success,
+            criterion=self.study.criterion,
             wall_s=time.perf_counter() - began,
             process_s=time.process_time() - began_process,
         )

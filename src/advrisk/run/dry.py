@@ -58,7 +58,7 @@ def dry_run(
     n_forward, n_backward, n_rows = 0, 0, 0
     by_arm, by_model = dict.fromkeys((arm.id for arm in plan.arms), 0), dict.fromkeys(pass_s, 0.0)
     for cell in missing:
-        forward, backward = _most_passes(cell, bench.registries)
+        forward, backward = _most_passes(cell, bench.registries, bench.material.models[cell.model].n_classes)
         n_rows += len(cell.shard.samples)
         n_forward, n_backward = n_forward + forward, n_backward + backward
         by_arm[cell.arm.id] += forward + backward
@@ -77,17 +77,17 @@ def dry_run(
     )
 
 
-def _most_passes(cell: Cell, registries: Registries) -> tuple[int, int]:
+def _most_passes(cell: Cell, registries: Registries, n_classes: int) -> tuple[int, int]:
     """Forward and backward passes of a cell at most, those of the judge included."""
-    forward, backward = _arm_passes(cell.arm, registries)
+    forward, backward = _arm_passes(cell.arm, registries, n_classes)
     n = len(cell.shard.samples)
     return n * (forward + (2 if cell.arm.kind == "attack" else 1)), n * backward
 
 
-def _arm_passes(arm: Arm, registries: Registries) -> tuple[int, int]:
+def _arm_passes(arm: Arm, registries: Registries, n_classes: int) -> tuple[int, int]:
     if arm.kind != "attack":
         return 0, 0
-    forward, backward = registries.attacks.get(arm.family).traits.passes(arm.params)
+    forward, backward = registries.attacks.get(arm.family).traits.passes(arm.params, n_classes)
     return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
 
 

@@ -131,7 +131,7 @@ class WorkerPool:
         _stop(worker)
         if not worker.ready:  # not the cell's fault, and the next worker would fare no better
             raise RunError(f"a worker process could not start: {message}")
-        criterion = self._assignment.study.success
+        criterion = self._assignment.study.criterion
         return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
 
     def _spawn(self) -> _Worker:

@@ -69,7 +69,7 @@ def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor, Tensor]:
         draws = JUDGE_DRAWS if target.model.random else 1
         for _ in range(draws):
             answer[rows] = _ask(target.model, attempt.kept[rows])
-            rate[rows] += (predicted(target.model, answer[rows]) != target.reference[rows]).float() / draws
+            rate[rows] += target.goal.of(rows).met(predicted(target.model, answer[rows])).float() / draws
         n_judge[rows] += draws
     return answer, rate, n_judge
 
@@ -99,7 +99,7 @@ def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tenso
     rows = success.nonzero().squeeze(1)
     if len(rows) and target.is_image:
         answer = _ask(target.model, target.space.rounded_8bit(kept[rows]))
-        survives[rows] = (predicted(target.model, answer) != target.reference[rows]) & finite(answer)
+        survives[rows] = target.goal.of(rows).met(predicted(target.model, answer)) & finite(answer)
         n_judge[rows.cpu()] += 1
     return survives
 

@@ -10,10 +10,13 @@ from torch import Tensor
 
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
-from advrisk.engine import Model, Noise, OutOfTimeError, Probe, Space, Task, predicted
+from advrisk.core.traits import gives
+from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Task, Trust, predicted
+from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
 from advrisk.run.loading import Material
+from advrisk.study import Success, TargetSpec
 
 Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
 
@@ -27,7 +30,7 @@ class Target:
     x0: Tensor
     label: Tensor
     clean_answer: Tensor
-    reference: Tensor  # the class each sample must lose
+    goal: Goal
 
     @property
     def clean_prediction(self) -> Tensor:
@@ -38,9 +41,12 @@ class Target:
         return self.x0.dim() == 4
 
     def settled(self) -> dict[int, Settled]:
-        """Samples that no attack need touch: the model has them wrong, or its answer is no number."""
-        wrong = (self.clean_prediction != self.reference).nonzero().flatten().tolist()
+        """Samples that no attack need touch: the goal is met already, or never can be, or the answer is no number."""
+        wrong = self.goal.met(self.clean_prediction).nonzero().flatten().tolist()
         settled: dict[int, Settled] = dict.fromkeys(wrong, ("already_wrong", ""))
+        if self.goal.target is not None:
+            own = (self.goal.target == self.goal.reference).nonzero().flatten().tolist()
+            settled |= dict.fromkeys(own, ("resisted", "the target is the sample's own class"))
         for row in (~finite(self.clean_answer)).nonzero().flatten().tolist():
             settled[row] = "error", "the model answered the clean input with a number that is not finite"
         return settled
@@ -58,10 +64,11 @@ class Attempt:
     counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
     first_s: Tensor | None = None
     settled: dict[int, Settled] = field(default_factory=dict)
+    trust: Trust = field(default_factory=Trust)
     cut_short: bool = False  # the arm threw or ran out of time: what it kept may not be its best
 
 
-def load_target(material: Material, cell: Cell, criterion: str) -> Target:
+def load_target(material: Material, cell: Cell, success: Success) -> Target:
     """Fetch the samples of a cell and ask the model about them unperturbed."""
     model = material.models[cell.model]
     rows = np.array([material.rows[name] for name in cell.shard.samples])
@@ -69,8 +76,27 @@ def load_target(material: Material, cell: Cell, criterion: str) -> Target:
     label = torch.from_numpy(material.data.y[rows]).to(model.device)
     with torch.no_grad():
         answer = model.ask(x0)
-    reference = label if criterion == "label" else predicted(model, answer)
-    return Target(model, material.space, x0, label, answer, reference)
+    return Target(model, material.space, x0, label, answer, goal_of(success, label, model, answer))
+
+
+def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor) -> Goal:
+    """What a study's `success` means for these samples."""
+    clean = clean_answer if gives(model.capability, "scores") else None
+    if success == "prediction":
+        return Goal(predicted(model, clean_answer), clean=clean)
+    if isinstance(success, TargetSpec):
+        return Goal(label, _targets(success, label, model, clean_answer), clean)
+    return Goal(label, clean=clean)
+
+
+def _targets(success: TargetSpec, label: Tensor, model: Model, clean_answer: Tensor) -> Tensor:
+    if success.target == "next":
+        return (label + 1) % model.n_classes
+    if success.target == "least-likely":
+        return clean_answer.scatter(1, label[:, None], torch.inf).argmin(1)
+    if isinstance(success.target, dict):
+        return torch.tensor([success.target[int(own)] for own in label], device=label.device)
+    return torch.full_like(label, int(success.target))
 
 
 def perturb(target: Target, cell: Cell, registries: Registries, *, seed: int, max_cell_s: float | None) -> Attempt:
@@ -95,11 +121,11 @@ def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int],
     part = registries.attacks.get(cell.arm.family)
     task = Task(
         x0=target.x0[rows],
-        reference=target.reference[rows],
+        goal=target.goal.of(rows),
         space=target.space,
         norm=cell.arm.norm,
         eps=cell.arm.eps,
-        objective=cell.arm.objective or "ace",
+        objective=cell.arm.objective or NEUTRAL,
         keep=cell.arm.keep,
         max_queries=cell.arm.max_queries,
         within_eps=part.traits.within_eps,
@@ -122,7 +148,7 @@ def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int],
 def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled | None) -> None:
     """Spread what the probe remembers over the whole shard."""
     memory = probe.memory
-    attempt.kept[rows], attempt.claimed[rows] = memory.kept, memory.success
+    attempt.kept[rows], attempt.claimed[rows], attempt.trust = memory.kept, memory.success, probe.trust
     for name in ("n_forward", "n_backward", "n_forward_first", "n_backward_first"):
         absent = -1 if name.endswith("first") else 0
         column = torch.full((len(attempt.kept),), absent, device=rows.device)

@@ -10,7 +10,7 @@ from advrisk.core.errors import DataError, RunError
 from advrisk.ledger import Ledger, table_from
 from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, refuse_moved
 from advrisk.run.bench import Workbench
-from advrisk.study import StudySpec, load_study
+from advrisk.study import StudySpec, TargetSpec, load_study
 
 STUDY_FILE = "study.yaml"
 
@@ -23,13 +23,25 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
     data = bench.material.data
     hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in known}
     evaluate = [name for name, split in chosen.items() if split == "evaluate"]
+    _refuse_untargeted(study, {int(data.y[bench.material.rows[name]]) for name in evaluate})
     return make_plan(
         study,
         bench.registries,
-        models=[ModelCard(model.name, model.digest, model.capability) for model in bench.material.models.values()],
+        models=[
+            ModelCard(model.name, model.digest, model.capability, model.n_classes)
+            for model in bench.material.models.values()
+        ],
         shards=cut_shards(evaluate, hashes, known, size=study.shard),
         space=bench.material.space_digest,
     )
+
+
+def _refuse_untargeted(study: StudySpec, labels: set[int]) -> None:
+    """A map of targets must name one for every class that occurs."""
+    targets = study.success.target if isinstance(study.success, TargetSpec) else None
+    missing = sorted(labels - set(targets)) if isinstance(targets, dict) else []
+    if missing:
+        raise study.where.error(("success", "target"), f"names no target for class {missing[0]}, which is evaluated")
 
 
 def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:

@@ -18,6 +18,7 @@ from advrisk.run.perturb import Attempt, Target
 
 MAX_CLASSES = 100  # past these, only the largest logits are stored
 TOP_K = 20
+DOUBTFUL = 0.1  # a cell is flagged where more than this share of it shows a sign of distrust
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def judged_result(
     told = np.array([outcome not in ("error", "timeout") for outcome in verdict.outcome])
     columns = _common(cell, run, criterion)
     columns |= {
+        "target": None if target.goal.target is None else _ints(target.goal.target),
         "clean_prediction": _ints(target.clean_prediction),
         "prediction": _ints(predicted(target.model, verdict.answer), told),
         "confidence": _confidence(target, verdict.answer, told),
@@ -62,7 +64,12 @@ def judged_result(
     tables = {
         "outcomes": table_from("outcomes", columns),
         "cells": _cell_row(
-            cell, run, verdict.outcome, _flags(target, attempt, verdict), wall_s=wall_s, process_s=process_s
+            cell,
+            run,
+            verdict.outcome,
+            _flags(target, attempt, verdict) | vars(attempt.trust),
+            wall_s=wall_s,
+            process_s=process_s,
         ),
     }
     if target.model.capability != "labels":
@@ -86,7 +93,7 @@ def failed_result(cell: Cell, *, run: str, criterion: str, outcome: Outcome, mes
     columns |= {name: np.zeros(n, np.int64) for name in ("n_forward", "n_backward", "n_judge", "n_rejected")}
     tables = {
         "outcomes": table_from("outcomes", columns),
-        "cells": _cell_row(cell, run, [outcome] * n, [], wall_s=None, process_s=None),
+        "cells": _cell_row(cell, run, [outcome] * n, {"flags": []}, wall_s=None, process_s=None),
     }
     return CellResult(cell.id, tables, n_rows=n, n_errors=n, messages=(message,))
 
@@ -139,14 +146,22 @@ def _survival(target: Target, verdict: Verdict) -> pa.Array:
     return pa.array(verdict.survives_8bit.cpu().numpy(), mask=~asked)
 
 
-def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> list[str]:
+def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]:
     """Reasons not to trust a cell."""
+    trust = attempt.trust
     flags = {
+        "zero-gradients": _above(trust.zero_gradients),
+        "not-increasing": _above(trust.not_increasing),
+        "still-gaining": _above(trust.still_gaining),
         "random-model": target.model.random,
         "unconfirmed": verdict.n_unconfirmed > 0,
         "cut-short": attempt.cut_short,
     }
-    return [name for name, raised in flags.items() if raised]
+    return {"flags": [name for name, raised in flags.items() if raised]}
+
+
+def _above(share: float | None) -> bool:
+    return share is not None and share > DOUBTFUL
 
 
 def _outputs(cell: Cell, answer: Tensor, told: Any) -> pa.Table:
@@ -161,7 +176,13 @@ def _outputs(cell: Cell, answer: Tensor, told: Any) -> pa.Table:
 
 
 def _cell_row(
-    cell: Cell, run: str, outcomes: Sequence[str], flags: list[str], *, wall_s: float | None, process_s: float | None
+    cell: Cell,
+    run: str,
+    outcomes: Sequence[str],
+    doubts: dict[str, Any],
+    *,
+    wall_s: float | None,
+    process_s: float | None,
 ) -> pa.Table:
     row = {
         "cell": cell.id,
@@ -176,7 +197,7 @@ def _cell_row(
         "accounting": "sample",
         "wall_s": wall_s,
         "process_s": process_s,
-        "flags": flags,
         "version": VERSION,
+        **doubts,
     }
     return table_from("cells", {name: [value] for name, value in row.items()})

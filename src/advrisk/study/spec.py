@@ -17,6 +17,7 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
@@ -135,10 +136,37 @@ class DamageSpec(Strict):
     resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 2000
 
 
+class TargetSpec(Strict):
+    """Success means that the model says a given class: one for all samples, the next one, the least likely one, or
+    one for each class."""
+
+    target: Annotated[int, Field(strict=True, ge=0)] | Literal["next", "least-likely"] | dict[int, int]
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            for own, wanted in value.items():
+                if not _is_class(own) or not _is_class(wanted) or own == wanted:
+                    raise ValueError(
+                        f"a map takes each class to another, as in {{0: 1, 1: 7}}; found {own!r}: {wanted!r}"
+                    )
+        elif not _is_class(value) and value not in ("next", "least-likely"):
+            raise ValueError(f"a class number, next, least-likely or a map of classes is needed, found {value!r}")
+        return value
+
+
+def _is_class(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
     damage: DamageSpec = DamageSpec()
+
+
+Success = Literal["label", "prediction"] | TargetSpec
 
 
 class StudySpec(Strict):
@@ -149,7 +177,7 @@ class StudySpec(Strict):
     device: str = "auto"
     data: DataSpec
     models: Annotated[dict[Identifier, ModelSpec], Field(min_length=1)]
-    success: Literal["label", "prediction"] = "label"
+    success: Success = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
@@ -157,6 +185,11 @@ class StudySpec(Strict):
     assess: AssessSpec = AssessSpec()
 
     _where: Source = PrivateAttr(default_factory=Source)
+
+    @property
+    def criterion(self) -> Literal["label", "prediction", "target"]:
+        """What success is judged by."""
+        return "target" if isinstance(self.success, TargetSpec) else self.success
 
     @property
     def where(self) -> Source:
@@ -176,8 +209,6 @@ def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySp
     for name in RESERVED:
         if name in data:
             raise source.error((name,), "this version cannot do this yet; remove the section")
-    if isinstance(data.get("success"), Mapping):
-        raise source.error(("success",), "targeted success is not there yet; write `label` or `prediction`")
     study = validated(StudySpec, data, source)
     study._where = source
     return study

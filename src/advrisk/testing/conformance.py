@@ -27,8 +27,9 @@ from torch import Tensor, nn
 from advrisk.core.registry import Part
 from advrisk.core.seeds import key
 from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, gives
-from advrisk.engine import Model, Noise, Probe, Space, Task, predicted, within_rounding
+from advrisk.engine import Goal, Model, Noise, Probe, Space, Task, predicted, within_rounding
 from advrisk.engine.memory import Memory
+from advrisk.engine.objectives import NEUTRAL
 from advrisk.engine.threads import one_thread
 from advrisk.study import Norm
 from advrisk.testing import toys
@@ -62,8 +63,14 @@ class Case:
 
     @property
     def reference(self) -> Tensor:
+        return self.goal.reference
+
+    @property
+    def goal(self) -> Goal:
+        """To lose the class the model gives them."""
         with torch.no_grad():
-            return predicted(self.model, self.model.ask(self.x0))
+            answer = self.model.ask(self.x0)
+        return Goal(predicted(self.model, answer), clean=answer if gives(self.model.capability, "scores") else None)
 
 
 def check_attack(
@@ -141,11 +148,11 @@ class _Trial:
         """What the probe remembers after the attack on some of the samples."""
         task = Task(
             x0=self.case.x0[list(rows)],
-            reference=self.case.reference[list(rows)],
+            goal=self.case.goal.of(torch.tensor(list(rows))),
             space=self.case.space,
             norm=self.norm,
             eps=self.case.eps[self.norm] if eps is None else eps,
-            objective=self.part.traits.objective or "ace",
+            objective=self.part.traits.objective or NEUTRAL,
             keep=keep,
             max_queries=max_queries,
             within_eps=self.part.traits.within_eps,
@@ -184,7 +191,7 @@ class _Trial:
 
     def check_passes(self) -> None:
         """No sample takes more passes than the traits say, and the model saw as many points as were counted."""
-        n_forward, n_backward = self.part.traits.passes(self.settings)
+        n_forward, n_backward = self.part.traits.passes(self.settings, self.case.model.n_classes)
         model, record = toys.recorded(self.case.model)
         memory = self.run(model=_unpadded(model), keep="last")
         spent = int(memory.n_forward.max()), int(memory.n_backward.max())

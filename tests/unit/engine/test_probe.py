@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from advrisk.core.errors import ModelError
-from advrisk.engine import Noise, OutOfTimeError, Probe, Space, Task
+from advrisk.engine import Goal, Noise, OutOfTimeError, Probe, Space, Task
 from advrisk.testing import toys
 
 LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
@@ -21,7 +21,7 @@ LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
 def make_probe(n=1, *, model=LARGER.model, **settings):
     defaults = {
         "x0": start(n),
-        "reference": torch.zeros(n, dtype=torch.int64),
+        "goal": Goal(torch.zeros(n, dtype=torch.int64)),
         "space": Space.box(-10, 10),
         "norm": "linf",
         "eps": 9.0,
@@ -47,7 +47,7 @@ def heights(probe):
 class TestCounting:
     def test_each_forward_and_each_backward_counts(self):
         probe = make_probe(3, keep="last")
-        ask(probe, 0.1, 0.2, 0.3).gradient("ace")
+        ask(probe, 0.1, 0.2, 0.3).gradient()
         ask(probe, 0.4, 0.5, rows=[0, 2])
         ask(probe, 0.6, rows=[2]).gradients(torch.tensor([[0, 1]]))
         assert probe.memory.n_forward.tolist() == [2, 1, 3]
@@ -55,7 +55,7 @@ class TestCounting:
 
     def test_a_row_that_stands_several_times_counts_several_times(self):
         probe = make_probe(2, keep="last")
-        ask(probe, 0.1, 0.2, 0.3, 0.4, rows=[1, 0, 1, 1]).gradient("ace")
+        ask(probe, 0.1, 0.2, 0.3, 0.4, rows=[1, 0, 1, 1]).gradient()
         assert probe.memory.n_forward.tolist() == [1, 3]
         assert probe.memory.n_backward.tolist() == [1, 3]
 
@@ -67,8 +67,8 @@ class TestCounting:
 
     def test_the_first_success_is_noted_once_with_what_was_spent(self):
         probe = make_probe(3, keep="last")
-        ask(probe, 0.5, 0.5, 0.5).gradient("ace")
-        ask(probe, 2.0, 0.5, 0.5).gradient("ace")
+        ask(probe, 0.5, 0.5, 0.5).gradient()
+        ask(probe, 2.0, 0.5, 0.5).gradient()
         ask(probe, 3.0, 2.0, 0.5)
         assert probe.memory.n_forward_first.tolist() == [2, 3, -1]
         assert probe.memory.n_backward_first.tolist() == [1, 2, -1]
@@ -84,7 +84,7 @@ class TestCounting:
     def test_the_probe_asks_nothing_of_its_own(self):
         model, record = toys.recorded(LARGER.model)
         probe = make_probe(4, model=model, keep="smallest")
-        ask(probe, 0.5, 2.0, 3.0, 0.1).gradient("ace")
+        ask(probe, 0.5, 2.0, 3.0, 0.1).gradient()
         ask(probe, 2.0, 1.5, rows=[0, 1])
         assert record.n_rows == 6 == int(probe.memory.n_forward.sum())
 
@@ -242,7 +242,7 @@ class TestUnaskedRows:
         assert scores[1].tolist() == pytest.approx([1, 0.6])
         assert scores[2].tolist() == pytest.approx([1, 2.0])
         assert passed.labels.tolist() == [0, 0, 1]
-        slope = passed.gradient("ace")
+        slope = passed.gradient()
         assert not slope[0].any()
         assert slope[1].any()
         assert slope[2].any()
@@ -256,7 +256,7 @@ class TestUnaskedRows:
         assert record.n_rows == 2
         assert passed.labels.tolist() == [0, 0]
         assert passed.scores.argmax(1).tolist() == [0, 0]
-        assert not passed.gradient("ace").any()
+        assert not passed.gradient().any()
         assert passed.gradients(torch.tensor([[0, 1], [1, 0]])).shape == (2, 2, 2)
         assert not passed.gradients(torch.tensor([[0, 1], [1, 0]])).any()
 
@@ -314,7 +314,7 @@ class TestErrors:
     def test_an_answer_that_is_no_number_ends_the_sample_and_is_no_success(self, keep):
         """Whatever class NaN may seem to name: here class 0, which would be a success of samples of class 1."""
         model = toys.answering_nan(LARGER.model, where=lambda x: x[:, 0] > 2)
-        probe = make_probe(3, model=model, keep=keep, x0=start(3).flip(1), reference=torch.ones(3, dtype=torch.int64))
+        probe = make_probe(3, model=model, keep=keep, x0=start(3).flip(1), goal=Goal(torch.ones(3, dtype=torch.int64)))
         probe.forward(torch.tensor([[0.5, 1.0], [3.0, 1.0], [1.5, 1.0]]), torch.arange(3))
         assert probe.memory.failed == {1: "the model answered with a number that is not finite"}
         assert probe.memory.success.tolist() == [False, False, True]
@@ -361,7 +361,7 @@ class TestCapability:
         expected = F.log_softmax(torch.tensor([[1.0, 0.5], [1.0, 2.0]]), 1)
         torch.testing.assert_close(passed.scores, expected)
         with pytest.raises(ModelError, match="without gradients"):
-            passed.gradient("ace")
+            passed.gradient()
         assert probe.memory.n_backward.tolist() == [0, 0]
 
     def test_a_label_model_gives_no_scores(self):
@@ -374,7 +374,7 @@ class TestCapability:
         passed = ask(make_probe(keep="last"), 0.5, gradient=False)
         assert passed.scores.tolist() == [pytest.approx([1.0, 0.5])]
         with pytest.raises(ModelError, match="without gradients"):
-            passed.gradient("ace")
+            passed.gradient()
 
 
 class TestGradients:
@@ -383,12 +383,12 @@ class TestGradients:
         conv = toys.conv_net()
         x0 = toys.images(5)
         reference = torch.tensor([0, 1, 2, 3, 0])
-        task = Task(x0=x0, reference=reference, space=Space.box(0, 1), norm="linf", eps=1.0, keep="last")
+        task = Task(x0=x0, goal=Goal(reference), space=Space.box(0, 1), norm="linf", eps=1.0, keep="last")
         return Probe(conv, task, Noise(range(5))), toys.images(5, seed=9), reference
 
     def test_gradient_is_that_of_the_objective(self, shard):
         probe, x, reference = shard
-        found = probe.forward(x, torch.arange(5)).gradient("ace")
+        found = probe.forward(x, torch.arange(5)).gradient()
         leaf = x.clone().requires_grad_(True)
         F.cross_entropy(probe.model.answer(leaf), reference, reduction="sum").backward()
         torch.testing.assert_close(found, leaf.grad)
@@ -408,18 +408,18 @@ class TestGradients:
     def test_repeated_rows_each_get_their_own(self, shard):
         probe, x, _ = shard
         rows = torch.tensor([2, 2, 0])
-        found = probe.forward(x[:3], rows).gradient("ace")
+        found = probe.forward(x[:3], rows).gradient()
         leaf = x[:3].clone().requires_grad_(True)
-        F.cross_entropy(probe.model.answer(leaf), probe.reference[rows], reduction="sum").backward()
+        F.cross_entropy(probe.model.answer(leaf), probe.goal.reference[rows], reduction="sum").backward()
         torch.testing.assert_close(found, leaf.grad)
 
     def test_the_graph_is_kept_only_on_request(self, shard):
         probe, x, _ = shard
         passed = probe.forward(x, torch.arange(5))
         first = passed.gradient("ace", retain=True)
-        assert torch.equal(passed.gradient("ace"), first)
+        assert torch.equal(passed.gradient(), first)
         with pytest.raises(RuntimeError, match="second time"):
-            passed.gradient("ace")
+            passed.gradient()
 
     def test_so_it_is_by_several_gradients(self, shard):
         probe, x, _ = shard
@@ -437,7 +437,7 @@ class TestGradients:
         space = replace(Space.box(0, 1), immutable=fixed)
         x = torch.where(fixed, probe.x0, x)
         limited = Probe(probe.model, replace(probe.task, space=space), Noise(range(5)))
-        found = limited.forward(x, torch.arange(5)).gradient("ace")
+        found = limited.forward(x, torch.arange(5)).gradient()
         leaf = x.clone().requires_grad_(True)
         F.cross_entropy(probe.model.answer(leaf), reference, reduction="sum").backward()
         assert not found[:, fixed].any()

@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from advrisk.core.errors import StudyError
-from advrisk.engine import Noise, Probe, Space, Task
+from advrisk.engine import Goal, Noise, Probe, Space, Task
 from advrisk.parts.attacks import attacks
 from advrisk.testing import toys
 
@@ -19,7 +19,7 @@ def asked(name, *, n=1, norm="linf", eps=0.2, scale=1.0, keep="last", seed=0, **
     x0 = torch.zeros(n, 6)
     space = Space(torch.tensor(-10.0), torch.tensor(10.0), torch.tensor(scale))
     reference = TOY.model.ask(x0).argmax(1)
-    probe = Probe(model, Task(x0, reference, space, norm, eps, keep=keep), Noise(range(seed, seed + n)))
+    probe = Probe(model, Task(x0, Goal(reference), space, norm, eps, keep=keep), Noise(range(seed, seed + n)))
     part = attacks.get(name)
     part.function(probe, **part.bind(params))
     return [x for x, _ in record.passes], probe
@@ -93,7 +93,7 @@ class TestPgd:
         assert far[0] < far[1]
         model, record = toys.recorded(TOY.model)
         eps = float((far[0] + far[1]) / 2)
-        probe = Probe(model, Task(x0, reference, Space.box(-10, 10), "linf", eps), Noise([1, 2]))
+        probe = Probe(model, Task(x0, Goal(reference), Space.box(-10, 10), "linf", eps), Noise([1, 2]))
         attacks.get("pgd").function(probe, steps=10, restarts=2)
         assert probe.memory.success.tolist() == [True, False]
         assert probe.memory.n_forward[1].item() == 22

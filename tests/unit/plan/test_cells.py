@@ -17,8 +17,8 @@ from advrisk.study import StudySpec
 
 MakeStudy = Callable[..., StudySpec]
 
-PLAIN = ModelCard("plain", "d1", "gradients")
-OTHER = ModelCard("other", "d2", "gradients")
+PLAIN = ModelCard("plain", "d1", "gradients", 10)
+OTHER = ModelCard("other", "d2", "gradients", 10)
 SHARDS = [Shard("aa", ("s1", "s2")), Shard("bb", ("s3",))]
 WALK = {"attack": "walk", "norm": "l2", "eps": 1, "repeats": 3}
 PUSH = {"attack": "push", "eps": 0.1}
@@ -172,7 +172,7 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
     registries: Registries, study: MakeStudy, capability: Any, line: dict[str, Any], needed: str | None
 ) -> None:
     registries.attacks.register("ask", traits=AttackTraits("scores", ("l2",), lambda _: (1, 0), ""))(lambda _: None)
-    models = [PLAIN, ModelCard("weak", "d3", capability)]
+    models = [PLAIN, ModelCard("weak", "d3", capability, 10)]
     if needed is None:
         assert plan(study(line), registries, models=models).n_cells == 8
     else:

@@ -12,10 +12,10 @@ import torch
 
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits, CorruptionTraits
-from advrisk.engine import Space, predicted
+from advrisk.engine import Space
 from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, Shard
-from advrisk.run.perturb import Target
+from advrisk.run.perturb import Target, goal_of
 from advrisk.study import CLEAN, Arm
 from advrisk.testing import toys
 
@@ -35,8 +35,8 @@ class Scene:
         label = torch.zeros(len(x0), dtype=torch.int64) if label is None else label
         with torch.no_grad():
             answer = model.ask(x0)
-        reference = label if criterion == "label" else predicted(model, answer)
-        return Target(model, space or Space.box(-10, 10), x0, label, answer, reference)
+        goal = goal_of(criterion, label, model, answer)
+        return Target(model, space or Space.box(-10, 10), x0, label, answer, goal)
 
     def arm(self, **changes):
         return replace(Arm("mine-linf-5", "attack", "mine", norm="linf", eps=5.0, keep="first"), **changes)
@@ -51,7 +51,7 @@ class Scene:
         traits = AttackTraits(
             needs="labels",
             norms=("linf",),
-            passes=lambda _: (99, 99),
+            passes=lambda *_: (99, 99),
             use_when="tests",
             within_eps=within_eps,
             random=random,

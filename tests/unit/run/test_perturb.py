@@ -33,7 +33,7 @@ def attempt_of(scene):
 class TestAttack:
     def test_what_it_found_and_what_it_spent(self, attempt_of):
         def attack(probe):
-            propose(probe, 0.5, 2.0, 0.7).gradient("ace")
+            propose(probe, 0.5, 2.0, 0.7).gradient()
             propose(probe, 3.0, 0.9, rows=[0, 2])
 
         attempt = attempt_of(attack)
@@ -250,5 +250,5 @@ def test_the_target_holds_the_samples_of_the_shard_in_its_order(scene, criterion
     assert target.x0.tolist() == [[0, 2], [0, 1], [1, 0]]
     assert target.label.tolist() == [1, 0, 0]
     assert target.clean_prediction.tolist() == [1, 1, 0]
-    assert target.reference.tolist() == ([1, 0, 0] if criterion == "label" else [1, 1, 0])
+    assert target.goal.reference.tolist() == ([1, 0, 0] if criterion == "label" else [1, 1, 0])
     assert sorted(target.settled()) == ([1] if criterion == "label" else [])

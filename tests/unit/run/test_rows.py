@@ -28,7 +28,7 @@ def mixed(scene):
 
     def attack(probe):
         x = torch.tensor([[1.0, 3.0], [1.0, 0.5], [1.0, 11.0]])
-        probe.forward(x, torch.arange(3)).gradient("ace")
+        probe.forward(x, torch.arange(3)).gradient()
         probe.forward(x[[1]] + 0.25, torch.tensor([1]))
 
     x0 = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])

@@ -6,7 +6,7 @@ from annotated_types import Ge, Gt
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.parts.attacks.pgd import ascend
+from advrisk.parts.attacks.pgd import ascend, usual_step
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -16,7 +16,7 @@ from advrisk.parts.attacks.registry import attacks
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="ace",
-        passes=lambda given: (given["steps"] + 1, given["steps"]),
+        passes=lambda given, _: (given["steps"] + 1, given["steps"]),
         use_when="a deterministic attack is wanted; PGD with its random start is usually stronger",
     ),
 )
@@ -25,4 +25,6 @@ def bim(probe: Probe, *, steps: Annotated[int, Ge(1)] = 10, step_size: Annotated
 
     `step_size` is a length in the arm's norm; by default 2.5·eps/steps, but no less than eps/10.
     """
-    ascend(probe, probe.x0, steps=steps, step_size=step_size)
+    rows = probe.active()
+    step = usual_step(probe.eps, steps) if step_size is None else step_size
+    ascend(probe, probe.x0[rows], rows, steps, step)

@@ -11,13 +11,13 @@ from advrisk.parts.attacks.registry import attacks
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="ace",
-        passes=lambda _: (2, 1),
+        passes=lambda *_: (2, 1),
         use_when="a first look in two passes; a model it breaks is very weak, one it does not may still be",
     ),
 )
 def fgsm(probe: Probe) -> None:
     """Fast gradient method (Goodfellow et al. 2015, arXiv:1412.6572): x + eps · steepest(∇J(x))."""
     rows = probe.active()
-    slope = probe.forward(probe.x0, rows).gradient(probe.task.objective)
+    slope = probe.forward(probe.x0, rows).gradient()
     rows, slope = probe.active(), slope[probe.active()]
     probe.forward(probe.climb(probe.x0[rows], rows, slope, probe.eps), rows, gradient=False)

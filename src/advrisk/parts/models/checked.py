@@ -13,6 +13,7 @@ from advrisk.core.seeds import generator
 from advrisk.engine import Model
 from advrisk.engine.threads import one_thread
 from advrisk.parts.data import Dataset
+from advrisk.parts.models.quick import quickened
 from advrisk.parts.models.registry import Loaded
 
 N_FIXED_INPUTS = 8
@@ -31,12 +32,15 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
         answer = _try(name, loaded, fixed, data.name)
         random = not torch.equal(answer, _try(name, loaded, fixed, data.name))
         fingerprint = None if random else _fingerprint(loaded, fixed)
-    n_classes = _n_classes(name, loaded, answer, data)
-    if loaded.module is not None:
-        loaded.module.to(device)
+        n_classes = _n_classes(name, loaded, answer, data)
+        asked = loaded.answer
+        if loaded.module is not None and asked is loaded.module:
+            asked = loaded.module.to(device)
+            if device == "cpu" and not random:
+                asked = quickened(loaded.module, fixed)
     return Model(
         name=name,
-        answer=loaded.answer,
+        answer=asked,
         capability=loaded.capability,
         input_shape=shape,
         n_classes=n_classes,

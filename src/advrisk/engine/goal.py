@@ -1,0 +1,35 @@
+"""What an attack is to achieve for each sample: to lose a class, or to become another."""
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One entry per row.
+
+    `reference` is the class a sample must lose: its label, or the model's own clean prediction.
+    `target`, where there is one, is the class it must become. `clean` holds the scores of the clean
+    input, for objectives that measure from there.
+    """
+
+    reference: Tensor
+    target: Tensor | None = None
+    clean: Tensor | None = None
+
+    def of(self, rows: Tensor) -> "Goal":
+        """The goals of some of the rows."""
+        target = None if self.target is None else self.target[rows]
+        clean = None if self.clean is None else self.clean[rows]
+        return Goal(self.reference[rows], target, clean)
+
+    def towards(self, target: Tensor) -> "Goal":
+        """The same rows with these targets."""
+        return replace(self, target=target)
+
+    def met(self, prediction: Tensor) -> Tensor:
+        """Whether each prediction is a success."""
+        if self.target is None:
+            return prediction != self.reference
+        return (prediction == self.target) & (self.target != self.reference)  # a cat called a cat is no success

@@ -1,0 +1,65 @@
+"""The shortest way to a hyperplane without leaving a box: the step of DeepFool and FAB.
+
+    minimise ‖δ‖   subject to   w·δ = gap,   low ≤ δ ≤ high
+
+with low ≤ 0 ≤ high. Each feature moves to the side that helps, and only the bound on that side can hold it back. What
+is left is one number per row (the size, the multiplier, or how many features are moved), of which the progress
+Σ |w| |δ| is an increasing, concave, piecewise linear function. Where even the whole box does not reach, δ goes as far
+as it can.
+"""
+
+import torch
+from torch import Tensor
+
+from advrisk.study import Norm
+
+
+def step_to_hyperplane(w: Tensor, gap: Tensor, low: Tensor, high: Tensor, norm: Norm) -> Tensor:
+    """The δ above for each row; `gap` holds one number per row. In float64, as gaps are small differences."""
+    slope = w.flatten(1).double() * torch.where(gap < 0, -1.0, 1.0)[:, None].double()
+    size = slope.abs()
+    room = torch.where(slope.view_as(w) > 0, high, -low).flatten(1).double()
+    gap = gap.double().abs()[:, None]
+    if norm == "l1":
+        moved = _steepest_first(size, room, gap)
+    else:
+        rate = torch.ones_like(size).masked_fill(size == 0, 0.0) if norm == "linf" else size
+        moved = _grow_until(size, rate, room, gap)
+    return (slope.sign() * moved).view_as(w).to(w.dtype)
+
+
+def dual_length(w: Tensor, norm: Norm) -> Tensor:
+    """How much one unit of `norm` can gain along w: the dual norm of each row."""
+    flat = w.flatten(1)
+    if norm == "linf":
+        return flat.abs().sum(1)
+    if norm == "l1":
+        return flat.abs().amax(1)
+    return flat.square().sum(1).sqrt()
+
+
+def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor:
+    """min(t·rate, room) with the one t at which Σ size·min(t·rate, room) is the gap.
+
+    Newton's steps from t = 0: along a concave function they never pass the answer, and they end when no further
+    feature meets its bound.
+    """
+    t = torch.zeros_like(gap)
+    for _ in range(60):
+        free = t * rate < room
+        speed = torch.where(free, size * rate, 0.0).sum(1, keepdim=True)
+        missing = gap - (size * torch.minimum(t * rate, room)).sum(1, keepdim=True)
+        moving = (missing > 1e-12 * gap) & (speed > 0)
+        if not bool(moving.any()):
+            break
+        t = torch.where(moving, t + missing / speed.clamp_min(1e-300), t)
+    return torch.minimum(t * rate, room)
+
+
+def _steepest_first(size: Tensor, room: Tensor, gap: Tensor) -> Tensor:
+    """Whole moves of the features with the largest slope, and a part of one more."""
+    order = size.argsort(dim=1, descending=True, stable=True)
+    gain = (size * room).gather(1, order)
+    before = gain.cumsum(1) - gain
+    share = ((gap - before) / gain.clamp_min(1e-300)).clamp(0, 1)
+    return torch.zeros_like(size).scatter(1, order, share * room.gather(1, order))

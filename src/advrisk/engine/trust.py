@@ -1,0 +1,85 @@
+"""Signs that an attack did not do what it should: reasons not to take its failures for robustness.
+
+The probe writes down, pass by pass, how good each sample's point was. Three shares are read from that afterwards;
+they follow the advice of Carlini et al. 2019 (arXiv:1902.06705) and Pintor et al. 2022 (arXiv:2106.09947).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+EARLY = 0.75  # what comes after this share of a sample's passes is late
+GAIN = 0.05  # a late gain counts if it is more than this share of the whole climb
+CLOSER = 0.01  # a late success counts if it is nearer by more than this share of the distance
+FEWEST = 8  # passes of a sample below which nothing is said about late gains
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Shares of an attack's gradients or samples; None where nothing can be said.
+
+    `zero_gradients`: of all gradients, those that were zero in every feature.
+    `not_increasing`: of the samples that resisted, those whose objective never rose above its first value.
+    `still_gaining`: of the samples that were asked often enough, those that more steps would serve: the objective of
+    one that resisted, or the distance of one whose smallest perturbation is sought, still improved late.
+    """
+
+    zero_gradients: float | None = None
+    not_increasing: float | None = None
+    still_gaining: float | None = None
+
+
+@dataclass
+class Trace:
+    """The values of all points asked, in the order of asking, and a count of zero gradients."""
+
+    rows: list[Tensor] = field(default_factory=list)
+    merits: list[Tensor] = field(default_factory=list)
+    successes: list[Tensor] = field(default_factory=list)
+    n_gradients: int = 0
+    n_zero: int = 0
+
+    def note(self, rows: Tensor, merit: Tensor, success: Tensor) -> None:
+        self.rows.append(rows)
+        self.merits.append(merit)
+        self.successes.append(success)
+
+    def note_slope(self, slope: Tensor) -> None:
+        self.n_gradients += len(slope)
+        self.n_zero += len(slope) - int(torch.count_nonzero(slope.flatten(1).abs().amax(1)))
+
+    def trust(self, *, smallest: bool) -> Trust:
+        """The shares; `smallest` says that the merit of a success is its nearness, not its objective."""
+        zero = self.n_zero / self.n_gradients if self.n_gradients else None
+        if not self.rows:
+            return Trust(zero)
+        rows, merit, success = (torch.cat(part).cpu().numpy() for part in (self.rows, self.merits, self.successes))
+        order = np.argsort(rows, kind="stable")
+        ends = np.flatnonzero(np.diff(rows[order])) + 1
+        samples = list(zip(np.split(merit[order], ends), np.split(success[order], ends), strict=True))
+        resisted = [values for values, hits in samples if not hits.any() and len(values) > 1]
+        late = [_gains_late(values) for values in resisted if len(values) >= FEWEST]
+        if smallest:
+            late += [_nears_late(-values, hits) for values, hits in samples if _found_early(hits)]
+        return Trust(
+            zero,
+            not_increasing=float(np.mean([values[1:].max() <= values[0] for values in resisted])) if resisted else None,
+            still_gaining=float(np.mean(late)) if late else None,
+        )
+
+
+def _gains_late(values: npt.NDArray[np.float32]) -> bool:
+    early, best = values[: int(EARLY * len(values))].max(), values.max()
+    return bool(best - early > GAIN * (best - values[0]))
+
+
+def _found_early(hits: npt.NDArray[np.bool_]) -> bool:
+    return len(hits) >= FEWEST and bool(hits[: int(EARLY * len(hits))].any())
+
+
+def _nears_late(distances: npt.NDArray[np.float32], hits: npt.NDArray[np.bool_]) -> bool:
+    early = int(EARLY * len(hits))
+    return bool(distances[hits].min() < (1 - CLOSER) * distances[:early][hits[:early]].min())

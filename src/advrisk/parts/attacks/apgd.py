@@ -1,0 +1,224 @@
+"""APGD: projected gradient steps that set their own length."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Annotated
+
+import torch
+from annotated_types import Ge
+from torch import Tensor
+
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Probe
+from advrisk.engine.norms import steepest
+from advrisk.parts.attacks.moves import other_classes, per_row, point_in_ball, positions
+from advrisk.parts.attacks.registry import attacks
+
+_MOMENTUM = 0.75
+_ENOUGH = 0.75  # the share of steps that must rise, or the step is halved
+# l1: the share of features moved at first, how often it is reconsidered, by what it and the step shrink, and how short
+# a step may become.
+_L1_SHARE, _L1_CHECK, _L1_REDUCE, _L1_SHORTEST = 0.2, 0.04, 1.5, 10
+
+
+@attacks.register(
+    "apgd",
+    traits=AttackTraits(
+        needs="gradients",
+        norms=("linf", "l2", "l1"),
+        objective="ace",
+        passes=lambda given, _: (given["restarts"] * (given["steps"] + 1),) * 2,
+        use_when="the strongest single gradient attack at a fixed eps; with objective dlr where logits are scaled up",
+        random=True,
+    ),
+)
+def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotated[int, Ge(1)] = 1) -> None:
+    """Auto-PGD (Croce & Hein 2020, arXiv:2003.01690; in l1: Croce & Hein 2021, arXiv:2103.01208).
+
+    x ← project(x + ¾(z − x) + ¼(x − x_before)), z = project(x + η · steepest(∇J)), with η = 2·eps at first. At
+    checkpoints that come ever closer, a sample whose objective rose too seldom goes back to its best point with half
+    the step. In l1 there is no momentum, and steps move only the features with the largest slopes: how many follows
+    from how many the best point changed.
+    """
+    for _ in range(restarts):
+        rows = probe.active()
+        climb(probe, point_in_ball(probe, rows, probe.eps), rows, None, steps)
+
+
+@attacks.register(
+    "apgd-t",
+    traits=AttackTraits(
+        needs="gradients",
+        norms=("linf", "l2", "l1"),
+        objective="dlr",
+        passes=lambda given, classes: (1 + min(given["targets"], classes - 1) * (given["steps"] + 1),) * 2,
+        use_when="APGD finds no way out: this one tries the likeliest wrong classes one by one",
+        random=True,
+        aims=True,
+    ),
+)
+def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotated[int, Ge(1)] = 9) -> None:
+    """Targeted Auto-PGD (Croce & Hein 2020, arXiv:2003.01690): APGD towards each of the best wrong classes in turn."""
+    rows = probe.active()
+    if not len(rows):
+        return
+    classes = torch.zeros((len(probe.x0), probe.model.n_classes), dtype=torch.int64, device=rows.device)
+    scores = probe.forward(probe.x0[rows], rows, gradient=False).scores
+    chosen = other_classes(probe, rows, scores, targets)
+    classes[rows, : chosen.shape[1]] = chosen
+    for place in range(chosen.shape[1]):
+        rows = probe.active()
+        climb(probe, point_in_ball(probe, rows, probe.eps), rows, classes[:, place], steps)
+
+
+def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
+    """One run from x on the given rows; `target` holds a class for every sample of the shard, or nothing."""
+    if not len(rows):
+        return
+    if probe.norm == "l1":
+        _climb_l1(probe, x, rows, target, steps)
+        return
+    state = _State.start(x, rows, step=2 * probe.eps)
+    marks = checkpoints(steps)
+    for place in range(steps + 1):
+        state = _ask(probe, state, target)
+        if not len(state.rows) or place == steps:
+            return
+        if place in marks:
+            state = _halve(state, place - max((mark for mark in marks if mark < place), default=0))
+        step = state.step
+        x = state.x
+        z = probe.project(x + per_row(step, x) * probe.space.scale * _direction(probe, state.slope), state.rows)
+        if place:
+            z = probe.project(x + _MOMENTUM * (z - x) + (1 - _MOMENTUM) * (x - state.x_before), state.rows)
+        state = replace(state, x=z, x_before=x)
+
+
+def _climb_l1(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
+    """The same in l1, where a step moves a share of the features that adapts to the best point's own."""
+    state = _State.start(x, rows, step=probe.eps)
+    n_features = x[0].numel()
+    share = torch.full_like(state.step, _L1_SHARE)
+    changed = torch.full_like(state.step, n_features)
+    every = max(1, int(_L1_CHECK * steps))
+    for place in range(steps + 1):
+        asked = _ask(probe, state, target)
+        if len(asked.rows) < len(state.rows):
+            staying = positions(asked.rows, state.rows)
+            share, changed = share[staying], changed[staying]
+        state = asked
+        if not len(state.rows) or place == steps:
+            return
+        if place and place % every == 0:
+            before, changed = changed, probe.space.distance(state.x_best, probe.x0[state.rows], "l0").double()
+            sparser = changed < 0.95 * before
+            share = changed / n_features / _L1_REDUCE
+            shorter = (state.step / _L1_REDUCE).clamp_min(probe.eps / _L1_SHORTEST)
+            state = replace(
+                state,
+                step=torch.where(sparser, probe.eps, shorter),
+                x=_chosen(~sparser, state.x, state.x_best),
+                slope=_chosen(~sparser, state.slope, state.slope_best),
+            )
+        direction = _sparse(state.slope * probe.space.scale, share)
+        z = probe.project(state.x + per_row(state.step, x) * probe.space.scale * direction, state.rows)
+        state = replace(state, x=z)
+
+
+def _sparse(slope: Tensor, share: Tensor) -> Tensor:
+    """Equal moves, of length one in l1 together, of that share of a row's features with the largest slope."""
+    flat = slope.flatten(1)
+    count = (share * flat.shape[1]).long().clamp(1, flat.shape[1])
+    ranked = flat.abs().sort(1, descending=True).values
+    chosen = flat.sign() * (flat.abs() >= ranked.gather(1, count[:, None] - 1))
+    return (chosen / chosen.abs().sum(1, keepdim=True).clamp_min(1)).view_as(slope)
+
+
+def checkpoints(steps: int) -> list[int]:
+    """The steps after which the step length is reconsidered: at 22 %, then ever closer."""
+    shares = [0.0, 0.22]
+    while shares[-1] < 1:
+        shares.append(shares[-1] + max(shares[-1] - shares[-2] - 0.03, 0.06))
+    return sorted({math.ceil(share * steps) for share in shares[1:]})
+
+
+@dataclass(frozen=True)
+class _State:
+    """One entry per row that is still climbing."""
+
+    rows: Tensor
+    x: Tensor
+    x_before: Tensor
+    slope: Tensor
+    height: Tensor
+    x_best: Tensor
+    slope_best: Tensor
+    height_best: Tensor
+    n_rises: Tensor  # since the last checkpoint
+    step: Tensor
+    halved: Tensor  # at the last checkpoint
+    height_then: Tensor  # the best at the last checkpoint
+
+    @classmethod
+    def start(cls, x: Tensor, rows: Tensor, *, step: float) -> "_State":
+        def column(value: float, dtype: torch.dtype = torch.float64) -> Tensor:
+            return torch.full((len(rows),), value, dtype=dtype, device=x.device)
+
+        low = column(-torch.inf)
+        return cls(
+            rows, x, x, torch.zeros_like(x), low, x, torch.zeros_like(x), low,
+            n_rises=column(0), step=column(step), halved=column(True, torch.bool), height_then=low,
+        )  # fmt: skip
+
+    def of(self, staying: Tensor) -> "_State":
+        return _State(*(getattr(self, field.name)[staying] for field in fields(self)))
+
+
+def _ask(probe: Probe, state: _State, target: Tensor | None) -> _State:
+    """Ask at the present points; rows that are done leave."""
+    aim = None if target is None else target[state.rows]
+    answered = probe.forward(state.x, state.rows)
+    height, slope = answered.heights(target=aim), answered.gradient(target=aim)
+    better = height > state.height_best
+    state = replace(
+        state,
+        slope=slope,
+        height=height,
+        n_rises=state.n_rises + (height > state.height),
+        x_best=_chosen(better, state.x, state.x_best),
+        slope_best=_chosen(better, slope, state.slope_best),
+        height_best=torch.where(better, height, state.height_best),
+    )
+    left = probe.active()
+    return state if len(left) == len(probe.x0) else _left(state, left)
+
+
+def _left(state: _State, left: Tensor) -> _State:
+    staying = torch.isin(state.rows, left)
+    return state if bool(staying.all()) else state.of(staying.nonzero().squeeze(1))
+
+
+def _chosen(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    if bool(mask.all()):
+        return yes
+    return torch.where(mask.view(-1, *[1] * (yes.dim() - 1)), yes, no)
+
+
+def _halve(state: _State, n_steps: int) -> _State:
+    """At a checkpoint: rows that rose too seldom, or stand still, go back to their best with half the step."""
+    stuck = ~state.halved & (state.height_best <= state.height_then)
+    halve = (state.n_rises < _ENOUGH * n_steps) | stuck
+    return replace(
+        state,
+        step=torch.where(halve, state.step / 2, state.step),
+        x=_chosen(~halve, state.x, state.x_best),
+        slope=_chosen(~halve, state.slope, state.slope_best),
+        height=torch.where(halve, state.height_best, state.height),
+        halved=halve,
+        height_then=state.height_best,
+        n_rises=torch.zeros_like(state.n_rises),
+    )
+
+
+def _direction(probe: Probe, slope: Tensor) -> Tensor:
+    return steepest(slope * probe.space.scale, probe.norm)

@@ -1,0 +1,157 @@
+"""Carlini & Wagner: the smallest perturbation as an optimisation, with a search over what success may cost."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from annotated_types import Ge, Gt
+from torch import Tensor
+
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Probe
+from advrisk.parts.attacks.adam import Adam
+from advrisk.parts.attacks.moves import Nearest, per_row
+from advrisk.parts.attacks.registry import attacks
+
+_EDGE = 1 - 1e-6  # tanh reaches no bound
+_LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
+_LOOKS = 10  # how often a search asks whether a sample still gets anywhere
+
+
+@attacks.register(
+    "carlini-wagner",
+    traits=AttackTraits(
+        needs="gradients",
+        norms=("l2", "linf"),
+        passes=lambda given, _: (
+            given["searches"] * given["steps"] + 1 + _LAST_TRIES,
+            given["searches"] * given["steps"],
+        ),
+        use_when="a very small perturbation is worth many passes",
+        keep="smallest",
+        within_eps=False,
+        needs_eps=False,
+    ),
+)
+def carlini_wagner(
+    probe: Probe,
+    *,
+    searches: Annotated[int, Ge(1)] = 9,
+    steps: Annotated[int, Ge(1)] = 100,
+    step_size: Annotated[float, Gt(0)] = 0.05,
+    initial_const: Annotated[float, Gt(0)] = 0.01,
+    confidence: Annotated[float, Ge(0)] = 0.0,
+    abort_early: bool = True,
+) -> None:
+    """Carlini & Wagner (2017, arXiv:1608.04644), with Adam on w, where x = tanh(w) scaled to a box: no step leaves it.
+
+    l2: minimise ‖x − x0‖² + c · max(confidence − margin(x), 0); the search is for the smallest c that succeeds: ten
+    times larger until it does, halved in between afterwards.
+    linf: minimise max(confidence − margin(x), 0) within x0 ± τ; the search is for the smallest τ. (The paper has a
+    penalty on what exceeds τ, and weighs it with a c of its own; a box needs no weight.)
+    A sample leaves a search when a tenth of the steps gained it nothing (`abort_early`), in linf also once it succeeds.
+    """
+    search, nearest = _Search.over(probe, initial_const), Nearest(probe)
+    for _ in range(searches):
+        rows = probe.active()
+        if not len(rows):
+            return
+        descent = _Descent(probe, rows, search.now[rows], confidence, nearest)
+        cost = descent.run(steps, step_size, abort_early=abort_early)
+        search.narrow(rows, cost[rows])
+    if confidence == 0:
+        nearest.close_in(_LAST_TRIES)
+
+
+@dataclass
+class _Search:
+    """The search, for each sample, for the smallest cost (c, or τ) at which it still succeeds."""
+
+    now: Tensor
+    failed: Tensor
+    succeeded: Tensor
+    most: float
+
+    @classmethod
+    def over(cls, probe: Probe, initial_const: float) -> "_Search":
+        def column(value: float) -> Tensor:
+            return torch.full((len(probe.x0),), value, dtype=torch.float64, device=probe.x0.device)
+
+        if probe.norm == "l2":
+            return cls(column(initial_const), column(0.0), column(torch.inf), torch.inf)
+        widest = float(((probe.space.high - probe.space.low) / probe.space.scale).max())
+        return cls(column(probe.task.eps or widest), column(0.0), column(torch.inf), widest)
+
+    def narrow(self, rows: Tensor, cost: Tensor) -> None:
+        """`cost` is what a success took, infinite where there was none."""
+        hit = cost.isfinite()
+        self.failed[rows] = torch.where(hit, self.failed[rows], self.now[rows])
+        self.succeeded[rows] = self.succeeded[rows].minimum(cost)
+        low, high = self.failed[rows], self.succeeded[rows]
+        self.now[rows] = torch.where(high.isinf(), self.now[rows] * 10, (low + high) / 2).clamp_max(self.most)
+
+
+class _Descent:
+    """One run of Adam from the clean inputs."""
+
+    def __init__(self, probe: Probe, rows: Tensor, cost: Tensor, confidence: float, nearest: Nearest) -> None:
+        self.probe, self.rows, self.cost, self.confidence, self.nearest = probe, rows, cost, confidence, nearest
+        self.x = probe.x0[rows]
+        low, high = probe.space.low, probe.space.high
+        if probe.norm == "linf":
+            reach = per_row(cost, self.x) * probe.space.scale
+            low, high = torch.maximum(self.x - reach, low), torch.minimum(self.x + reach, high)
+        self.low, self.high = low.expand_as(self.x), high.expand_as(self.x)
+        self.adam = Adam(self.x, one_scale=probe.norm == "l2")
+
+    def run(self, steps: int, step_size: float, *, abort_early: bool) -> Tensor:
+        """What success took, for every sample of the shard; infinite where there was none."""
+        took = torch.full((len(self.probe.x0),), torch.inf, dtype=torch.float64, device=self.x.device)
+        look = max(1, steps // _LOOKS)
+        best = torch.full((len(self.rows),), torch.inf, dtype=torch.float64, device=self.x.device)
+        best_before = best
+        for place in range(1, steps + 1):
+            loss, hit, size = self._step(step_size * (1 - (place - 1) / steps))
+            paid = self.cost if self.probe.norm == "l2" else size.double()
+            took[self.rows[hit]] = took[self.rows[hit]].minimum(paid[hit])
+            best = best.minimum(loss)
+            going = torch.isin(self.rows, self.probe.active())
+            if self.probe.norm == "linf":
+                going &= ~hit
+            if abort_early and place % look == 0:
+                going &= best < 0.9999 * best_before
+                best_before = best
+            if not bool(going.all()):
+                staying = going.nonzero().squeeze(1)
+                best, best_before = best[staying], best_before[staying]
+                self._keep(staying)
+            if not len(self.rows):
+                break
+        return took
+
+    def _step(self, step_size: float) -> tuple[Tensor, Tensor, Tensor]:
+        """Ask at the present points, then move; the loss there, whether they succeed, and how far they are."""
+        probe, rows = self.probe, self.rows
+        x0 = probe.x0[rows]
+        x = probe.space.project(self.x, x0)
+        answered = probe.forward(x, rows)
+        short = (self.confidence - answered.heights("margin")).clamp_min(0)
+        hit = self.nearest.note(x, rows, answered) & (short <= 0)
+        weight = self.cost if probe.norm == "l2" else torch.ones_like(self.cost)
+        slope = torch.zeros_like(x)
+        if bool((short > 0).any()):
+            slope = -per_row(weight * (short > 0), x) * answered.gradient("margin")
+        distance = probe.space.distance(x, x0, probe.norm)
+        loss = weight * short
+        if probe.norm == "l2":
+            slope += 2 * probe.space.difference(x, x0) / probe.space.scale
+            loss = loss + distance.double().square()
+        half = (self.high - self.low) / 2
+        moved = self.x - step_size * half * self.adam.direction(slope * half)
+        self.x = torch.clamp(moved, self.low, self.high)
+        return loss, hit, distance
+
+    def _keep(self, staying: Tensor) -> None:
+        self.rows, self.cost = self.rows[staying], self.cost[staying]
+        self.low, self.high, self.x = self.low[staying], self.high[staying], self.x[staying]
+        self.adam.keep(staying)

@@ -1,0 +1,82 @@
+"""DeepFool: straight to the nearest boundary of the linearised model, again and again."""
+
+from typing import Annotated
+
+import torch
+from annotated_types import Ge
+from torch import Tensor
+
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Pass, Probe
+from advrisk.parts.attacks.moves import Candidates, close_in, n_others, other_classes, rival
+from advrisk.parts.attacks.registry import attacks
+
+_TRIES_AT_LIMIT = 2
+
+
+@attacks.register(
+    "deepfool",
+    traits=AttackTraits(
+        needs="gradients",
+        norms=("linf", "l2"),
+        passes=lambda given, classes: (
+            given["steps"] + 1 + given["refine"],
+            given["steps"] * n_others(given["candidates"], classes),
+        ),
+        use_when="a small perturbation is wanted in few passes; FAB and C&W find smaller ones and take longer",
+        keep="smallest",
+        needs_eps=False,
+    ),
+)
+def deepfool(
+    probe: Probe,
+    *,
+    steps: Annotated[int, Ge(1)] = 50,
+    candidates: Candidates = 10,
+    overshoot: Annotated[float, Ge(0)] = 0.02,
+    refine: Annotated[int, Ge(0)] = 2,
+) -> None:
+    """DeepFool (Moosavi-Dezfooli et al. 2016, arXiv:1511.04599).
+
+    x ← x + (1 + overshoot) · the shortest step at which the linearised lead of another class is zero; of the
+    `candidates` classes that score best, the nearest counts. No step leaves the bounds. A sample is done when it
+    succeeds; with an eps, also when it has stood at the limit twice. `refine` forward passes then look for a nearer
+    success on the last step, which the overshoot made too long.
+    """
+    rows = probe.active()
+    x = probe.x0[rows]
+    before, x_before = torch.zeros(len(rows)).double(), x  # margins and points of the pass before
+    at_limit = torch.zeros(len(rows), dtype=torch.int64, device=x.device)
+    found: list[tuple[Tensor, ...]] = []
+    for place in range(steps + 1):
+        if not len(rows):
+            break
+        answered = probe.forward(x, rows, gradient=place < steps)
+        margin, hit = answered.heights("margin"), probe.goal.of(rows).met(answered.labels)
+        found.append((x_before[hit], x[hit], rows[hit], before[hit], margin[hit]))
+        going = ~hit & torch.isin(rows, probe.active())
+        if place == steps or not bool(going.any()):
+            break
+        wanted = x + (1 + overshoot) * _step(probe, answered, x, rows, candidates)
+        moved = probe.project(wanted, rows)
+        if probe.task.eps is not None:
+            beyond = probe.space.distance(wanted, probe.x0[rows], probe.norm) > probe.eps
+            at_limit = torch.where(beyond, at_limit + 1, 0)
+        going &= (moved != x).flatten(1).any(1) & (at_limit <= _TRIES_AT_LIMIT)
+        x_before, before, at_limit = x[going], margin[going], at_limit[going]
+        x, rows = moved[going], rows[going]
+    if found:
+        outside, inside, rows, low, high = (torch.cat(parts) for parts in zip(*found, strict=True))
+        close_in(probe, outside, inside, rows, torch.stack([low, high]), tries=refine)
+
+
+def _step(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, candidates: Candidates) -> Tensor:
+    """The shortest of the steps to the linearised boundaries of the candidate classes."""
+    scores = answered.scores
+    classes, over = other_classes(probe, rows, scores, candidates), rival(probe, rows, scores)
+    gaps = scores.gather(1, over[:, None]) - scores.gather(1, classes)
+    slopes = answered.gradients(classes, over=over)
+    steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
+    nearest = (gaps / steepness.clamp_min(1e-30)).argmin(1)
+    each = torch.arange(len(rows), device=rows.device)
+    return probe.space.step_to(x, slopes[each, nearest], gaps[each, nearest], probe.norm)
