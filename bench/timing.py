@@ -1,15 +1,32 @@
 """Measuring two things side by side."""
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
 def best_of(times: int, work: Callable[[], Any]) -> float:
     """Seconds of the fastest of several calls."""
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    return min(seconds(work) for _ in range(times))
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def in_turn(works: Mapping[str, Callable[[], Any]], *, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each, round by round: what disturbs one disturbs its neighbours."""
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            taken[name].append(seconds(work))
+    return taken
+
+
+def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """The median of the ratios of each round."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advrisk.core.digest import digest
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, SourceTraits
+from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits
 from advrisk.plan import KnownSample, ModelCard, Plan, Shard, choose_splits, cut_shards, make_plan, refuse_moved
 from advrisk.study import DataSpec, StudySpec, study_from
 
@@ -19,7 +19,7 @@ def fake_registries() -> Registries:
     made: dict[str, Any] = {field.name: Registry(field.name) for field in fields(Registries)}
     found = Registries(**made)
     for name, random in (("push", False), ("walk", True)):
-        traits = AttackTraits("gradients", ("linf", "l2"), lambda _: (1, 1), "", objective="ace", random=random)
+        traits = AttackTraits("gradients", ("linf", "l2"), lambda *_: (1, 1), "", objective="ace", random=random)
 
         @found.attacks.register(name, traits=traits)
         def attack(probe: object, *, steps: int = 40, rate: float | None = None) -> None: ...
@@ -28,7 +28,7 @@ def fake_registries() -> Registries:
     def noise(*, sigma: float) -> None: ...
 
     for name in ("ace", "kl"):
-        found.objectives.register(name, traits=SourceTraits(""))(lambda scores, reference: None)
+        found.objectives.register(name, traits=ObjectiveTraits("", targeted=True))(lambda scores, goal: None)
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
 
 
@@ -21,6 +21,11 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
     if isinstance(traits, AttackTraits):
         facts = [f"needs {traits.needs}; norms {', '.join(traits.norms)}; keep: {traits.keep}"]
         facts += [f"objective: {traits.objective}"] if traits.objective else []
+        facts += [] if traits.needs_eps else ["looks for the smallest perturbation; eps is not needed"]
+    if isinstance(traits, ObjectiveTraits):
+        facts = ["can be climbed towards a target" if traits.targeted else "not for targets"]
+        facts += ["needs logits"] if traits.logits else []
+        facts += [f"needs {traits.classes} classes or more"] if traits.classes > 2 else []
     return {
         "name": part.name,
         "summary": part.summary,

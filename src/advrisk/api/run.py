@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger import Ledger
-from advrisk.report import arm_shares, write_report
+from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage
 from advrisk.study import DamageSpec, Norm, Source, StudySpec, load_study, validated
 
@@ -102,7 +102,7 @@ class Run:
                 "SELECT name, count(*) AS n FROM (SELECT unnest(flags) AS name FROM cells) GROUP BY ALL ORDER BY ALL"
             ),
             messages=tally(
-                "SELECT message AS name, count(*) AS n FROM outcomes WHERE message IS NOT NULL "
+                "SELECT message AS name, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
                 "GROUP BY ALL ORDER BY n DESC LIMIT 20"
             ),
             n_passes=passes["n"].to_pylist()[0],
@@ -112,6 +112,10 @@ class Run:
     def arms(self) -> list[dict[str, Any]]:
         """What each arm did to each model: share of samples left wrong, passes per sample."""
         return arm_shares(self.ledger)
+
+    def flags(self) -> list[dict[str, Any]]:
+        """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
+        return flagged_arms(self.ledger)
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""

@@ -164,11 +164,13 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
     from advrisk.api import Run
     from advrisk.cli.tables import print_status
 
-    found = Run.open(folder).status()
+    run = Run.open(folder)
+    found, flagged = run.status(), run.flags()
     if as_json:
-        print(json.dumps({**vars(found), "complete": found.complete}, indent=2, ensure_ascii=False))
+        facts = {**vars(found), "flagged": flagged, "complete": found.complete}
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        print_status(found, folder)
+        print_status(found, flagged, folder)
 
 
 @app.command()

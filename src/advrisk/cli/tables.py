@@ -10,6 +10,7 @@ from rich.table import Table
 
 from advrisk.cli.progress import duration, short
 from advrisk.core.estimate import Estimate
+from advrisk.core.flags import FLAGS
 from advrisk.core.names import counted
 from advrisk.report.summary import findings, headline
 
@@ -91,8 +92,8 @@ def print_dry_run(plan: "DryRun") -> None:
     console.print(table)
 
 
-def print_status(state: "Status", folder: Path) -> None:
-    """How far a run is."""
+def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """How far a run is, and what in it is not to be trusted."""
     console = Console()
     console.print(
         f"{state.study}: {counted(state.n_models, 'model')}, {counted(state.n_arms, 'arm')}, "
@@ -105,13 +106,24 @@ def print_status(state: "Status", folder: Path) -> None:
     if state.n_imported:
         console.print(f"{state.n_imported} rows imported", highlight=False)
     console.print(f"{short(state.n_passes)} passes", highlight=False)
-    for name, count in {**state.outcomes, **{f"flag {flag}": n for flag, n in state.flags.items()}}.items():
+    for name, count in state.outcomes.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)
+    _print_flags(console, state.flags, flagged)
     if state.messages:
         console.print("errors and timeouts:")
         for message, count in state.messages.items():
             console.print(f"  {count} × {message}", markup=False, highlight=False)
         console.print(f"try again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False)
+
+
+def _print_flags(console: Console, flags: Mapping[str, int], flagged: Sequence[Mapping[str, Any]]) -> None:
+    for name, count in flags.items():
+        console.print(f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", markup=False, highlight=False)
+        for row in flagged:
+            if row["flag"] == name:
+                share = "" if row["share"] is None else f", {row['share']:.0%} of what was seen there"
+                where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
+                console.print(f"  {where}", markup=False, highlight=False)
 
 
 def _table(*columns: str) -> Table:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
+from advrisk.core.flags import FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.examples import MAX_MODELS, nearest_examples
@@ -27,6 +28,16 @@ _ARMS = """
     ORDER BY any_value(CASE o.kind WHEN 'clean' THEN 0 WHEN 'corruption' THEN 1 ELSE 2 END),
              any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model
 """
+
+_FLAGS = """
+    SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
+           avg(CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
+                         WHEN 'still-gaining' THEN still_gaining END) AS share
+    FROM (SELECT *, unnest(flags) AS flag FROM cells) c
+    JOIN (SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL) n ON c.model = n.model AND c.arm = n.arm
+    GROUP BY ALL ORDER BY ALL
+"""
+MAX_FLAGS = 50
 
 
 def write_report(
@@ -62,6 +73,7 @@ def write_report(
 def content(folder: Path, ledger: Ledger, study: StudySpec | None) -> dict[str, Any]:
     """What the template shows of any run."""
     models = ledger.query("FROM models ORDER BY model").to_pylist()
+    flags = flagged_arms(ledger)
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
@@ -72,13 +84,12 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None) -> dict[str, 
             "SELECT outcome, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY n DESC, outcome"
         ).to_pylist(),
         "messages": ledger.query(
-            "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE message IS NOT NULL "
+            "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
             "GROUP BY ALL ORDER BY n DESC, model, arm, outcome, message LIMIT 20"
         ).to_pylist(),
-        "flags": ledger.query(
-            "SELECT model, arm, flag, count(*) AS n FROM (SELECT model, arm, unnest(flags) AS flag FROM cells) "
-            "GROUP BY ALL ORDER BY ALL LIMIT 50"
-        ).to_pylist(),
+        "flags": flags[:MAX_FLAGS],
+        "n_more_flags": max(0, len(flags) - MAX_FLAGS),
+        "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
         "plotly_script": _plotly_script(),
     }
@@ -104,6 +115,12 @@ def damage_content(folder: Path, ledger: Ledger, assessment: DamageAssessment | 
         "examples": examples,
         "example_models": models,
     }
+
+
+def flagged_arms(ledger: Ledger) -> list[dict[str, Any]]:
+    """For each flag, model and arm: how many cells are flagged, and the mean share seen in them, if there is one."""
+    rows: list[dict[str, Any]] = ledger.query(_FLAGS).to_pylist()
+    return rows
 
 
 def arm_shares(ledger: Ledger) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from advrisk.core.flags import FLAGS
 from advrisk.core.version import VERSION
 from advrisk.engine import predicted
 from advrisk.ledger import Outcome, constant, table_from
@@ -149,7 +150,7 @@ def _survival(target: Target, verdict: Verdict) -> pa.Array:
 def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]:
     """Reasons not to trust a cell."""
     trust = attempt.trust
-    flags = {
+    raised = {
         "zero-gradients": _above(trust.zero_gradients),
         "not-increasing": _above(trust.not_increasing),
         "still-gaining": _above(trust.still_gaining),
@@ -157,7 +158,7 @@ def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]
         "unconfirmed": verdict.n_unconfirmed > 0,
         "cut-short": attempt.cut_short,
     }
-    return {"flags": [name for name, raised in flags.items() if raised]}
+    return {"flags": [name for name in FLAGS if raised[name]]}
 
 
 def _above(share: float | None) -> bool:

@@ -9,11 +9,11 @@ from annotated_types import Ge
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, SourceTraits
+from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits, SourceTraits
 from advrisk.study import StudySpec, study_from
 
 
-def one_pass(_: object) -> tuple[int, int]:
+def one_pass(_: object, __: int) -> tuple[int, int]:
     return 1, 1
 
 
@@ -44,7 +44,10 @@ def registries() -> Registries:
         """Several steps, several norms, a random start."""
 
     @found.attacks.register(
-        "guess", traits=AttackTraits("labels", ("l2",), one_pass, "seldom", keep="smallest", within_eps=False)
+        "guess",
+        traits=AttackTraits(
+            "labels", ("l2",), one_pass, "seldom", keep="smallest", within_eps=False, needs_eps=False
+        ),
     )
     def guess(probe: object) -> None:
         """Needs labels only, looks for the smallest distance, has no objective."""
@@ -57,8 +60,18 @@ def registries() -> Registries:
     def noise(*, sigma: float) -> None:
         """Another draw every time."""
 
-    for objective in ("ace", "kl"):
-        found.objectives.register(objective, traits=SourceTraits("always"))(lambda scores, reference: None)
+    @found.attacks.register(
+        "aim", traits=AttackTraits("gradients", ("l2",), one_pass, "with a target", objective="ace", aims=True)
+    )
+    def aim(probe: object) -> None:
+        """Climbs towards classes of its own choice."""
+
+    for name, traits in {
+        "ace": ObjectiveTraits("always", targeted=True),
+        "kl": ObjectiveTraits("away from the clean prediction", from_clean=True),
+        "ratio": ObjectiveTraits("logits only", targeted=True, logits=True, classes=3),
+    }.items():
+        found.objectives.register(name, traits=traits)(lambda scores, goal: None)
 
     @found.presets.register("quick", traits=SourceTraits("in a hurry"))
     def quick(*, norm: str = "linf", eps: tuple[float, ...], steps: int = 5) -> list[dict[str, Any]]:

@@ -97,6 +97,7 @@ def test_lists_expand_to_a_grid(ids: Callable[..., list[str]]) -> None:
         ({"attack": "push", "eps": [0.1, "1/10", 0.1]}, ["push-linf-0.1-ace"]),
         ({"attack": "push", "eps": 1, "keep": ["first", "last"]}, ["push-linf-1-ace", "push-linf-1-ace,keep=last"]),
         ({"attack": "guess"}, ["guess-l2"]),
+        ({"attack": "aim", "eps": 1, "objective": ["ace", "ratio"]}, ["aim-l2-1-ace", "aim-l2-1-ratio"]),
         ({"attack": "guess", "norm": "l2", "eps": 3, "keep": "first"}, ["guess-l2-3,keep=first"]),
         ({"attack": "walk", "norm": "l1", "eps": 12, "steps": 40, "start": True}, ["walk-l1-12-ace"]),
         ({"attack": "walk", "norm": "l1", "eps": 12, "start": False}, ["walk-l1-12-ace,start=False"]),
@@ -149,7 +150,7 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
     ("line", "complaint"),
     [
         ({"attack": "wlak", "norm": "l2", "eps": 1}, "no attacks called 'wlak'; did you mean 'walk'?"),
-        ({"attack": "fog"}, "no attacks called 'fog'; known: guess, push, walk"),
+        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, guess, push, walk"),
         ({"corruption": "frog"}, "no corruptions called 'frog'; did you mean 'fog'?"),
         ({"preset": "quik", "eps": 1}, "no presets called 'quik'; did you mean 'quick'?"),
         ({"attack": "walk", "eps": 1}, "walk needs a norm: linf, l2, l1"),
@@ -158,6 +159,11 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
         ({"attack": "push"}, "push needs eps, the size limit of the perturbation"),
         ({"attack": "guess", "objective": "ace"}, "guess has no objective to choose"),
         ({"attack": "push", "eps": 1, "objective": "k"}, "no objectives called 'k'; did you mean 'kl'?"),
+        ({"attack": "aim", "eps": 1, "objective": "kl"}, "aim climbs towards classes, which the objective kl cannot"),
+        (
+            {"attack": "aim", "eps": 1, "objective": ["ace", "kl"]},
+            "aim climbs towards classes, which the objective kl cannot",
+        ),
         ({"attack": "push", "eps": 1, "repeats": 2}, "push is not random: 2 repeats would all be the same"),
         ({"corruption": "fog", "repeats": 3}, "fog is not random: 3 repeats would all be the same"),
         ({"attack": "push", "eps": 1, "steps": 3}, "push has no parameter 'steps'; "),

@@ -171,7 +171,7 @@ def test_more_repeats_keep_those_there_are(registries: Registries, study: MakeSt
 def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
     registries: Registries, study: MakeStudy, capability: Any, line: dict[str, Any], needed: str | None
 ) -> None:
-    registries.attacks.register("ask", traits=AttackTraits("scores", ("l2",), lambda _: (1, 0), ""))(lambda _: None)
+    registries.attacks.register("ask", traits=AttackTraits("scores", ("l2",), lambda *_: (1, 0), ""))(lambda _: None)
     models = [PLAIN, ModelCard("weak", "d3", capability, 10)]
     if needed is None:
         assert plan(study(line), registries, models=models).n_cells == 8

@@ -82,13 +82,14 @@ class TestAttack:
         assert outcome == "error"
         assert "clean input" in message
 
-    def test_limits_of_the_arm_reach_the_probe(self, attempt_of):
+    @pytest.mark.parametrize(("objective", "climbed"), [("ace", "ace"), ("kl", "kl"), (None, "margin")])
+    def test_limits_of_the_arm_reach_the_probe(self, attempt_of, objective, climbed):
         def attack(probe):
-            assert (probe.norm, probe.eps, probe.task.objective) == ("linf", 0.3, "ace")
+            assert (probe.norm, probe.eps, probe.task.objective) == ("linf", 0.3, climbed)
             for _ in range(9):
                 propose(probe, 0.1, 0.2, 0.3)
 
-        attempt = attempt_of(attack, eps=0.3, max_queries=4, keep="last")
+        attempt = attempt_of(attack, eps=0.3, max_queries=4, keep="last", objective=objective)
         assert attempt.counts["n_forward"].tolist() == [4, 4, 4]
 
 

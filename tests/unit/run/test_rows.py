@@ -93,7 +93,10 @@ class TestJudged:
         (row,) = rows_of(result, "cells")
         assert (row["cell"], row["recipe"], row["shard"]) == ("c" * 32, "r" * 32, "shard")
         assert (row["n_samples"], row["n_errors"], row["accounting"]) == (4, 1, "sample")
-        assert (row["wall_s"], row["process_s"], row["flags"]) == (1.5, 0.5, [])
+        assert (row["wall_s"], row["process_s"]) == (1.5, 0.5)
+        # The one sample that resisted was asked at a lead of 0.5 twice: its objective stood still.
+        assert (row["zero_gradients"], row["not_increasing"], row["still_gaining"]) == (0.0, 1.0, None)
+        assert row["flags"] == ["not-increasing"]
         assert (result.n_rows, result.n_errors) == (4, 1)
         assert result.n_passes == 3 + 2 + 2  # forwards, backwards, and those of the judge
         assert len(result.messages) == 1

@@ -158,7 +158,6 @@ MISTAKES = [
     ("seed: 7", "max_cell_s: .nan", "2: max_cell_s: a finite number is needed, found nan"),
     # choices
     ("success: label", "success: lable", "12: success: found 'lable'; did you mean 'label'?"),
-    ("success: label", "success: {target: 3}", "12: success: targeted success is not there yet; write `label`"),
     ("seed: 7", "keep_inputs: sucessful", "2: keep_inputs: found 'sucessful'; did you mean 'successful'?"),
     ("    norm: linf\n    eps", "    norm: linff\n    eps", "15: arms[0].norm: found 'linff'; did you mean 'linf'?"),
     (

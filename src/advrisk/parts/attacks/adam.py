@@ -11,8 +11,8 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 class Adam:
     """Running means of slopes and of their squares (Kingma & Ba 2015, arXiv:1412.6980), one row per point.
 
-    torch's own keeps one step count for all, and cannot drop rows. With `one_scale`, the square is that of a row's whole
-    slope, not of each feature: the direction then stays that of the slope, where Adam's is nearly its sign.
+    torch's own cannot drop rows. With `one_scale`, the square is that of a row's whole slope, not of each feature: the
+    direction then stays that of the slope, where Adam's is nearly its sign.
     """
 
     def __init__(self, like: Tensor, *, one_scale: bool = False) -> None:

@@ -6,6 +6,7 @@ from annotated_types import Ge, Gt
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
+from advrisk.parts.attacks.moves import clean_start
 from advrisk.parts.attacks.pgd import ascend, usual_step
 from advrisk.parts.attacks.registry import attacks
 
@@ -27,4 +28,4 @@ def bim(probe: Probe, *, steps: Annotated[int, Ge(1)] = 10, step_size: Annotated
     """
     rows = probe.active()
     step = usual_step(probe.eps, steps) if step_size is None else step_size
-    ascend(probe, probe.x0[rows], rows, steps, step)
+    ascend(probe, clean_start(probe, rows), rows, steps, step)

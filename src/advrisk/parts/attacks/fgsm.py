@@ -2,6 +2,7 @@
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
+from advrisk.parts.attacks.moves import clean_start, positions
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -18,6 +19,7 @@ from advrisk.parts.attacks.registry import attacks
 def fgsm(probe: Probe) -> None:
     """Fast gradient method (Goodfellow et al. 2015, arXiv:1412.6572): x + eps · steepest(∇J(x))."""
     rows = probe.active()
-    slope = probe.forward(probe.x0, rows).gradient()
-    rows, slope = probe.active(), slope[probe.active()]
+    slope = probe.forward(clean_start(probe, rows), rows).gradient()
+    left = probe.active()
+    slope, rows = slope[positions(left, rows)], left
     probe.forward(probe.climb(probe.x0[rows], rows, slope, probe.eps), rows, gradient=False)

@@ -8,9 +8,11 @@ from torch import Tensor
 
 from advrisk.engine import Pass, Probe
 from advrisk.engine.norms import random_in_ball
+from advrisk.engine.objectives import objectives
 
 Candidates = Annotated[int, Ge(1)] | Literal["all"]
 
+_NUDGE = 0.01
 _SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
 
 
@@ -26,6 +28,13 @@ def point_in_ball(probe: Probe, rows: Tensor, eps: float | Tensor) -> Tensor:
     if isinstance(eps, Tensor):
         jump = jump * per_row(eps, jump)
     return probe.project(probe.x0[rows] + jump * probe.space.scale, rows)
+
+
+def clean_start(probe: Probe, rows: Tensor) -> Tensor:
+    """The clean inputs; for an objective whose slope vanishes there, points drawn from a hundredth of the ball."""
+    if objectives.get(probe.task.objective).traits.from_clean:
+        return point_in_ball(probe, rows, probe.eps * _NUDGE)
+    return probe.x0[rows]
 
 
 def per_row(values: Tensor, like: Tensor) -> Tensor:

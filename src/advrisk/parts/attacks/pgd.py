@@ -7,7 +7,7 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.parts.attacks.moves import point_in_ball, positions
+from advrisk.parts.attacks.moves import clean_start, point_in_ball, positions
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -38,7 +38,8 @@ def pgd(
     step = usual_step(probe.eps, steps) if step_size is None else step_size
     for _ in range(restarts):
         rows = probe.active()
-        ascend(probe, point_in_ball(probe, rows, probe.eps) if random_start else probe.x0[rows], rows, steps, step)
+        start = point_in_ball(probe, rows, probe.eps) if random_start else clean_start(probe, rows)
+        ascend(probe, start, rows, steps, step)
 
 
 def usual_step(eps: float, steps: int) -> float:

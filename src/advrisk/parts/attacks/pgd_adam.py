@@ -10,7 +10,7 @@ from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import length
 from advrisk.parts.attacks.adam import Adam
-from advrisk.parts.attacks.moves import per_row, point_in_ball, positions
+from advrisk.parts.attacks.moves import clean_start, per_row, point_in_ball, positions
 from advrisk.parts.attacks.pgd import usual_step
 from advrisk.parts.attacks.registry import attacks
 
@@ -42,7 +42,7 @@ def pgd_adam(
     step = usual_step(probe.eps, steps) if step_size is None else step_size
     for _ in range(restarts):
         rows = probe.active()
-        x = point_in_ball(probe, rows, probe.eps) if random_start else probe.x0[rows]
+        x = point_in_ball(probe, rows, probe.eps) if random_start else clean_start(probe, rows)
         adam = Adam(x)
         for _ in range(steps):
             if not len(rows):

@@ -75,20 +75,21 @@ def _fused_pairs(module: nn.Module) -> dict[str, nn.Module]:
             continue
         norm, conv = layers[str(node.target)], layers[str(before.target)]
         once = calls.count(node.target) == calls.count(before.target) == 1 and len(before.users) == 1
-        if once and _is_plain(norm) and _is_plain(conv) and isinstance(conv, nn.Conv2d):
-            if isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None:
-                fused[str(before.target)] = fuse_conv_bn_eval(conv, norm).requires_grad_(False)
-                fused[str(node.target)] = nn.Identity()
+        if once and _fit(conv, norm):
+            fused[str(before.target)] = fuse_conv_bn_eval(conv, norm).requires_grad_(False)
+            fused[str(node.target)] = nn.Identity()
     return fused
+
+
+def _fit(conv: nn.Module, norm: nn.Module) -> bool:
+    pair = isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None
+    return pair and _is_plain(conv) and _is_plain(norm)
 
 
 def _quick_convolution(layer: nn.Conv2d) -> nn.Module | None:
     simple = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
-    if not simple or isinstance(layer.padding, str):
-        return None
-    if layer.in_channels <= FEW_CHANNELS:
-        return FewChannels(layer)
-    return None
+    few = layer.in_channels <= FEW_CHANNELS and not isinstance(layer.padding, str)
+    return FewChannels(layer) if simple and few else None
 
 
 class FewChannels(nn.Module):
@@ -97,7 +98,8 @@ class FewChannels(nn.Module):
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__()
         self.weight, self.bias = layer.weight, layer.bias
-        self.kernel_size, self.stride, self.padding = layer.kernel_size, layer.stride, layer.padding
+        self.kernel_size, self.stride = layer.kernel_size, layer.stride
+        self.padding = (int(layer.padding[0]), int(layer.padding[1]))
 
     def forward(self, x: Tensor) -> Tensor:
         if torch.is_grad_enabled() and x.requires_grad:

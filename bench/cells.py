@@ -1,0 +1,101 @@
+"""The cells of a small study, carried out in this process on one thread, and what is needed to compare them."""
+
+import copy
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from advrisk import Study
+from advrisk.engine import Model
+from advrisk.ledger import Ledger
+from advrisk.parts import REGISTRIES
+from advrisk.plan import Cell
+from advrisk.run.bench import Workbench
+from advrisk.run.campaign import DEFAULTS, set_up
+from advrisk.run.perturb import load_target, perturb
+from advrisk.run.question import plan_study
+from advrisk.run.rows import CellResult
+
+DIGITS = {"source": "mnist-5k"}
+SMALL_CNN = {"source": "demo", "name": "pgd-trained"}
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A study that is set up, and its attack cells."""
+
+    bench: Workbench
+    cells: list[Cell]
+
+    @property
+    def model(self) -> Model:
+        """The model as the runner asks it."""
+        return self.bench.material.models["model"]
+
+    def module(self, *, frozen: bool) -> nn.Module:
+        """The model as its owner holds it: nothing made quicker."""
+        spec = self.bench.study.models["model"]
+        source = REGISTRIES.models.get(spec.source)
+        return copy.deepcopy(source.function(**source.bind(spec.params)).module).requires_grad_(not frozen)
+
+    def carry_out(self, cell: Cell) -> CellResult:
+        """All that the runner does with a cell: attack, judge, make rows."""
+        result = self.bench.carry_out(cell)
+        assert not result.n_errors, result.messages
+        return result
+
+    def samples(self, cell: Cell) -> tuple[Tensor, Tensor]:
+        """The inputs of a cell, and the classes that an attack is to change."""
+        target = load_target(self.bench.material, cell, self.bench.study.success)
+        return target.x0, target.goal.reference
+
+    def kept(self, cell: Cell) -> tuple[Tensor, Tensor]:
+        """The points that a cell keeps, and whether its attack claims success there."""
+        target = load_target(self.bench.material, cell, self.bench.study.success)
+        attempt = perturb(target, cell, REGISTRIES, seed=self.bench.study.seed, max_cell_s=None)
+        return attempt.kept, attempt.claimed
+
+
+def n_passes(result: CellResult) -> tuple[int, int]:
+    """Forward passes, the judge's among them, and backward passes of a cell, summed over its samples."""
+    outcomes = result.tables["outcomes"]
+    n_forward, n_backward, n_judge = (
+        int(outcomes[name].to_numpy().sum()) for name in ("n_forward", "n_backward", "n_judge")
+    )
+    return n_forward + n_judge, n_backward
+
+
+@contextmanager
+def shop(
+    arms: Sequence[Mapping[str, Any]],
+    *,
+    samples: int,
+    shard: int,
+    data: Mapping[str, Any] = DIGITS,
+    model: Mapping[str, Any] = SMALL_CNN,
+) -> Iterator[Shop]:
+    """Set up a study of one model. Success is a change of prediction, so that weights may be random."""
+    with tempfile.TemporaryDirectory(prefix="advrisk-bench-") as name:
+        folder = Path(name)
+        study = Study.from_dict(
+            {
+                "name": "bench",
+                "data": dict(data) | {"evaluate": samples},
+                "models": {"model": dict(model)},
+                "arms": [dict(arm) for arm in arms],
+                "success": "prediction",
+                "keep_inputs": "none",
+                "shard": shard,
+                "device": "cpu",
+            }
+        ).spec
+        bench = set_up(study, folder, DEFAULTS)
+        plan = plan_study(study, Ledger(folder / "ledger"), bench)
+        torch.set_num_threads(1)
+        yield Shop(bench, [cell for cell in plan.cells() if cell.arm.kind == "attack"])

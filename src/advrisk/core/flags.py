@@ -1,0 +1,12 @@
+"""Flags: reasons not to trust a cell, each with what it means and what to do."""
+
+FLAGS = {
+    "zero-gradients": "gradients were zero in every feature: the model hides its slopes; try another objective "
+    "(margin, dlr) or an attack that needs no gradients",
+    "not-increasing": "samples that resisted were never moved upwards: the attack may be blind; try another objective "
+    "or a random start",
+    "still-gaining": "the attack was still getting better when it ended: give it more steps",
+    "random-model": "the model answers the same input differently each time: successes were redrawn, gradients not",
+    "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
+    "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
+}
