@@ -11,7 +11,7 @@ from bench.cells import Shop, n_passes, shop
 from bench.timing import seconds
 
 STEPS, EPS, SAMPLES, SHARD = 40, 0.2, 512, 128
-ROUNDS = 3
+ROUNDS = 2
 PASSES = 10  # raw passes before and after each cell
 
 Answer = Callable[[Tensor], Tensor]

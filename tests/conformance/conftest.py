@@ -1,6 +1,7 @@
-"""What the conformance tests share: one thread, a small net trained on digits, and arms run to their verdict."""
+"""What the conformance tests share: nets that know their digits, and arms run to their verdict."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import nn
 from advrisk.engine import Model, Space, predicted
 from advrisk.parts import REGISTRIES
 from advrisk.parts.data import data
-from advrisk.parts.models import checked_model
+from advrisk.parts.models import checked_model, models
 from advrisk.parts.models.small import SmallCnn
 from advrisk.parts.models.torch_module import from_module
 from advrisk.plan import Cell, Shard
@@ -48,6 +49,23 @@ def digits_net(one_thread):
     assert right.double().mean() > 0.85
     model = checked_model("digits-net", from_module(module), digits)
     return Trained(module, model, x[test][right][:300], y[test][right][:300])
+
+
+@pytest.fixture(scope="session")
+def demo_net(one_thread):
+    """A model of the demo by its name, with the first `n` test digits of all classes that it has right."""
+    digits = data.get("mnist-5k").function()
+    rows = [row for row in range(len(digits.y)) if digits.split[row] == "test"]
+    rows.sort(key=lambda row: row % 500)  # the data are sorted by class: take turns
+    x, y = torch.from_numpy(digits.x[rows]), torch.from_numpy(digits.y[rows])
+
+    @cache
+    def net(name, n):
+        loaded = models.get("demo").function(name=name)
+        right = loaded.answer(x).argmax(1) == y
+        return Trained(loaded.answer, checked_model(name, loaded, digits), x[right][:n], y[right][:n])
+
+    return net
 
 
 @pytest.fixture

@@ -16,7 +16,17 @@ from advrisk.testing import ConformanceError, check_attack, toys
 from advrisk.testing.conformance import N_SAMPLES, cases
 
 # Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults.
-QUICK = {"bim": {"steps": 5}, "pgd": {"steps": 4, "restarts": 2}}
+QUICK = {
+    "apgd": {"steps": 5, "restarts": 2},
+    "apgd-t": {"steps": 4, "targets": 2},
+    "bim": {"steps": 5},
+    "carlini-wagner": {"searches": 3, "steps": 8},
+    "deepfool": {"steps": 25},
+    "fab": {"steps": 8, "restarts": 2},
+    "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
+    "pgd": {"steps": 4, "restarts": 2},
+    "pgd-adam": {"steps": 4, "restarts": 2},
+}
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
 ITERATIVE = [("bim", {"steps": 30}), ("pgd", {"steps": 30})]
 

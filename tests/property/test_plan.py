@@ -43,7 +43,7 @@ class Question:
     models: list[ModelCard]
     shards: list[Shard]
     seed: int
-    success: str
+    success: Any
     space: str
 
     def study(self) -> StudySpec:
@@ -64,6 +64,9 @@ class Question:
     def ids(self) -> dict[tuple[str, str, str, int], str]:
         """(model, arm, shard, repeat) -> cell id."""
         return {(cell.model, cell.arm.id, cell.shard.id, cell.repeat): cell.id for cell in self.plan().cells()}
+
+
+SUCCESSES: list[Any] = ["label", "prediction", {"target": 1}, {"target": "next"}, {"target": {0: 1, 1: 0}}]
 
 
 def one_or_some(values: list[Any]) -> st.SearchStrategy[Any]:
@@ -100,7 +103,7 @@ def questions(draw: st.DrawFn) -> Question:
         models=[ModelCard(name, weights, "gradients", 10) for name, weights in draw(MODELS)],
         shards=[Shard(name, (f"s-{name}",)) for name in draw(st.lists(st.sampled_from("uvwx"), unique=True))],
         seed=draw(st.sampled_from([0, 1, 2**63 - 1])),  # few, so that two questions often have the same
-        success=draw(st.sampled_from(["label", "prediction"])),
+        success=draw(st.sampled_from(SUCCESSES)),
         space=draw(st.sampled_from(["box", "ball"])),
     )
 
@@ -177,7 +180,7 @@ def test_adding_an_arm_a_model_or_a_shard_leaves_the_other_cells_alone(
 def test_what_decides_every_result_changes_every_id(question: Question, what: str) -> None:
     changes: dict[str, Any] = {
         "seed": {"seed": question.seed ^ 1},
-        "success": {"success": {"label": "prediction", "prediction": "label"}[question.success]},
+        "success": {"success": SUCCESSES[SUCCESSES.index(question.success) - 1]},
         "space": {"space": question.space + "!"},
         "digest": {"models": [ModelCard(model.name, model.digest + "!", "gradients", 10) for model in question.models]},
     }

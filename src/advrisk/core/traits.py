@@ -15,7 +15,8 @@ class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
     `passes` gives the most forward and backward passes per sample for the bound parameters and a model's number of
-    classes; `within_eps` promises that no proposed point lies beyond eps (the probe checks it); `needs_eps` is false
+    classes; `within_eps` promises that no proposed point lies beyond eps (the probe checks it), in all norms or in
+    those it names; `needs_eps` is false
     for attacks that look for the smallest perturbation and take a limit only if one is given; `aims` is true for
     those that climb towards classes of their own choice, with objectives that can.
     """
@@ -26,10 +27,14 @@ class AttackTraits:
     use_when: str
     objective: str | None = None
     keep: Keep = "first"
-    within_eps: bool = True
+    within_eps: bool | tuple[Norm, ...] = True
     needs_eps: bool = True
     random: bool = False
     aims: bool = False
+
+    def stays_within_eps(self, norm: Norm | None) -> bool:
+        """Whether the attack promises to, in that norm."""
+        return self.within_eps if isinstance(self.within_eps, bool) else norm in self.within_eps
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor
 
 def _steepest_first(size: Tensor, room: Tensor, gap: Tensor) -> Tensor:
     """Whole moves of the features with the largest slope, and a part of one more."""
-    order = size.argsort(dim=1, descending=True, stable=True)
+    order = size.float().argsort(dim=1, descending=True, stable=True)
     gain = (size * room).gather(1, order)
     before = gain.cumsum(1) - gain
     share = ((gap - before) / gain.clamp_min(1e-300)).clamp(0, 1)

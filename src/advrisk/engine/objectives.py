@@ -40,7 +40,8 @@ def kullback_leibler(scores: Tensor, goal: Goal) -> Tensor:
     sure = clean.argmax(1)
     q = clean.softmax(1)
     constant = (q * clean.log_softmax(1)).sum(1)
-    return _surprise(scores, sure) - (q * _leads(scores, sure)).sum(1) + constant
+    others = q.scatter(1, sure[:, None], 0.0)  # the sure class leads itself by 0; its slope would be 1 − 1
+    return _surprise(scores, sure) - (others * _leads(scores, sure)).sum(1) + constant
 
 
 @objectives.register(

@@ -178,7 +178,9 @@ class Probe:
     def _notice(self, x: Tensor, rows: Tensor, goal: Goal, answer: Tensor, height: Tensor | None) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
         success = goal.met(predicted(self.model, answer))
-        self._refuse_far(success, x, rows)
+        near = self._near(x, rows)
+        if near is not None:
+            success &= near
         if height is not None and not bool(torch.isfinite(answer).all()):
             told = torch.isfinite(answer).all(1)
             success &= told
@@ -187,21 +189,22 @@ class Probe:
         merit = self._merit(x, rows, height, success)
         self._trace.note(rows, merit, success)
         self.memory.note_first(rows[success])
+        if self.task.keep == "first":
+            self._done[rows[success]] = True
+        if near is not None and not bool(near.all()):  # what lies beyond eps is not kept, whatever came of it
+            x, rows, success, merit = x[near], rows[near], success[near], merit[near]
         if self.task.keep == "last":
             self.memory.keep_last(x, rows, success)
         else:
             self.memory.keep_best(x, rows, success, merit)
-        if self.task.keep == "first":
-            self._done[rows[success]] = True
         if self.task.max_queries is not None:
             self._done |= self.memory.n_forward >= self.task.max_queries
 
-    def _refuse_far(self, success: Tensor, x: Tensor, rows: Tensor) -> None:
-        """A point beyond eps is no success, where the attack may propose such."""
-        if self.task.eps is not None and not self.task.within_eps:  # distances only where they matter
-            points = success.nonzero().squeeze(1)
-            distance = self.space.distance(x[points], self.x0[rows[points]], self.norm)
-            success[points] = distance <= self._reach
+    def _near(self, x: Tensor, rows: Tensor) -> Tensor | None:
+        """Whether each point lies within eps; None where that goes without saying."""
+        if self.task.eps is None or self.task.within_eps:
+            return None
+        return self.space.distance(x, self.x0[rows], self.norm) <= self._reach
 
     def _merit(self, x: Tensor, rows: Tensor, height: Tensor | None, success: Tensor) -> Tensor:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
@@ -255,14 +258,23 @@ class Pass:
         height = self._climbed(objective, target)
         return self._filled(height, lambda: torch.full(self._rows.shape, -torch.inf, dtype=torch.float64))
 
-    def gradient(self, objective: str | None = None, *, target: Tensor | None = None, retain: bool = False) -> Tensor:
-        """The slope of what `heights` gives in every feature, for every row; zero where a feature is immutable."""
+    def gradient(
+        self,
+        objective: str | None = None,
+        *,
+        target: Tensor | None = None,
+        wanted: Tensor | None = None,
+        retain: bool = False,
+    ) -> Tensor:
+        """The slope of what `heights` gives in every feature, for every row; zero where a feature is immutable.
+
+        `wanted` marks the rows whose slope will be used: the others get zeros, and no backward pass is counted for
+        them.
+        """
         height = self._climbed(objective, target)
-        if height is None:
-            return self._flat()
-        slope = self._backward(height.sum(), retain=retain)
-        self._probe._trace.note_slope(slope)
-        return self._filled(slope, self._flat)
+        slope = self._backward(height, self._chosen(wanted), retain=retain)
+        self._probe._trace.note_slope(slope if wanted is None else slope[wanted])
+        return slope
 
     def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:
         if self._answer is None or (objective is None and target is None):
@@ -270,39 +282,48 @@ class Pass:
         goal = self._goal if target is None else self._goal.towards(target[self._asked])
         return objectives.value(objective or self._probe.task.objective, self._answer, goal)
 
-    def gradients(self, classes: Tensor, *, over: Tensor | None = None, retain: bool = False) -> Tensor:
+    def gradients(
+        self, classes: Tensor, *, over: Tensor | None = None, wanted: Tensor | None = None, retain: bool = False
+    ) -> Tensor:
         """The slopes of the scores of several classes, (rows, k, features): k backward passes.
 
         `classes` holds k class numbers for every row, chosen after seeing the scores; with `over`, a class for
-        every row, the slopes are those of the leads over that class.
+        every row, the slopes are those of the leads over that class. `wanted` as in `gradient`.
         """
-        columns = classes[self._asked].unbind(1)
-        if self._answer is None:
-            return self._flat().unsqueeze(1).repeat_interleave(len(columns), 1)
-        base = 0.0 if over is None else self._total(over[self._asked])
-        slopes = [
-            self._backward(self._total(column) - base, retain=retain or position + 1 < len(columns))
-            for position, column in enumerate(columns)
-        ]
-        return torch.stack([self._filled(slope, self._flat) for slope in slopes], 1)
+        base = self._score(over)
+        chosen = self._chosen(wanted)
+        slopes = []
+        for place, column in enumerate(classes.unbind(1)):
+            score = self._score(column)
+            lead = score if score is None or base is None else score - base
+            slopes.append(self._backward(lead, chosen, retain=retain or place + 1 < classes.shape[1]))
+        return torch.stack(slopes, 1)
 
-    def _total(self, classes: Tensor) -> Tensor:
-        """The sum of one score of each row: its slope holds every row's own."""
-        assert self._answer is not None
-        return self._answer.gather(1, classes[:, None]).sum()
+    def _score(self, classes: Tensor | None) -> Tensor | None:
+        """One score of each row that was asked."""
+        if self._answer is None or classes is None:
+            return None
+        return self._answer.gather(1, classes[self._asked][:, None]).squeeze(1)
 
-    def _backward(self, total: Tensor, *, retain: bool) -> Tensor:
+    def _chosen(self, wanted: Tensor | None) -> Tensor | None:
+        """Of the rows that were asked, those whose slope is wanted; None for all."""
+        return None if wanted is None or bool(wanted.all()) else wanted[self._asked]
+
+    def _backward(self, heights: Tensor | None, chosen: Tensor | None, *, retain: bool) -> Tensor:
+        """The slopes of numbers that belong to the rows asked; zero for rows that are not asked or not chosen."""
+        if heights is None or (chosen is not None and not bool(chosen.any())):
+            return torch.zeros_like(self._probe.x0[self._rows])
         if not self._points.requires_grad:
             raise ModelError(f"{self._probe.model.name}: this pass was asked without gradients")
+        rows = self._rows[self._asked]
         began = _now(self._points)
+        total = heights.sum() if chosen is None else heights[chosen].sum()  # its slope holds every row's own
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
-        memory.spend(memory.n_backward, self._rows[self._asked], _now(self._points) - began)
+        memory.spend(memory.n_backward, rows if chosen is None else rows[chosen], _now(self._points) - began)
         immutable = self._probe.space.immutable
-        return slope if immutable is None else slope.masked_fill(immutable, 0.0)
-
-    def _flat(self) -> Tensor:
-        return torch.zeros_like(self._probe.x0[self._rows])
+        slope = slope if immutable is None else slope.masked_fill(immutable, 0.0)
+        return self._filled(slope, lambda: torch.zeros_like(self._probe.x0[self._rows]))
 
     def _failing_scores(self) -> Tensor:
         reference = self._probe.goal.reference[self._rows]

@@ -64,11 +64,8 @@ class Space:
         return self._constrain(x, wanted, x0, norm, eps)
 
     def linf_box(self, x0: Tensor, eps: float) -> tuple[Tensor, Tensor] | None:
-        """The lowest and highest point within eps of x0, if all features between them are allowed."""
-        if not self._free:
-            return None
-        reach = eps * self.scale
-        return torch.maximum(x0 - reach, self.low), torch.minimum(x0 + reach, self.high)
+        """The bounds within eps of x0, if all points between them are allowed."""
+        return self.linf_bounds(x0, eps) if self._free else None
 
     def climb(self, x: Tensor, slope: Tensor, norm: Norm, step: float) -> Tensor:
         """x moved by a step of that length along the direction in which the slope climbs fastest."""
@@ -76,12 +73,20 @@ class Space:
             return torch.add(x, steepest(slope, norm), alpha=step)
         return x + step * self.scale * steepest(slope * self.scale, norm)
 
-    def step_to(self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm) -> Tensor:
-        """The shortest step from x within the bounds after which slope · step = gap, or as near to it as they allow."""
-        step = step_to_hyperplane(
-            slope * self.scale, gap, (self.low - x) / self.scale, (self.high - x) / self.scale, norm
-        )
-        return step * self.scale
+    def step_to(
+        self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm, *, within: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        """The shortest step from x after which slope · step = gap, or as near to it as the bounds allow.
+
+        `within` gives tighter bounds, such as those of `linf_bounds`.
+        """
+        low, high = ((bound - x) / self.scale for bound in within or (self.low, self.high))
+        return step_to_hyperplane(slope * self.scale, gap, low, high, norm) * self.scale
+
+    def linf_bounds(self, x0: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        """The lowest and highest value of each feature within the bounds and within eps of x0."""
+        reach = eps * self.scale
+        return torch.maximum(x0 - reach, self.low), torch.minimum(x0 + reach, self.high)
 
     def steepness(self, slope: Tensor, norm: Norm) -> Tensor:
         """How much each row can gain by a step of length one, bounds left aside."""

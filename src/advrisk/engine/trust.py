@@ -44,7 +44,7 @@ class Trace:
     n_zero: int = 0
 
     def note(self, rows: Tensor, merit: Tensor, success: Tensor) -> None:
-        self.rows.append(rows)
+        self.rows.append(rows.clone())  # the attack may write other numbers into its tensor
         self.merits.append(merit)
         self.successes.append(success)
 

@@ -128,7 +128,7 @@ def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int],
         objective=cell.arm.objective or NEUTRAL,
         keep=cell.arm.keep,
         max_queries=cell.arm.max_queries,
-        within_eps=part.traits.within_eps,
+        within_eps=part.traits.stays_within_eps(cell.arm.norm),
         deadline=time.monotonic() + (max_cell_s or float("inf")),
     )
     noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)

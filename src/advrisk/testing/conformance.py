@@ -155,7 +155,7 @@ class _Trial:
             objective=self.part.traits.objective or NEUTRAL,
             keep=keep,
             max_queries=max_queries,
-            within_eps=self.part.traits.within_eps,
+            within_eps=self.part.traits.stays_within_eps(self.norm),
         )
         noise = Noise([key("conformance", seed, row) for row in rows])
         probe = Probe(model or self.case.model, task, noise)

@@ -3,6 +3,7 @@
 Every sample is (1, 0), of class 0; the point (1, a) is a success for a > 1, at distance a.
 """
 
+import copy
 import math
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from advrisk.core.errors import ModelError
-from advrisk.engine import Goal, Noise, OutOfTimeError, Probe, Space, Task
+from advrisk.engine import Goal, Noise, OutOfTimeError, Probe, Space, Task, Trust
 from advrisk.testing import toys
 
 LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
@@ -405,6 +406,96 @@ class TestGradients:
                 probe.model.answer(leaf)[0, number].backward()
                 torch.testing.assert_close(found[row, place], leaf.grad[0], atol=1e-6, rtol=1e-4)
 
+    def test_gradients_over_a_class_are_those_of_the_leads(self, shard):
+        probe, x, reference = shard
+        classes = torch.tensor([[1, 3], [0, 2], [0, 3], [2, 0], [1, 0]])
+        found = probe.forward(x, torch.arange(5)).gradients(classes, over=reference)
+        for row, chosen in enumerate(classes.tolist()):
+            for place, number in enumerate(chosen):
+                leaf = x[[row]].clone().requires_grad_(True)
+                scores = probe.model.answer(leaf)[0]
+                (scores[number] - scores[reference[row]]).backward()
+                torch.testing.assert_close(found[row, place], leaf.grad[0], atol=1e-6, rtol=1e-4)
+        assert probe.memory.n_backward.tolist() == [2] * 5
+
+    def test_a_class_leads_itself_nowhere(self, shard):
+        probe, x, reference = shard
+        found = probe.forward(x, torch.arange(5)).gradients(reference[:, None], over=reference)
+        assert not found.any()
+
+    @pytest.mark.parametrize("objective", [None, "margin", "kl", "gini", "ace", "dlr"])
+    def test_heights_and_gradient_of_any_objective(self, shard, objective):
+        """Against autograd of the formulas, written down once more in float64."""
+        probe, x, reference = shard
+        clean = probe.model.answer(probe.x0).detach()
+        probe = with_goal(probe, Goal(reference, clean=clean))
+        passed = probe.forward(x, torch.arange(5))
+        heights, slope = passed.heights(objective), passed.gradient(objective)
+        exact = copy.deepcopy(probe.model.answer).double()
+        leaf = x.double().requires_grad_(True)
+        expected = plain(objective or "ace", exact(leaf), reference, clean=exact(probe.x0.double()).detach())
+        (expected_slope,) = torch.autograd.grad(expected.sum(), leaf)
+        assert heights.dtype == torch.float64
+        torch.testing.assert_close(heights, expected.detach(), atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(slope.double(), expected_slope, atol=1e-6, rtol=1e-3)
+
+    @pytest.mark.parametrize("objective", [None, "margin", "ace"])
+    @pytest.mark.parametrize("arm", ["ace", "margin"])
+    def test_heights_and_gradient_towards_a_class_of_the_attacks_own_choice(self, shard, objective, arm):
+        probe, x, reference = shard
+        probe = Probe(probe.model, replace(probe.task, objective=arm), Noise(range(5)))
+        target = torch.tensor([2, 0, 3, 1, 1])
+        passed = probe.forward(x, torch.arange(5))
+        heights, slope = passed.heights(objective, target=target), passed.gradient(objective, target=target)
+        exact = copy.deepcopy(probe.model.answer).double()
+        leaf = x.double().requires_grad_(True)
+        expected = plain(objective or arm, exact(leaf), reference, target=target)
+        (expected_slope,) = torch.autograd.grad(expected.sum(), leaf)
+        torch.testing.assert_close(heights, expected.detach(), atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(slope.double(), expected_slope, atol=1e-6, rtol=1e-3)
+        assert probe.goal.target is None, "the arm's own goal is what it was"
+
+    def test_the_goal_of_the_arm_aims_where_nothing_else_is_said(self, shard):
+        probe, x, reference = shard
+        target = torch.tensor([2, 0, 3, 1, 1])
+        aimed = with_goal(probe, Goal(reference, target))
+        rows = torch.tensor([3, 0])
+        passed, hinted = aimed.forward(x[:2], rows), probe.forward(x[:2], rows)
+        assert torch.equal(passed.heights(), hinted.heights(target=target[rows]))
+        assert torch.equal(passed.gradient(), hinted.gradient(target=target[rows]))
+
+    def test_rows_that_were_not_asked_stand_lowest_without_slope(self, shard):
+        probe, x, _ = shard
+        probe = Probe(probe.model, replace(probe.task, max_queries=1), Noise(range(5)))
+        probe.forward(x[:2], torch.tensor([1, 3]))
+        passed = probe.forward(x, torch.arange(5))
+        target = torch.tensor([2, 0, 3, 1, 1])
+        for heights, slope in (
+            (passed.heights(), passed.gradient(retain=True)),
+            (passed.heights("margin", target=target), passed.gradient("margin", target=target, retain=True)),
+        ):
+            assert heights.isinf().tolist() == [False, True, False, True, False]
+            assert (heights[[1, 3]] < 0).all()
+            assert slope.flatten(1).any(1).tolist() == [True, False, True, False, True]
+        alone = Probe(probe.model, probe.task, Noise(range(5))).forward(x, torch.arange(5))
+        asked = [0, 2, 4]
+        torch.testing.assert_close(
+            passed.heights("margin", target=target)[asked], alone.heights("margin", target=target)[asked]
+        )
+        leads = passed.gradients(target[:, None], over=probe.goal.reference)
+        expected = alone.gradients(target[:, None], over=probe.goal.reference)
+        torch.testing.assert_close(leads[asked], expected[asked])
+        assert not leads[[1, 3]].any()
+
+    def test_a_batch_that_was_not_asked_at_all_has_heights_too(self, shard):
+        probe, x, _ = shard
+        probe = Probe(probe.model, replace(probe.task, max_queries=1), Noise(range(5)))
+        probe.forward(x, torch.arange(5))
+        passed = probe.forward(x, torch.arange(5))
+        for objective in (None, "margin"):
+            assert passed.heights(objective, target=torch.zeros(5, dtype=torch.int64)).tolist() == [-math.inf] * 5
+            assert not passed.gradient(objective, target=torch.zeros(5, dtype=torch.int64)).any()
+
     def test_repeated_rows_each_get_their_own(self, shard):
         probe, x, _ = shard
         rows = torch.tensor([2, 2, 0])
@@ -442,6 +533,182 @@ class TestGradients:
         F.cross_entropy(probe.model.answer(leaf), reference, reduction="sum").backward()
         assert not found[:, fixed].any()
         torch.testing.assert_close(found[:, ~fixed], leaf.grad[:, ~fixed])
+
+
+def with_goal(probe, goal):
+    return Probe(probe.model, replace(probe.task, goal=goal), Noise(range(len(probe.x0))))
+
+
+def plain(name, scores, reference, *, target=None, clean=None):
+    """Objectives as the papers write them, without care for rounding."""
+    own = scores.gather(1, reference[:, None])[:, 0]
+    top = scores.sort(1, descending=True).values
+    if target is not None:
+        wanted = scores.gather(1, target[:, None])[:, 0]
+        if name == "ace":
+            return -F.cross_entropy(scores, target, reduction="none")
+        return wanted - scores.scatter(1, target[:, None], -torch.inf).amax(1)
+    best_other = scores.scatter(1, reference[:, None], -torch.inf).amax(1)
+    return {
+        "ace": lambda: F.cross_entropy(scores, reference, reduction="none"),
+        "margin": lambda: best_other - own,
+        "gini": lambda: 1 - scores.softmax(1).square().sum(1).sqrt(),
+        "kl": lambda: (clean.softmax(1) * (clean.log_softmax(1) - scores.log_softmax(1))).sum(1),
+        "dlr": lambda: (best_other - own) / (top[:, 0] - top[:, 2]),
+    }[name]()
+
+
+class TestTarget:
+    """Three features, the largest of which names the class; samples are (2, 1, 0), of class 0, and must become 2."""
+
+    LARGEST = toys.Linear(torch.eye(3), torch.zeros(3))
+    X0 = torch.tensor([[2.0, 1.0, 0.0]])
+
+    def probe(self, n=1, **settings):
+        goal = Goal(torch.zeros(n, dtype=torch.int64), torch.full((n,), 2))
+        return make_probe(n, model=self.LARGEST.model, x0=self.X0.repeat(n, 1), goal=goal, **settings)
+
+    def test_only_the_target_is_a_success(self):
+        probe = self.probe(3)
+        probe.forward(torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 3.0], [2.0, 1.0, 0.0]]), torch.arange(3))
+        assert probe.memory.success.tolist() == [False, True, False]
+        assert probe.memory.n_forward_first.tolist() == [-1, 1, -1]
+        assert probe.active().tolist() == [0, 2]
+
+    def test_of_failures_the_one_nearest_to_the_target_is_kept(self):
+        """For cross-entropy of the reference the first, of class 1, would be the better one."""
+        probe = self.probe(objective="ace")
+        for point in ([0.0, 5.0, 0.0], [2.0, 1.0, 1.5]):
+            probe.forward(torch.tensor([point]), torch.tensor([0]))
+        assert probe.memory.kept.tolist() == [[2.0, 1.0, 1.5]]
+
+    def test_unasked_rows_answer_with_the_class_to_lose(self):
+        probe = self.probe(keep="last", max_queries=1)
+        hit = torch.tensor([[0.0, 0.0, 3.0]])
+        assert probe.forward(hit, torch.tensor([0])).labels.tolist() == [2]
+        passed = probe.forward(hit, torch.tensor([0]))
+        assert passed.labels.tolist() == [0]
+        assert passed.scores.argmax(1).tolist() == [0]
+
+
+class TestLookedAtOnce:
+    """Points fresh from `project` are not checked again; anything else is."""
+
+    def test_a_projected_point_is_asked_as_it_is(self):
+        probe = make_probe(2, eps=2.0, keep="last")
+        rows = torch.arange(2)
+        x = probe.project(torch.tensor([[1.0, 5.0], [-99.0, 0.0]]), rows)
+        probe.forward(x, rows)
+        assert probe.memory.failed == {}
+        assert probe.memory.kept.tolist() == [[1.0, 2.0], [-1.0, 0.0]]
+
+    @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+    @pytest.mark.parametrize(
+        ("height", "message"),
+        [
+            (11.0, "the attack left the space: feature 1 is 11, outside [-10, 10]"),
+            (math.nan, "the attack left the space: a feature is not finite"),
+            (3.0, "the attack left eps: 3 > 2"),
+        ],
+    )
+    def test_what_is_written_into_it_afterwards_is_seen(self, norm, height, message):
+        model, record = toys.recorded(LARGER.model)
+        probe = make_probe(2, model=model, norm=norm, eps=2.0, keep="last")
+        rows = torch.arange(2)
+        x = probe.project(torch.tensor([[1.0, 1.5], [1.0, 0.5]]), rows)
+        x[0, 1] = height
+        probe.forward(x, rows)
+        assert probe.memory.failed == {0: message}
+        assert record.n_rows == 1
+
+    def test_what_is_written_through_a_view_of_it_is_seen(self):
+        probe = make_probe(1, eps=2.0, keep="last")
+        rows = torch.arange(1)
+        x = probe.project(torch.tensor([[1.0, 1.5]]), rows)
+        x.view(-1)[1:].add_(9.0)
+        probe.forward(x, rows)
+        assert sorted(probe.memory.failed) == [0]
+
+    def test_the_same_numbers_for_other_samples_are_looked_at(self):
+        """A point within eps of sample 0 is far from sample 1, also when the rows are written over in place."""
+        x0 = torch.tensor([[1.0, 0.0], [5.0, 0.0]])
+        for in_place in (False, True):
+            probe = make_probe(2, x0=x0, eps=1.0, keep="last")
+            rows = torch.tensor([0])
+            x = probe.project(torch.tensor([[1.5, 0.0]]), rows)
+            other = rows.fill_(1) if in_place else torch.tensor([1])
+            probe.forward(x, other)
+            assert probe.memory.failed == {1: "the attack left eps: 3.5 > 1"}
+
+    def test_points_made_from_a_projected_one_are_looked_at(self):
+        probe = make_probe(1, eps=2.0, keep="last")
+        rows = torch.arange(1)
+        x = probe.project(torch.tensor([[1.0, 2.0]]), rows)
+        probe.forward(x + 0.5, rows)
+        assert sorted(probe.memory.failed) == [0]
+
+    def test_an_earlier_projected_point_is_looked_at_again(self):
+        probe = make_probe(1, eps=2.0, keep="last")
+        rows = torch.arange(1)
+        first = probe.project(torch.tensor([[1.0, 2.0]]), rows)
+        first[0, 1] = 9.9
+        probe.project(torch.tensor([[1.0, 1.0]]), rows)
+        probe.forward(first, rows)
+        assert sorted(probe.memory.failed) == [0]
+
+    def test_a_step_whose_slope_is_no_number_is_seen(self):
+        """Projection leaves NaN alone: it must not pass for a point that need not be checked."""
+        model, record = toys.recorded(LARGER.model)
+        for norm in ("linf", "l2", "l1"):
+            probe = make_probe(1, model=model, norm=norm, eps=2.0, keep="last")
+            rows = torch.arange(1)
+            x = probe.climb(probe.x0, rows, torch.tensor([[math.nan, 1.0]]), 0.5)
+            if x.isnan().any():
+                probe.forward(x, rows)
+                assert probe.memory.failed == {0: "the attack left the space: a feature is not finite"}
+                assert record.n_rows == 0
+
+
+class TestTrust:
+    def test_before_anything_was_asked_nothing_is_said(self):
+        assert make_probe(2).trust == Trust(None, None, None)
+
+    def test_heights_and_slopes_of_all_passes_are_remembered(self):
+        """Row 0 rises, row 1 falls back, row 2 succeeds."""
+        probe = make_probe(3, keep="first")
+        ask(probe, 0.1, 0.5, 0.1).gradient()
+        ask(probe, 0.2, 0.4, 2.0).gradient()
+        assert probe.trust == Trust(0.0, 0.5, None)
+
+    def test_zero_slopes_are_counted_by_row_and_unasked_rows_are_not(self):
+        flat = replace(LARGER.model, answer=lambda x: LARGER.model.answer(x.clamp_max(1.0)))
+        probe = make_probe(3, model=flat, eps=None, keep="last", max_queries=2)
+        x = torch.tensor([[2.0, 3.0], [0.5, 0.5], [1.5, 0.5]])
+        probe.forward(x, torch.arange(3)).gradient()
+        assert probe.trust.zero_gradients == pytest.approx(1 / 3)
+        probe.forward(x[:1], torch.tensor([0])).gradient()
+        assert probe.trust.zero_gradients == 0.5
+        probe.forward(x[:1], torch.tensor([0])).gradient()  # beyond its queries: not asked
+        assert probe.trust.zero_gradients == 0.5
+
+    @pytest.mark.parametrize(("keep", "gaining"), [("smallest", 1.0), ("strongest", None), ("last", None)])
+    def test_late_gains_of_successes_are_told_where_the_smallest_is_sought(self, keep, gaining):
+        probe = make_probe(1, keep=keep)
+        for height in (5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5):
+            ask(probe, height)
+        assert probe.trust.still_gaining == gaining
+
+    def test_late_gains_of_a_sample_that_resists(self):
+        probe = make_probe(2)
+        for height in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+            ask(probe, height, 0.5)
+        assert probe.trust == Trust(None, 0.5, 0.5)
+
+    def test_where_there_is_no_objective_nothing_can_be_said_of_its_rise(self):
+        probe = make_probe(1, model=toys.label_only(LARGER.model), keep="smallest")
+        for height in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+            ask(probe, height)
+        assert probe.trust == Trust(None, None, None)
 
 
 def test_project_goes_through_the_space_and_eps():

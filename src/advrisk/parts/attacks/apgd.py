@@ -19,6 +19,7 @@ _ENOUGH = 0.75  # the share of steps that must rise, or the step is halved
 # l1: the share of features moved at first, how often it is reconsidered, by what it and the step shrink, and how short
 # a step may become.
 _L1_SHARE, _L1_CHECK, _L1_REDUCE, _L1_SHORTEST = 0.2, 0.04, 1.5, 10
+_L1_STAGES = (0.3, 0.3)  # the shares of steps within 3·eps and 2·eps
 
 
 @attacks.register(
@@ -29,6 +30,7 @@ _L1_SHARE, _L1_CHECK, _L1_REDUCE, _L1_SHORTEST = 0.2, 0.04, 1.5, 10
         objective="ace",
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1),) * 2,
         use_when="the strongest single gradient attack at a fixed eps; with objective dlr where logits are scaled up",
+        within_eps=("linf", "l2"),
         random=True,
     ),
 )
@@ -37,8 +39,8 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
 
     x ← project(x + ¾(z − x) + ¼(x − x_before)), z = project(x + η · steepest(∇J)), with η = 2·eps at first. At
     checkpoints that come ever closer, a sample whose objective rose too seldom goes back to its best point with half
-    the step. In l1 there is no momentum, and steps move only the features with the largest slopes: how many follows
-    from how many the best point changed.
+    the step. In l1 there is no momentum, steps move only the features with the largest slopes (how many follows from
+    how many the best point changed), and the limit is 3·eps at first, then 2·eps, then eps.
     """
     for _ in range(restarts):
         rows = probe.active()
@@ -53,6 +55,7 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
         objective="dlr",
         passes=lambda given, classes: (1 + min(given["targets"], classes - 1) * (given["steps"] + 1),) * 2,
         use_when="APGD finds no way out: this one tries the likeliest wrong classes one by one",
+        within_eps=("linf", "l2"),
         random=True,
         aims=True,
     ),
@@ -76,7 +79,7 @@ def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: i
     if not len(rows):
         return
     if probe.norm == "l1":
-        _climb_l1(probe, x, rows, target, steps)
+        _climb_in_stages(probe, x, rows, target, steps)
         return
     state = _State.start(x, rows, step=2 * probe.eps)
     marks = checkpoints(steps)
@@ -94,12 +97,27 @@ def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: i
         state = replace(state, x=z, x_before=x)
 
 
-def _climb_l1(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
-    """The same in l1, where a step moves a share of the features that adapts to the best point's own."""
-    state = _State.start(x, rows, step=probe.eps)
+def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
+    """In l1: first within three and two times eps, whose best points are good starts within eps itself."""
+    shares = [round(share * steps) for share in _L1_STAGES]
+    left = steps
+    for factor, share in zip((3, 2), shares, strict=True):
+        if len(rows):
+            x, rows = _climb_l1(probe, x, rows, target, share - 1, factor * probe.eps)
+            left -= share
+    if len(rows):
+        x = probe.project(x, rows)
+        _climb_l1(probe, x, rows, target, left, probe.eps)
+
+
+def _climb_l1(
+    probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int, eps: float
+) -> tuple[Tensor, Tensor]:
+    """APGD where a step moves a share of the features that adapts to the best point's own; gives the best points."""
+    state = _State.start(x, rows, step=eps)
     n_features = x[0].numel()
-    share = torch.full_like(state.step, _L1_SHARE)
-    changed = torch.full_like(state.step, n_features)
+    changed = probe.space.distance(x, probe.x0[rows], "l0").double()
+    share = (changed / n_features / _L1_REDUCE).clamp_max(_L1_SHARE)
     every = max(1, int(_L1_CHECK * steps))
     for place in range(steps + 1):
         asked = _ask(probe, state, target)
@@ -108,21 +126,21 @@ def _climb_l1(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, step
             share, changed = share[staying], changed[staying]
         state = asked
         if not len(state.rows) or place == steps:
-            return
+            break
         if place and place % every == 0:
             before, changed = changed, probe.space.distance(state.x_best, probe.x0[state.rows], "l0").double()
             sparser = changed < 0.95 * before
             share = changed / n_features / _L1_REDUCE
-            shorter = (state.step / _L1_REDUCE).clamp_min(probe.eps / _L1_SHORTEST)
             state = replace(
                 state,
-                step=torch.where(sparser, probe.eps, shorter),
+                step=torch.where(sparser, eps, (state.step / _L1_REDUCE).clamp_min(eps / _L1_SHORTEST)),
                 x=_chosen(~sparser, state.x, state.x_best),
                 slope=_chosen(~sparser, state.slope, state.slope_best),
             )
         direction = _sparse(state.slope * probe.space.scale, share)
-        z = probe.project(state.x + per_row(state.step, x) * probe.space.scale * direction, state.rows)
-        state = replace(state, x=z)
+        moved = state.x + per_row(state.step, x) * probe.space.scale * direction
+        state = replace(state, x=probe.space.project(moved, probe.x0[state.rows], norm="l1", eps=eps))
+    return state.x_best, state.rows
 
 
 def _sparse(slope: Tensor, share: Tensor) -> Tensor:

@@ -138,9 +138,7 @@ class _Descent:
         short = (self.confidence - answered.heights("margin")).clamp_min(0)
         hit = self.nearest.note(x, rows, answered) & (short <= 0)
         weight = self.cost if probe.norm == "l2" else torch.ones_like(self.cost)
-        slope = torch.zeros_like(x)
-        if bool((short > 0).any()):
-            slope = -per_row(weight * (short > 0), x) * answered.gradient("margin")
+        slope = -per_row(weight, x) * answered.gradient("margin", wanted=short > 0)
         distance = probe.space.distance(x, x0, probe.norm)
         loss = weight * short
         if probe.norm == "l2":

@@ -11,7 +11,7 @@ from advrisk.engine import Pass, Probe
 from advrisk.parts.attacks.moves import Candidates, close_in, n_others, other_classes, rival
 from advrisk.parts.attacks.registry import attacks
 
-_TRIES_AT_LIMIT = 2
+_TRIES_AT_LIMIT = 10
 
 
 @attacks.register(
@@ -40,8 +40,8 @@ def deepfool(
 
     x ← x + (1 + overshoot) · the shortest step at which the linearised lead of another class is zero; of the
     `candidates` classes that score best, the nearest counts. No step leaves the bounds. A sample is done when it
-    succeeds; with an eps, also when it has stood at the limit twice. `refine` forward passes then look for a nearer
-    success on the last step, which the overshoot made too long.
+    succeeds; with an eps, also when it has stood at the limit ten times. `refine` forward passes then look for a
+    nearer success on the last step, which the overshoot made too long.
     """
     rows = probe.active()
     x = probe.x0[rows]
@@ -57,10 +57,10 @@ def deepfool(
         going = ~hit & torch.isin(rows, probe.active())
         if place == steps or not bool(going.any()):
             break
-        wanted = x + (1 + overshoot) * _step(probe, answered, x, rows, candidates)
+        wanted = x + (1 + overshoot) * _step(probe, answered, x, rows, candidates, going)
         moved = probe.project(wanted, rows)
         if probe.task.eps is not None:
-            beyond = probe.space.distance(wanted, probe.x0[rows], probe.norm) > probe.eps
+            beyond = probe.space.distance(wanted, probe.x0[rows], probe.norm) > (1 + 2 * overshoot) * probe.eps
             at_limit = torch.where(beyond, at_limit + 1, 0)
         going &= (moved != x).flatten(1).any(1) & (at_limit <= _TRIES_AT_LIMIT)
         x_before, before, at_limit = x[going], margin[going], at_limit[going]
@@ -70,13 +70,16 @@ def deepfool(
         close_in(probe, outside, inside, rows, torch.stack([low, high]), tries=refine)
 
 
-def _step(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, candidates: Candidates) -> Tensor:
+def _step(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, candidates: Candidates, going: Tensor) -> Tensor:
     """The shortest of the steps to the linearised boundaries of the candidate classes."""
     scores = answered.scores
     classes, over = other_classes(probe, rows, scores, candidates), rival(probe, rows, scores)
     gaps = scores.gather(1, over[:, None]) - scores.gather(1, classes)
-    slopes = answered.gradients(classes, over=over)
+    slopes = answered.gradients(classes, over=over, wanted=going)
     steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
     nearest = (gaps / steepness.clamp_min(1e-30)).argmin(1)
     each = torch.arange(len(rows), device=rows.device)
-    return probe.space.step_to(x, slopes[each, nearest], gaps[each, nearest], probe.norm)
+    within = None
+    if probe.norm == "linf" and probe.task.eps is not None:
+        within = probe.space.linf_bounds(probe.x0[rows], probe.eps)
+    return probe.space.step_to(x, slopes[each, nearest], gaps[each, nearest], probe.norm, within=within)

@@ -1,0 +1,182 @@
+"""Other libraries' attacks, called as their users call them. Each function takes a module and returns the attack.
+
+An attack maps inputs and their classes to perturbed inputs and to what the library calls a success, or None where it
+does not say. Imports are inside the functions: a library that is not installed raises ImportError when it is asked for.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Attack = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
+Maker = Callable[..., Attack]
+
+
+class Counted(nn.Module):
+    """A module that counts the rows of its forward and backward passes."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.n_forward = self.n_backward = 0
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.n_forward += len(x)
+        answer: Tensor = self.module(x)
+        if answer.requires_grad:
+            answer.register_hook(self._count)
+        return answer
+
+    def _count(self, slope: Tensor) -> None:
+        self.n_backward += len(slope)
+
+
+def art_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -> Attack:
+    from art.attacks.evasion import ProjectedGradientDescent
+
+    settings = {"eps": eps, "eps_step": step, "max_iter": steps, "num_random_init": 1}
+    return _by_art(module, ProjectedGradientDescent, **settings)
+
+
+def art_deepfool(module: nn.Module, *, steps: int, candidates: int) -> Attack:
+    from art.attacks.evasion import DeepFool
+
+    return _by_art(module, DeepFool, max_iter=steps, epsilon=0.02, nb_grads=candidates)
+
+
+def art_carlini_wagner(module: nn.Module, *, searches: int, steps: int, step: float, const: float) -> Attack:
+    from art.attacks.evasion import CarliniL2Method
+
+    settings = {"binary_search_steps": searches, "max_iter": steps, "learning_rate": step, "initial_const": const}
+    return _by_art(module, CarliniL2Method, clean_where_failed=True, **settings)
+
+
+def _by_art(module: nn.Module, attack: Any, *, clean_where_failed: bool = False, **settings: Any) -> Attack:
+    from art.estimators.classification import PyTorchClassifier
+
+    def run(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        classifier = PyTorchClassifier(
+            module, nn.CrossEntropyLoss(), x.shape[1:], 10, clip_values=(0, 1), device_type="cpu"
+        )
+        made = attack(classifier, batch_size=len(x), verbose=False, **settings)
+        x_adv = torch.from_numpy(made.generate(x.numpy(), np.eye(10, dtype=np.float32)[y.numpy()]))
+        return x_adv, _moved(x_adv, x) if clean_where_failed else None
+
+    return run
+
+
+def foolbox_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -> Attack:
+    import foolbox
+
+    return _by_foolbox(module, foolbox.attacks.LinfPGD(abs_stepsize=step, steps=steps), eps)
+
+
+def foolbox_deepfool(module: nn.Module, *, steps: int, candidates: int) -> Attack:
+    import foolbox
+
+    return _by_foolbox(module, foolbox.attacks.L2DeepFoolAttack(steps=steps, candidates=candidates), None)
+
+
+def foolbox_carlini_wagner(module: nn.Module, *, searches: int, steps: int, step: float, const: float) -> Attack:
+    import foolbox
+
+    settings = {"binary_search_steps": searches, "steps": steps, "stepsize": step, "initial_const": const}
+    return _by_foolbox(module, foolbox.attacks.L2CarliniWagnerAttack(**settings), None)
+
+
+def _by_foolbox(module: nn.Module, attack: Any, eps: float | None) -> Attack:
+    import foolbox
+
+    wrapped = foolbox.PyTorchModel(module, bounds=(0, 1), device="cpu")
+
+    def run(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        _, x_adv, success = attack(wrapped, x, y, epsilons=eps)
+        return x_adv, success
+
+    return run
+
+
+def torchattacks_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -> Attack:
+    import torchattacks
+
+    return _plain(torchattacks.PGD(module, eps=eps, alpha=step, steps=steps))
+
+
+def torchattacks_deepfool(module: nn.Module, *, steps: int, candidates: int) -> Attack:  # noqa: ARG001  (it takes all)
+    import torchattacks
+
+    return _plain(torchattacks.DeepFool(module, steps=steps))
+
+
+def adv_lib_deepfool(module: nn.Module, *, steps: int, candidates: int) -> Attack:  # noqa: ARG001  (it takes all)
+    with _stand_ins():
+        from adv_lib.attacks import df
+
+    return _plain(lambda x, y: df(module, x, y, steps=steps), clean_where_failed=True)
+
+
+def secml_torch_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -> Attack:
+    """Its own implementation; what it calls by default is Foolbox's."""
+    with _stand_ins():
+        from secmlt.adv.evasion.pgd import PGD
+        from secmlt.models.pytorch.base_pytorch_nn import BasePyTorchClassifier
+    settings = {"num_steps": steps, "step_size": step, "random_start": True, "backend": "native"}
+    attack = PGD(perturbation_model="linf", epsilon=eps, **settings)
+    model = BasePyTorchClassifier(module)
+
+    def run(x: Tensor, y: Tensor) -> Tensor:
+        batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=len(x))
+        return torch.cat([x_adv for x_adv, _ in attack(model, batches)])
+
+    return _plain(run)
+
+
+def _plain(attack: Callable[[Tensor, Tensor], Tensor], *, clean_where_failed: bool = False) -> Attack:
+    """An attack that says nothing of success, or says it by giving back the clean input where it failed."""
+
+    def run(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        x_adv = attack(x, y).detach()
+        return x_adv, _moved(x_adv, x) if clean_where_failed else None
+
+    return run
+
+
+def _moved(x_adv: Tensor, x: Tensor) -> Tensor:
+    return (x_adv != x).flatten(1).any(1)
+
+
+@contextmanager
+def _stand_ins() -> Iterator[None]:
+    """adv-lib imports torchvision and visdom for parts not used here: one's wheel wants CUDA, the other does not build."""
+    absent = [name for name in ("torchvision", "visdom") if find_spec(name) is None]
+    for name in absent:
+        sys.modules[name] = module_from_spec(ModuleSpec(name, None))
+        sys.modules[name].models = None  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+PGD: dict[str, Maker] = {
+    "ART": art_pgd,
+    "Foolbox": foolbox_pgd,
+    "torchattacks": torchattacks_pgd,
+    "SecML-Torch": secml_torch_pgd,
+}
+DEEPFOOL: dict[str, Maker] = {
+    "Foolbox": foolbox_deepfool,
+    "adv-lib": adv_lib_deepfool,
+    "torchattacks": torchattacks_deepfool,
+    "ART": art_deepfool,
+}
+CARLINI_WAGNER: dict[str, Maker] = {"Foolbox": foolbox_carlini_wagner, "ART": art_carlini_wagner}

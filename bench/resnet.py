@@ -1,0 +1,32 @@
+"""A ResNet-20 for 32×32 images (He et al. 2016, arXiv:1512.03385) with random weights, for the benchmarks."""
+
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+
+class Block(nn.Module):
+    """Two convolutions with batch normalisation, and a way past them."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, after, 3, stride=stride, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(after)
+        self.conv2 = nn.Conv2d(after, after, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(after)
+        self.past = nn.Sequential()
+        if stride != 1 or before != after:
+            self.past = nn.Sequential(nn.Conv2d(before, after, 1, stride=stride, bias=False), nn.BatchNorm2d(after))
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(inner)) + self.past(x))
+
+
+def resnet20() -> nn.Module:
+    """Three stages of three blocks: 0.27 million weights."""
+    widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
+    blocks = [
+        Block(before, after, 1 if before == after else 2) for before, after in zip(widths, widths[1:], strict=False)
+    ]
+    stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
