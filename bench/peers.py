@@ -155,7 +155,7 @@ def _moved(x_adv: Tensor, x: Tensor) -> Tensor:
 
 @contextmanager
 def _stand_ins() -> Iterator[None]:
-    """adv-lib imports torchvision and visdom for parts not used here: one's wheel wants CUDA, the other does not build."""
+    """adv-lib imports torchvision (whose wheel wants CUDA) and visdom (which does not build) for parts not used here."""
     absent = [name for name in ("torchvision", "visdom") if find_spec(name) is None]
     for name in absent:
         sys.modules[name] = module_from_spec(ModuleSpec(name, None))

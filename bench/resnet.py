@@ -1,5 +1,7 @@
 """A ResNet-20 for 32×32 images (He et al. 2016, arXiv:1512.03385) with random weights, for the benchmarks."""
 
+from itertools import pairwise
+
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
@@ -25,8 +27,6 @@ class Block(nn.Module):
 def resnet20() -> nn.Module:
     """Three stages of three blocks: 0.27 million weights."""
     widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
-    blocks = [
-        Block(before, after, 1 if before == after else 2) for before, after in zip(widths, widths[1:], strict=False)
-    ]
+    blocks = [Block(before, after, 1 if before == after else 2) for before, after in pairwise(widths)]
     stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))

@@ -22,7 +22,7 @@ QUICK = {
     "bim": {"steps": 5},
     "carlini-wagner": {"searches": 3, "steps": 8},
     "deepfool": {"steps": 25},
-    "fab": {"steps": 8, "restarts": 2},
+    "fab": {"steps": 20, "restarts": 2},
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},

@@ -273,7 +273,8 @@ class Pass:
         """
         height = self._climbed(objective, target)
         slope = self._backward(height, self._chosen(wanted), retain=retain)
-        self._probe._trace.note_slope(slope if wanted is None else slope[wanted])
+        noted = self._asked if wanted is None else self._asked & wanted
+        self._probe._trace.note_slope(slope if bool(noted.all()) else slope[noted])
         return slope
 
     def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:

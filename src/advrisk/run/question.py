@@ -157,6 +157,7 @@ def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> 
 def write_study(study: StudySpec, folder: Path) -> None:
     """Put the study as it was understood beside the ledger, for the report and for whoever comes next."""
     content = study.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     unfinished = folder / f".{STUDY_FILE}"

@@ -4,16 +4,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from advrisk.core.errors import ModelError
+from advrisk.core.errors import ModelError, StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits
+from advrisk.parts import REGISTRIES
 from advrisk.plan import ModelCard, Plan, Shard, cells, make_plan
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, load_study
 
 MakeStudy = Callable[..., StudySpec]
 
@@ -74,6 +76,7 @@ def test_the_same_weights_under_two_names_are_two_models(registries: Registries,
 DECIDES: dict[str, dict[str, Any]] = {
     "seed": {"keys": {"seed": 1}},
     "criterion": {"keys": {"success": "prediction"}},
+    "a target": {"keys": {"success": {"target": 3}}},
     "space": {"space": "sphere"},
     "eps": {"arm": {"eps": 2}},
     "norm": {"arm": {"norm": "l1"}},
@@ -179,6 +182,116 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
         with pytest.raises(ModelError) as caught:
             plan(study(line), registries, models=models)
         assert str(caught.value) == needed
+
+
+TARGETS: list[Any] = [0, 1, "next", "least-likely", {0: 1}, {0: 2}, {0: 1, 1: 0}]
+
+
+def test_every_target_has_cells_of_its_own(registries: Registries, study: MakeStudy) -> None:
+    plans = [plan(study(PUSH, success=success), registries) for success in ("label", "prediction")]
+    plans += [plan(study(PUSH, success={"target": target}), registries) for target in TARGETS]
+    assert len({name for made in plans for name in ids(made)}) == sum(made.n_cells for made in plans)
+
+
+def test_the_order_of_a_map_does_not_matter(registries: Registries, study: MakeStudy) -> None:
+    forth, back = ({"target": {0: 1, 1: 2, 10: 3}}, {"target": {10: 3, 1: 2, 0: 1}})
+    assert ids(plan(study(PUSH, success=forth), registries)) == ids(plan(study(PUSH, success=back), registries))
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        (9, None),
+        (10, "success.target: class 10 is not known to plain: 0 to 9"),
+        (10**20, f"success.target: class {10**20} is not known to plain: 0 to 9"),
+        ({0: 9, 9: 0}, None),
+        ({0: 1, 1: 12}, "success.target: class 12 is not known to plain: 0 to 9"),
+        ("next", None),
+        ("least-likely", None),
+    ],
+)
+def test_a_target_that_a_model_does_not_know_is_refused(
+    registries: Registries, study: MakeStudy, target: object, complaint: str | None
+) -> None:
+    asked = study(PUSH, success={"target": target})
+    if complaint is None:
+        assert plan(asked, registries).n_cells == 2 * 2 * 2
+    else:
+        with pytest.raises(StudyError) as caught:
+            plan(asked, registries)
+        assert str(caught.value) == f"<study>: {complaint}"
+
+
+def test_every_model_must_know_the_target(registries: Registries, study: MakeStudy) -> None:
+    models = [PLAIN, ModelCard("small", "d3", "gradients", 4)]
+    with pytest.raises(StudyError, match="class 7 is not known to small: 0 to 3"):
+        plan(study(PUSH, success={"target": 7}), registries, models=models)
+
+
+def test_least_likely_needs_scores(registries: Registries, study: MakeStudy) -> None:
+    weak = ModelCard("weak", "d3", "labels", 10)
+    with pytest.raises(StudyError) as caught:
+        plan(study({"attack": "guess"}, success={"target": "least-likely"}), registries, models=[weak])
+    assert str(caught.value) == "<study>: success: least-likely needs scores, but weak gives labels only"
+    assert plan(study({"attack": "guess"}, success={"target": "next"}), registries, models=[weak]).n_cells == 4
+
+
+def test_an_objective_that_leads_to_no_class_is_refused_with_a_target(registries: Registries, tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "name: a\ndata: {source: digits, evaluate: 1}\nmodels: {plain: {source: torch}}\n"
+        "success:\n  target: 3\narms:\n  - {attack: push, eps: 1, objective: [ace, kl]}\n"
+    )
+    with pytest.raises(StudyError) as caught:
+        plan(load_study(file), registries)
+    remedy = "kl leads away from a class, towards none; with a target use ace, ratio"
+    assert str(caught.value) == f"{file}:4: success: push-linf-1-kl: {remedy}"
+
+
+@pytest.mark.parametrize("success", ["label", "prediction"])
+def test_without_a_target_any_objective_will_do(registries: Registries, study: MakeStudy, success: str) -> None:
+    line = {"attack": "push", "eps": 1, "objective": ["ace", "kl", "ratio"]}
+    assert len(plan(study(line, success=success), registries).arms) == 4
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        (ModelCard("two", "d3", "gradients", 2), "look-l2-1-ratio needs 3 classes, but two knows 2"),
+        (ModelCard("weak", "d3", "scores", 10), "look-l2-1-ratio needs logits, but weak gives scores only"),
+        (ModelCard("three", "d3", "gradients", 3), None),
+    ],
+)
+def test_an_objective_that_a_model_cannot_serve_is_refused(
+    registries: Registries, study: MakeStudy, model: ModelCard, complaint: str | None
+) -> None:
+    traits = AttackTraits("scores", ("l2",), lambda *_: (1, 0), "", objective="ratio")
+    registries.attacks.register("look", traits=traits)(lambda _: None)
+    asked = study({"attack": "look", "eps": 1})
+    if complaint is None:
+        assert plan(asked, registries, models=[PLAIN, model]).n_cells == 8
+    else:
+        with pytest.raises(ModelError) as caught:
+            plan(asked, registries, models=[PLAIN, model])
+        assert str(caught.value) == complaint
+
+
+def test_dlr_needs_three_classes(study: MakeStudy) -> None:
+    """The objectives that are really there, with their traits as they are."""
+    line = {"attack": "pgd", "norm": "linf", "eps": 0.1, "objective": "dlr"}
+    two = ModelCard("two", "d", "gradients", 2)
+    with pytest.raises(ModelError, match="pgd-linf-0.1-dlr needs 3 classes, but two knows 2"):
+        plan(study(line), REGISTRIES, models=[two])
+    assert plan(study(line), REGISTRIES, models=[replace(two, n_classes=3)]).n_cells == 4
+
+
+@pytest.mark.parametrize("objective", ["kl", "fisher-rao", "gini"])
+def test_only_ace_margin_and_dlr_can_be_climbed_towards_a_class(study: MakeStudy, objective: str) -> None:
+    line = {"attack": "pgd", "norm": "linf", "eps": 0.1, "objective": objective}
+    with pytest.raises(StudyError, match=f"{objective} leads away from a class, towards none; with a target use "):
+        plan(study(line, success={"target": 1}), REGISTRIES)
+    for able in ("ace", "margin", "dlr"):
+        assert plan(study(line | {"objective": able}, success={"target": 1}), REGISTRIES).n_cells == 8
 
 
 def test_nothing_to_attack_is_an_empty_plan(registries: Registries, study: MakeStudy) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import StudyError
-from advrisk.study import StudySpec, load_study, study_from
+from advrisk.study import StudySpec, TargetSpec, load_study, study_from
 
 GOOD = """\
 name: signs
@@ -119,6 +119,80 @@ def test_one_name_is_a_list_of_one() -> None:
 
 def test_all_samples_may_be_asked_for() -> None:
     assert study_from(dropped() | {"data": {"source": "digits", "evaluate": "all"}}).data.evaluate == "all"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("3", 3),
+        ("0", 0),
+        ("next", "next"),
+        ("least-likely", "least-likely"),
+        ("{0: 1, 1: 7}", {0: 1, 1: 7}),
+        ("{2: 0}", {2: 0}),
+    ],
+)
+def test_success_may_be_a_target(file: Path, written: str, meant: object) -> None:
+    for text in (f"success: {{target: {written}}}", f"success:\n  target: {written}"):
+        file.write_text(GOOD.replace("success: label", text))
+        study = load_study(file)
+        assert study.success == TargetSpec(target=meant)
+        assert study.success.target == meant
+        assert type(study.success.target) is type(meant)
+        assert study.criterion == "target"
+
+
+@pytest.mark.parametrize("success", ["label", "prediction"])
+def test_without_a_target_success_is_its_own_criterion(success: str) -> None:
+    assert study_from(dropped() | {"success": success}).criterion == success
+
+
+NEEDED = "12: success: a class number, next, least-likely or a map of classes is needed, found "
+MAP = "12: success: a map takes each class to another, as in {0: 1, 1: 7}; found "
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("-1", NEEDED + "-1"),
+        ("true", NEEDED + "True"),
+        ("2.0", NEEDED + "2.0"),
+        ("'3'", NEEDED + "'3'"),
+        ("null", NEEDED + "None"),
+        ("[1]", NEEDED + "[1]"),
+        ("nxt", NEEDED + "'nxt'"),
+        ("Next", NEEDED + "'Next'"),
+        ("least_likely", NEEDED + "'least_likely'"),
+        ("{0: 0}", MAP + "0: 0"),
+        ("{0: 1, 4: 4}", MAP + "4: 4"),
+        ("{0: -1}", MAP + "0: -1"),
+        ("{-1: 0}", MAP + "-1: 0"),
+        ("{a: 1}", MAP + "'a': 1"),
+        ("{0: '1'}", MAP + "0: '1'"),
+        ("{true: 0}", MAP + "True: 0"),
+        ("{0: 1.5}", MAP + "0: 1.5"),
+        ("{1: next}", MAP + "1: 'next'"),
+    ],
+)
+def test_a_target_that_is_none_is_refused_with_what_is_one(file: Path, target: str, complaint: str) -> None:
+    assert complaint in complaints(file, GOOD.replace("success: label", f"success: {{target: {target}}}"))
+
+
+@pytest.mark.xfail(strict=True, reason="each member of the union of success complains, in its own words")
+@pytest.mark.parametrize(
+    ("success", "complaint"),
+    [
+        ("{targt: 3}", "12: success.targt: unknown key; did you mean 'target'?"),
+        ("{target: 3, to: 1}", "12: success.to: unknown key; known: target"),
+        ("{}", "12: success.target: is missing"),
+        ("{target: -1}", NEEDED + "-1"),
+        ("lable", "12: success: found 'lable'; did you mean 'label'?"),
+    ],
+)
+def test_one_mistake_in_success_is_one_complaint(file: Path, success: str, complaint: str) -> None:
+    said = complaints(file, GOOD.replace("success: label", f"success: {success}"))
+    assert said[-1] == complaint
+    assert len(said) == 1
 
 
 # What is written instead of what, and the line, the field and the words of the complaint.

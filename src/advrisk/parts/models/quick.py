@@ -2,7 +2,7 @@
 
 - A batch normalisation that follows a convolution becomes part of its weights.
 - Weights are stored with their channels last, which is what the CPU's convolutions want.
-- Convolutions of few input channels, and those of stride 2, pull slopes back in another way than torch's own backward,
+- Convolutions of few input channels pull slopes back in another way than torch's own backward,
   which is three to six times slower there.
 
 A module is only ever replaced by one that gives the same answers and slopes but for rounding.
