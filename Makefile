@@ -27,7 +27,7 @@ check: $(VENV)/.dev
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev $(VENV)/.peers
 	$(BIN)/python -m bench
 
 format: $(VENV)/.dev
@@ -45,3 +45,8 @@ $(VENV)/.%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[$*]'
 	touch $@
+
+# Libraries to measure ourselves against. Some pin old packages, or a torchvision whose wheel would want another torch:
+# they come without their dependencies. Where they cannot be had, the benchmarks say "not installed".
+$(VENV)/.peers: $(VENV)/.bench
+	$(BIN)/pip install --quiet --no-deps torchattacks adv-lib secml-torch && touch $@ || true

@@ -4,7 +4,7 @@ import copy
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,41 @@ class Shop:
         target = load_target(self.bench.material, cell, self.bench.study.success)
         return target.x0, target.goal.reference
 
+    def counted(self, cell: Cell) -> tuple[int, int]:
+        """Rows that really go forward and backward through the module for a cell, as other libraries' are counted.
+
+        The ledger leaves out rows that share a backward pass without needing it, and those that pad a small batch.
+        """
+        counter = Counted(self.model.answer)
+        material = replace(self.bench.material, models={"model": replace(self.model, answer=counter)})
+        replace(self.bench, material=material, _targets={}).carry_out(cell)
+        return counter.n_forward, counter.n_backward
+
     def kept(self, cell: Cell) -> tuple[Tensor, Tensor]:
         """The points that a cell keeps, and whether its attack claims success there."""
         target = load_target(self.bench.material, cell, self.bench.study.success)
         attempt = perturb(target, cell, REGISTRIES, seed=self.bench.study.seed, max_cell_s=None)
         return attempt.kept, attempt.claimed
+
+
+class Counted(nn.Module):
+    """A module that counts the rows of its forward and backward passes."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.n_forward = self.n_backward = 0
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.n_forward += len(x)
+        answer: Tensor = self.module(x)
+        if answer.requires_grad:
+            answer.register_hook(self._count)
+        return answer
+
+    def _count(self, slope: Tensor) -> None:
+        self.n_backward += len(slope)
 
 
 def n_passes(result: CellResult) -> tuple[int, int]:

@@ -19,26 +19,6 @@ Attack = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
 Maker = Callable[..., Attack]
 
 
-class Counted(nn.Module):
-    """A module that counts the rows of its forward and backward passes."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-        self.n_forward = self.n_backward = 0
-        self.eval()
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.n_forward += len(x)
-        answer: Tensor = self.module(x)
-        if answer.requires_grad:
-            answer.register_hook(self._count)
-        return answer
-
-    def _count(self, slope: Tensor) -> None:
-        self.n_backward += len(slope)
-
-
 def art_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -> Attack:
     from art.attacks.evasion import ProjectedGradientDescent
 
@@ -155,7 +135,7 @@ def _moved(x_adv: Tensor, x: Tensor) -> Tensor:
 
 @contextmanager
 def _stand_ins() -> Iterator[None]:
-    """adv-lib imports torchvision (whose wheel wants CUDA) and visdom (which does not build) for parts not used here."""
+    """adv-lib imports torchvision (its wheel wants CUDA) and visdom (which does not build) for parts not used here."""
     absent = [name for name in ("torchvision", "visdom") if find_spec(name) is None]
     for name in absent:
         sys.modules[name] = module_from_spec(ModuleSpec(name, None))

@@ -15,20 +15,20 @@ from advrisk.parts.attacks import attacks
 from advrisk.testing import ConformanceError, check_attack, toys
 from advrisk.testing.conformance import N_SAMPLES, cases
 
-# Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults.
+# Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults. How strong
+# attacks are is tested in test_closed_form.py and test_peers.py.
 QUICK = {
     "apgd": {"steps": 5, "restarts": 2},
     "apgd-t": {"steps": 4, "targets": 2},
     "bim": {"steps": 5},
-    "carlini-wagner": {"searches": 3, "steps": 8},
-    "deepfool": {"steps": 25},
-    "fab": {"steps": 20, "restarts": 2},
+    "carlini-wagner": {"searches": 3, "steps": 6},
+    "deepfool": {"steps": 15},
+    "fab": {"steps": 14},
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},
 }
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
-ITERATIVE = [("bim", {"steps": 30}), ("pgd", {"steps": 30})]
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)
@@ -60,27 +60,20 @@ def test_max_queries_is_spent_to_the_last_if_there_is_more_to_ask(name, norm, li
         model, record = toys.recorded(toy.model)
         x0 = toy.inputs(6)
         task = Task(
-            x0, Goal(toy.model.ask(x0).argmax(1)), Space.box(-10, 10), norm, 0.1, keep="last", max_queries=max_queries
+            x0,
+            Goal(toy.model.ask(x0).argmax(1)),
+            Space.box(-10, 10),
+            norm,
+            0.1,
+            keep="last",
+            max_queries=max_queries,
+            within_eps=part.traits.stays_within_eps(norm),
         )
         probe = Probe(model, task, Noise(range(6)))
         part.function(probe, **settings)
         spent[max_queries] = probe.memory.n_forward
         assert record.n_rows == int(probe.memory.n_forward.sum())
     assert torch.equal(spent[limit], spent[None].clamp_max(limit))
-
-
-@pytest.mark.parametrize(("name", "params"), ITERATIVE)
-@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-def test_iterative_attacks_reach_the_closed_form_on_two_classes(name, params, norm, verdict_of):
-    """A linear model of two classes: at 3 % above the minimal distance all fall, at 1 % below none can."""
-    toy = toys.linear(features=12, classes=2)
-    x0 = toy.inputs(30)
-    for row, distance in enumerate(toy.minimal_distances(x0, norm).tolist()):
-        outcomes = [
-            verdict_of(toy.model, x0[[row]], None, name, norm=norm, eps=factor * distance, params=params)[0].outcome[0]
-            for factor in (1.03, 0.99)
-        ]
-        assert outcomes == ["success", "resisted"]
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)

@@ -1,5 +1,6 @@
 """A study changes between runs of one folder: what is shown is what the present one asks for."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def same_as_fresh(study: Study_, folder: Path, fresh: Path) -> None:
     run, new = Study.from_dict(study).run(folder), Study.from_dict(study).run(fresh)
     assert outcome_rows(folder) == outcome_rows(fresh)
     assert run.status().complete
-    assert run.status() == new.status()
+    assert replace(run.status(), flags={}) == replace(new.status(), flags={})  # cells of other shards, other shares
     assert run.damage().as_dict() == new.damage().as_dict()
 
 

@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.ledger import TABLES, Ledger
-from advrisk.ledger.tables import SCHEMA_VERSION
 from advrisk.risk.damage import detector_free_damage
 from advrisk.risk.distances import smallest_distances
 
@@ -138,12 +137,13 @@ def test_models_samples_and_arms(ledger: Ledger) -> None:
     assert rows(ledger, "SELECT params->>'steps' FROM arms WHERE arm LIKE 'pgd%' ORDER BY model") == [("10",), ("40",)]
 
 
-@pytest.mark.skipif(SCHEMA_VERSION != 1, reason="only the version that wrote these files can write them again")
 def test_the_script_that_made_it_makes_it_again(ledger: Ledger, tmp_path: Path) -> None:
+    """In the present version, whose new columns are as empty as those that the old files lack."""
     script("make_ledger_v1").make(tmp_path / "again")
     again = Ledger.open(tmp_path / "again")
     for name in TABLES:
-        query = f"SELECT * EXCLUDE (filename), parse_path(filename)[-2] AS segment FROM all_{name} ORDER BY ALL"
+        columns = ", ".join(TABLES[name].names)
+        query = f"SELECT {columns}, parse_path(filename)[-2] AS segment FROM all_{name} ORDER BY ALL"
         assert again.query(query).to_pylist() == ledger.query(query).to_pylist()
 
 

@@ -18,6 +18,9 @@ class Model:
     (capability `gradients`: differentiable in the input), log-probabilities (`scores`) or class
     numbers (`labels`).
 
+    `owner` is the model as its owner gave it, where `answer` is a quicker version that differs by rounding: it has the
+    last word (`ask_owner`).
+
     `min_rows`: a pass with fewer rows is padded up to this many. torch's CPU kernels change their
     order of summation below about 16 rows; above, a row's result does not depend on how many others
     share its batch (measured, and tested by the conformance kit). Models that charge per query say 1.
@@ -30,6 +33,7 @@ class Model:
     n_classes: int
     bounds: tuple[float, float]
     digest: str
+    owner: Callable[[Tensor], Tensor] | None = None
     min_rows: int = 1
     random: bool = False
     device: str = "cpu"
@@ -37,10 +41,18 @@ class Model:
     train_samples: int | None = None
 
     def ask(self, x: Tensor) -> Tensor:
-        """Answers for a batch, padded if it is small, and checked for shape and numbers."""
+        """Answers for a batch, padded if it is small, and checked for shape."""
+        return self._asked(self.answer, x)
+
+    def ask_owner(self, x: Tensor) -> Tensor:
+        """The same from the model as it was given: what is recorded and judged."""
+        with torch.no_grad():
+            return self._asked(self.owner or self.answer, x)
+
+    def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         missing = self.min_rows - len(x)
         padded = torch.cat([x, x[:1].expand(missing, *x.shape[1:])]) if missing > 0 else x
-        answer = self.answer(padded)
+        answer = answering(padded)
         expected = (len(padded),) if self.capability == "labels" else (len(padded), self.n_classes)
         if tuple(answer.shape) != expected:
             raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}, {expected} was expected")

@@ -26,6 +26,7 @@ from advrisk.study import Keep, Norm
 
 # An unasked row answers with this lead for the class it should lose: an attack sees a failure.
 _UNASKED_LEAD = 50.0
+_LEAD = 1e-5  # of the largest score: ten times what rounding was seen to change
 
 
 class OutOfTimeError(Exception):
@@ -177,7 +178,7 @@ class Probe:
 
     def _notice(self, x: Tensor, rows: Tensor, goal: Goal, answer: Tensor, height: Tensor | None) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
-        success = goal.met(predicted(self.model, answer))
+        success = self._met(goal, answer)
         near = self._near(x, rows)
         if near is not None:
             success &= near
@@ -187,7 +188,7 @@ class Probe:
             for point in (~told).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), "the model answered with a number that is not finite")
         merit = self._merit(x, rows, height, success)
-        self._trace.note(rows, merit, success)
+        self._trace.note(rows, merit if height is not None else merit.masked_fill(~success, torch.nan), success)
         self.memory.note_first(rows[success])
         if self.task.keep == "first":
             self._done[rows[success]] = True
@@ -199,6 +200,12 @@ class Probe:
             self.memory.keep_best(x, rows, success, merit)
         if self.task.max_queries is not None:
             self._done |= self.memory.n_forward >= self.task.max_queries
+
+    def _met(self, goal: Goal, answer: Tensor) -> Tensor:
+        met = goal.met(predicted(self.model, answer))
+        if self.task.keep == "smallest" and answer.is_floating_point():  # such points lie at the boundary
+            met &= _clear(answer)
+        return met
 
     def _near(self, x: Tensor, rows: Tensor) -> Tensor | None:
         """Whether each point lies within eps; None where that goes without saying."""
@@ -250,12 +257,23 @@ class Pass:
         answer = None if self._answer is None else predicted(self._probe.model, self._answer.detach())
         return self._filled(answer, lambda: self._probe.goal.reference[self._rows])
 
+    @property
+    def met(self) -> Tensor:
+        """Whether each row meets the goal, however far it is; at a boundary, by more than rounding could undo."""
+        if self._answer is None:
+            return torch.zeros(len(self._rows), dtype=torch.bool, device=self._rows.device)
+        return self._filled(
+            self._probe._met(self._goal, self._answer.detach()), lambda: torch.zeros_like(self._rows, dtype=torch.bool)
+        )
+
     def heights(self, objective: str | None = None, *, target: Tensor | None = None) -> Tensor:
         """The value of an objective (the arm's own, if none is named) at every row; −∞ where a row was not asked.
 
         `target` holds a class for every row to climb towards, whatever the arm's goal is.
         """
         height = self._climbed(objective, target)
+        if height is not None:
+            height = height.detach().float().double()  # the last digits depend on a row's place in the batch
         return self._filled(height, lambda: torch.full(self._rows.shape, -torch.inf, dtype=torch.float64))
 
     def gradient(
@@ -339,6 +357,12 @@ class Pass:
         if asked is not None:
             filled[self._asked] = asked.detach()
         return filled
+
+
+def _clear(answer: Tensor) -> Tensor:
+    """Whether the best score leads by more than what rounding, or another order of summing, could take away."""
+    best = answer.topk(2, dim=1).values
+    return best[:, 0] - best[:, 1] > _LEAD * best.abs().amax(1)
 
 
 def _now(of: Tensor) -> float:

@@ -67,6 +67,10 @@ class Assignment:
     modules: tuple[str, ...]  # where the study's arms are defined: importing them registers the arms
 
 
+# glibc would hand the memory of every large tensor back to the system and fetch it anew; ignored elsewhere.
+_KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
+
+
 @dataclass
 class _Worker:
     process: subprocess.Popen[bytes]
@@ -142,7 +146,7 @@ class WorkerPool:
             [sys.executable, "-P", "-m", "advrisk.run.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdout=sys.stderr.fileno() if hasattr(sys.stderr, "fileno") else None,  # results own our output
-            env=os.environ | threads,
+            env=os.environ | threads | _KEEP_MEMORY,
             process_group=0,  # Ctrl-C is for the parent alone
         )
         theirs.close()

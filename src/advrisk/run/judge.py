@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from advrisk.engine import Model, predicted, within_rounding
+from advrisk.engine import predicted, within_rounding
 from advrisk.engine.norms import NORMS
 from advrisk.ledger import Outcome
 from advrisk.run.perturb import Attempt, Settled, Target, finite
@@ -68,7 +68,7 @@ def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor, Tensor]:
     if len(rows):
         draws = JUDGE_DRAWS if target.model.random else 1
         for _ in range(draws):
-            answer[rows] = _ask(target.model, attempt.kept[rows])
+            answer[rows] = target.model.ask_owner(attempt.kept[rows])
             rate[rows] += target.goal.of(rows).met(predicted(target.model, answer[rows])).float() / draws
         n_judge[rows] += draws
     return answer, rate, n_judge
@@ -98,12 +98,7 @@ def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tenso
     survives = torch.zeros_like(success)
     rows = success.nonzero().squeeze(1)
     if len(rows) and target.is_image:
-        answer = _ask(target.model, target.space.rounded_8bit(kept[rows]))
+        answer = target.model.ask_owner(target.space.rounded_8bit(kept[rows]))
         survives[rows] = target.goal.of(rows).met(predicted(target.model, answer)) & finite(answer)
         n_judge[rows.cpu()] += 1
     return survives
-
-
-def _ask(model: Model, x: Tensor) -> Tensor:
-    with torch.no_grad():
-        return model.ask(x)

@@ -17,7 +17,6 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
-    field_validator,
     model_validator,
 )
 
@@ -142,18 +141,16 @@ class TargetSpec(Strict):
 
     target: Annotated[int, Field(strict=True, ge=0)] | Literal["next", "least-likely"] | dict[int, int]
 
-    @field_validator("target", mode="before")
-    @classmethod
-    def _known(cls, value: object) -> object:
-        if isinstance(value, Mapping):
-            for own, wanted in value.items():
-                if not _is_class(own) or not _is_class(wanted) or own == wanted:
-                    raise ValueError(
-                        f"a map takes each class to another, as in {{0: 1, 1: 7}}; found {own!r}: {wanted!r}"
-                    )
-        elif not _is_class(value) and value not in ("next", "least-likely"):
-            raise ValueError(f"a class number, next, least-likely or a map of classes is needed, found {value!r}")
-        return value
+
+def _checked_target(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for own, wanted in value.items():
+            if not _is_class(own) or not _is_class(wanted) or own == wanted:
+                found = f"found {own!r}: {wanted!r}"
+                raise ValueError(f"a map takes each class to another, as in {{0: 1, 1: 7}}; {found}")
+    elif not _is_class(value) and value not in ("next", "least-likely"):
+        raise ValueError(f"a class number, next, least-likely or a map of classes is needed, found {value!r}")
+    return value
 
 
 def _is_class(value: object) -> bool:
@@ -166,7 +163,21 @@ class AssessSpec(Strict):
     damage: DamageSpec = DamageSpec()
 
 
-Success = Literal["label", "prediction"] | TargetSpec
+def _one_success(value: object) -> object:
+    """One complaint about a wrong `success`, where the members of the union would each have theirs."""
+    if isinstance(value, Mapping):
+        for name in value:
+            if name != "target":
+                raise ValueError(f"found the key {name!r}; {did_you_mean(name, ('target',))}")
+        if "target" not in value:
+            raise ValueError("found no target; write label, prediction or {target: …}")
+        return TargetSpec(target=_checked_target(value["target"]))
+    if not isinstance(value, TargetSpec) and value not in ("label", "prediction"):
+        raise ValueError(f"found {value!r}; {did_you_mean(value, ('label', 'prediction', '{target: …}'))}")
+    return value
+
+
+Success = Annotated[Literal["label", "prediction"] | TargetSpec, BeforeValidator(_one_success)]
 
 
 class StudySpec(Strict):

@@ -239,8 +239,7 @@ class TestRows:
         torch.testing.assert_close((slope * moved).sum(1), gap, rtol=1e-5, atol=1e-6)
         for row in range(6):
             w, low, high = (
-                part.double().numpy()
-                for part in (slope[row] * scale, (-1 - x[row]) / scale, (1 - x[row]) / scale)
+                part.double().numpy() for part in (slope[row] * scale, (-1 - x[row]) / scale, (1 - x[row]) / scale)
             )
             best = shortest(w, float(gap[row]), low, high, norm)
             assert space.distance(x + moved, x, norm)[row].item() == pytest.approx(best, rel=1e-4)

@@ -738,7 +738,6 @@ class TestTrust:
         probe.forward(x, torch.arange(3)).gradient(wanted=torch.tensor([True, True, False]))
         assert probe.trust.zero_gradients == 0.5
 
-    @pytest.mark.xfail(strict=True, reason="a label model's merit of 0 everywhere passes for an objective")
     def test_where_there_is_no_objective_nothing_can_be_said_of_its_rise(self):
         probe = make_probe(1, model=toys.label_only(LARGER.model), keep="smallest")
         for height in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):

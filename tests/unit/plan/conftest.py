@@ -45,9 +45,7 @@ def registries() -> Registries:
 
     @found.attacks.register(
         "guess",
-        traits=AttackTraits(
-            "labels", ("l2",), one_pass, "seldom", keep="smallest", within_eps=False, needs_eps=False
-        ),
+        traits=AttackTraits("labels", ("l2",), one_pass, "seldom", keep="smallest", within_eps=False, needs_eps=False),
     )
     def guess(probe: object) -> None:
         """Needs labels only, looks for the smallest distance, has no objective."""

@@ -280,7 +280,7 @@ def test_dlr_needs_three_classes(study: MakeStudy) -> None:
     """The objectives that are really there, with their traits as they are."""
     line = {"attack": "pgd", "norm": "linf", "eps": 0.1, "objective": "dlr"}
     two = ModelCard("two", "d", "gradients", 2)
-    with pytest.raises(ModelError, match="pgd-linf-0.1-dlr needs 3 classes, but two knows 2"):
+    with pytest.raises(ModelError, match=r"pgd-linf-0\.1-dlr needs 3 classes, but two knows 2"):
         plan(study(line), REGISTRIES, models=[two])
     assert plan(study(line), REGISTRIES, models=[replace(two, n_classes=3)]).n_cells == 4
 

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from advrisk.engine import OutOfTimeError, Space
+from advrisk.engine import OutOfTimeError, Space, Trust
 from advrisk.parts.data import Dataset
+from advrisk.run.judge import judge
 from advrisk.run.loading import Material
-from advrisk.run.perturb import load_target, perturb
+from advrisk.run.perturb import goal_of, load_target, perturb
+from advrisk.study import Arm, TargetSpec
 from advrisk.testing import toys
 
 
@@ -238,6 +240,124 @@ class TestOtherArms:
         )
         assert torch.equal(first, again)
         assert not (first == second).any()
+
+
+LARGEST = toys.Linear(torch.eye(4), torch.zeros(4)).model  # the largest of four features names the class
+
+
+class TestGoal:
+    """What `success` means, sample by sample."""
+
+    ANSWER = torch.tensor([[4.0, 1.0, 2.0, 3.0], [1.0, 2.0, 0.0, 9.0], [3.0, 2.0, 0.0, 0.5], [0.0, 7.0, 8.0, 9.0]])
+    LABEL = torch.tensor([0, 3, 2, 3])
+
+    @pytest.mark.parametrize(
+        ("success", "reference", "target"),
+        [
+            ("label", [0, 3, 2, 3], None),
+            ("prediction", [0, 3, 0, 3], None),
+            (2, [0, 3, 2, 3], [2, 2, 2, 2]),
+            ("next", [0, 3, 2, 3], [1, 0, 3, 0]),
+            ("least-likely", [0, 3, 2, 3], [1, 2, 3, 0]),  # of the third its own class is the least likely
+            ({0: 3, 2: 1, 3: 0}, [0, 3, 2, 3], [3, 0, 1, 0]),
+        ],
+    )
+    def test_of_every_spelling(self, success, reference, target):
+        success = success if success in ("label", "prediction") else TargetSpec(target=success)
+        goal = goal_of(success, self.LABEL, LARGEST, self.ANSWER)
+        assert goal.reference.tolist() == reference
+        assert (goal.target if target is None else goal.target.tolist()) == target
+        assert goal.target is None or goal.target.dtype == torch.int64
+        assert torch.equal(goal.clean, self.ANSWER)
+
+    def test_next_counts_the_classes_of_the_model(self):
+        two, ten = (toys.linear(features=4, classes=classes).model for classes in (2, 10))
+        label = torch.tensor([0, 1])
+        assert goal_of(TargetSpec(target="next"), label, two, torch.zeros(2, 2)).target.tolist() == [1, 0]
+        assert goal_of(TargetSpec(target="next"), label, ten, torch.zeros(2, 10)).target.tolist() == [1, 2]
+
+    def test_the_least_likely_is_never_the_own_class(self):
+        generator = torch.Generator().manual_seed(0)
+        for answer in (torch.randn(500, 4, generator=generator), torch.zeros(500, 4), torch.full((500, 4), -1e30)):
+            label = torch.randint(0, 4, (500,), generator=generator)
+            target = goal_of(TargetSpec(target="least-likely"), label, LARGEST, answer).target
+            assert (target != label).all()
+            others = answer.scatter(1, label[:, None], torch.inf)
+            assert torch.equal(others.gather(1, target[:, None])[:, 0], others.amin(1))
+
+    def test_a_score_model_has_clean_scores_to_measure_from_and_a_label_model_none(self):
+        scores, labels = toys.score_only(LARGEST), toys.label_only(LARGEST)
+        assert torch.equal(goal_of("label", self.LABEL, scores, self.ANSWER).clean, self.ANSWER)
+        for success in ("label", "prediction", TargetSpec(target="next")):
+            goal = goal_of(success, self.LABEL, labels, self.ANSWER.argmax(1))
+            assert goal.clean is None
+        assert goal_of("prediction", self.LABEL, labels, torch.tensor([1, 2, 3, 0])).reference.tolist() == [1, 2, 3, 0]
+
+
+class TestTargets:
+    """Samples 0 and 1 are of class 0, 2 and 3 of class 1; the model has samples 1 and 3 wrong. All must become 1."""
+
+    X0 = torch.tensor([[2.0, 1, 0, 0], [1.0, 2, 0, 0], [0.0, 2, 0, 0], [0.0, 0, 3, 0]])
+    LABEL = torch.tensor([0, 0, 1, 1])
+
+    @pytest.fixture
+    def target(self, scene):
+        return scene.target(x0=self.X0, label=self.LABEL, model=LARGEST, criterion=TargetSpec(target=1))
+
+    def test_a_sample_whose_class_is_the_target_resists_and_says_why(self, target):
+        own = ("resisted", "the target is the sample's own class")
+        assert target.settled() == {1: ("already_wrong", ""), 2: own, 3: own}
+
+    def test_only_what_can_become_the_target_is_attacked(self, target, attempt_of):
+        seen = []
+
+        def attack(probe):
+            seen.append((probe.goal.reference.tolist(), probe.goal.target.tolist(), probe.goal.clean.tolist()))
+            probe.forward(torch.tensor([[2.0, 1, 5, 0]]), torch.tensor([0]))  # wrong, but not the target
+            probe.forward(torch.tensor([[2.0, 5, 1, 0]]), torch.tensor([0]))
+
+        attempt = attempt_of(attack, target)
+        assert seen == [([0], [1], [[2.0, 1.0, 0.0, 0.0]])]
+        assert attempt.claimed.tolist() == [True, False, False, False]
+        assert attempt.counts["n_forward_first"].tolist() == [2, -1, -1, -1]
+        verdict = judge(target, attempt, scene_arm())
+        assert verdict.outcome == ["success", "already_wrong", "resisted", "resisted"]
+        assert verdict.message == ["", "", *["the target is the sample's own class"] * 2]
+        assert verdict.n_unconfirmed == 0
+
+    def test_another_class_than_the_target_is_no_success_for_the_judge(self, target, attempt_of):
+        attempt = attempt_of(lambda probe: probe.forward(torch.tensor([[2.0, 1, 5, 0]]), torch.tensor([0])), target)
+        assert judge(target, attempt, scene_arm()).outcome[0] == "resisted"
+
+    def test_a_wrong_sample_that_is_not_yet_the_target_is_attacked(self, scene):
+        x0 = torch.tensor([[0.0, 0, 3, 0]])
+        label = torch.tensor([0])
+        target = scene.target(x0=x0, label=label, model=LARGEST, criterion=TargetSpec(target=1))
+        assert target.clean_prediction.tolist() == [2]
+        assert target.settled() == {}
+
+    def test_an_answer_that_is_no_number_is_an_error_whatever_the_target(self, scene):
+        model = toys.answering_nan(LARGEST)
+        target = scene.target(x0=self.X0, label=self.LABEL, model=model, criterion=TargetSpec(target=1))
+        assert {outcome for outcome, _ in target.settled().values()} == {"error"}
+        assert len(target.settled()) == 4
+
+
+def scene_arm():
+    return Arm("mine-linf-5", "attack", "mine", norm="linf", eps=5.0)
+
+
+class TestTrust:
+    def test_the_signs_of_the_probe_are_handed_on(self, attempt_of):
+        def attack(probe):
+            propose(probe, 0.5, 2.0, 0.5).gradient()
+            propose(probe, 0.4, 0.6, rows=[0, 2]).gradient()
+
+        assert attempt_of(attack).trust == Trust(0.0, 0.5, None)
+
+    def test_of_an_attack_with_nothing_to_do_nothing_is_said(self, scene, attempt_of):
+        target = scene.target(label=torch.tensor([1, 1, 1]))
+        assert attempt_of(lambda probe: pytest.fail("called"), target).trust == Trust(None, None, None)
 
 
 @pytest.mark.parametrize("criterion", ["label", "prediction"])

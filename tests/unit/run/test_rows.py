@@ -4,10 +4,13 @@ import pickle
 import pytest
 import torch
 
+from advrisk.core.flags import FLAGS
+from advrisk.engine import Trust
 from advrisk.ledger import TABLES
 from advrisk.run.judge import judge
 from advrisk.run.perturb import Attempt, perturb
-from advrisk.run.rows import MAX_CLASSES, TOP_K, failed_result, judged_result
+from advrisk.run.rows import DOUBTFUL, MAX_CLASSES, TOP_K, failed_result, judged_result
+from advrisk.study import TargetSpec
 from advrisk.testing import toys
 
 COMMON = {"run": "run1", "criterion": "label"}
@@ -112,6 +115,55 @@ class TestJudged:
         (row,) = rows_of(told(cell, target, attempt), "cells")
         assert row["flags"] == ["unconfirmed"]
 
+    @pytest.mark.parametrize(
+        ("trust", "flags"),
+        [
+            (Trust(None, None, None), []),
+            (Trust(0.0, 0.0, 0.0), []),
+            (Trust(DOUBTFUL, DOUBTFUL, DOUBTFUL), []),
+            (Trust(0.11, None, 0.05), ["zero-gradients"]),
+            (Trust(0.0, 0.2, None), ["not-increasing"]),
+            (Trust(None, 0.1, 1.0), ["still-gaining"]),
+            (Trust(1.0, 1.0, 1.0), ["zero-gradients", "not-increasing", "still-gaining"]),
+        ],
+    )
+    def test_shares_are_told_and_flagged_where_they_are_more_than_a_tenth(self, scene, trust, flags):
+        target, cell = scene.target(), scene.cell(scene.arm())
+        attempt = Attempt(target.x0.clone(), torch.zeros(3, dtype=torch.bool), trust=trust)
+        (row,) = rows_of(told(cell, target, attempt), "cells")
+        assert (row["zero_gradients"], row["not_increasing"], row["still_gaining"]) == dataclasses.astuple(trust)
+        assert row["flags"] == flags
+        assert set(flags) <= set(FLAGS)
+
+    def test_other_flags_stand_beside_them(self, scene):
+        target, cell = scene.target(model=toys.noisy(scene.model, sigma=1e-6)), scene.cell(scene.arm())
+        attempt = Attempt(
+            target.x0.clone(), torch.tensor([True, False, False]), trust=Trust(1.0, None, None), cut_short=True
+        )
+        (row,) = rows_of(told(cell, target, attempt), "cells")
+        assert sorted(row["flags"]) == ["cut-short", "random-model", "unconfirmed", "zero-gradients"]
+
+    def test_without_a_target_the_column_is_empty(self, mixed):
+        assert [row["target"] for row in rows_of(told(*mixed))] == [None] * 4
+
+    def test_with_a_target_rows_name_it(self, scene):
+        """Class 0 must become 1; the last sample is of class 1 itself."""
+        x0 = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+        label = torch.tensor([0, 0, 0, 1])
+        target = scene.target(x0=x0, label=label, criterion=TargetSpec(target=1))
+        cell = scene.cell(scene.arm(), 4)
+        points = torch.tensor([[1.0, 3.0], [1.0, 0.5]])
+        attack = scene.registries(lambda probe: probe.forward(points, torch.arange(2)))
+        attempt = perturb(target, cell, attack, seed=0, max_cell_s=None)
+        rows = rows_of(told(cell, target, attempt, criterion="target"))
+        assert [row["criterion"] for row in rows] == ["target"] * 4
+        assert [row["target"] for row in rows] == [1, 1, 1, 1]
+        assert [row["outcome"] for row in rows] == ["success", "resisted", "already_wrong", "resisted"]
+        assert [row["message"] for row in rows] == [None, None, None, "the target is the sample's own class"]
+        assert [row["n_forward"] for row in rows] == [1, 1, 0, 0]
+        assert [row["prediction"] for row in rows] == [1, 0, 1, 1]
+        assert [row["d_linf"] for row in rows] == [3, 0.5, 0, 0]
+
     def test_a_random_model_is_flagged(self, scene):
         target = scene.target(model=toys.noisy(scene.model, sigma=1e-6))
         attempt = Attempt(target.x0.clone(), torch.zeros(3, dtype=torch.bool))
@@ -164,7 +216,10 @@ class TestFailed:
             assert row["prediction"] is row["d_linf"] is row["n_forward_first"] is None
             assert (row["n_forward"], row["n_backward"], row["n_judge"]) == (0, 0, 0)
         assert (result.n_rows, result.n_errors, result.messages) == (3, 3, ("the worker process died",))
-        assert rows_of(result, "cells")[0]["n_errors"] == 3
+        (row,) = rows_of(result, "cells")
+        assert row["n_errors"] == 3
+        assert row["flags"] == []
+        assert row["zero_gradients"] is row["not_increasing"] is row["still_gaining"] is None
         assert "outputs" not in result.tables
 
     def test_tables_have_the_columns_of_the_ledger(self, scene):

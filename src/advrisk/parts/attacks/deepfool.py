@@ -8,10 +8,12 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Pass, Probe
-from advrisk.parts.attacks.moves import Candidates, close_in, n_others, other_classes, rival
+from advrisk.parts.attacks.moves import Candidates, close_in, n_others, other_classes, per_row, rival
 from advrisk.parts.attacks.registry import attacks
 
 _TRIES_AT_LIMIT = 10
+_BEYOND = 1e-4  # of the largest score: a step that ends at the boundary itself would be no success
+_CLOSE = 0.01  # of the first gap
 
 
 @attacks.register(
@@ -47,17 +49,20 @@ def deepfool(
     x = probe.x0[rows]
     before, x_before = torch.zeros(len(rows)).double(), x  # margins and points of the pass before
     at_limit = torch.zeros(len(rows), dtype=torch.int64, device=x.device)
+    first_gap = torch.full((len(probe.x0),), torch.nan, device=x.device)
     found: list[tuple[Tensor, ...]] = []
     for place in range(steps + 1):
         if not len(rows):
             break
         answered = probe.forward(x, rows, gradient=place < steps)
-        margin, hit = answered.heights("margin"), probe.goal.of(rows).met(answered.labels)
+        margin, hit = answered.heights("margin"), answered.met
         found.append((x_before[hit], x[hit], rows[hit], before[hit], margin[hit]))
         going = ~hit & torch.isin(rows, probe.active())
         if place == steps or not bool(going.any()):
             break
-        wanted = x + (1 + overshoot) * _step(probe, answered, x, rows, candidates, going)
+        slope, gap = _nearest_boundary(probe, answered, rows, candidates, going)
+        first_gap[rows] = first_gap[rows].fmax(gap)
+        wanted = x + (1 + overshoot) * _step(probe, x, rows, slope, gap, gap < _CLOSE * first_gap[rows])
         moved = probe.project(wanted, rows)
         if probe.task.eps is not None:
             beyond = probe.space.distance(wanted, probe.x0[rows], probe.norm) > (1 + 2 * overshoot) * probe.eps
@@ -70,16 +75,28 @@ def deepfool(
         close_in(probe, outside, inside, rows, torch.stack([low, high]), tries=refine)
 
 
-def _step(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, candidates: Candidates, going: Tensor) -> Tensor:
-    """The shortest of the steps to the linearised boundaries of the candidate classes."""
+def _step(probe: Probe, x: Tensor, rows: Tensor, slope: Tensor, gap: Tensor, close: Tensor) -> Tensor:
+    """The shortest step to the linearised boundary; close to it, the shortest that the bounds do not cut short."""
+    steepness = probe.space.steepness(slope, probe.norm).clamp_min(1e-30)
+    unit = slope.sign() if probe.norm == "linf" else slope * probe.space.scale / per_row(steepness, slope)
+    step = per_row(gap / steepness, slope) * unit * probe.space.scale
+    if bool(close.any()):
+        within = None
+        if probe.norm == "linf" and probe.task.eps is not None:
+            within = probe.space.linf_bounds(probe.x0[rows[close]], probe.eps)
+        step[close] = probe.space.step_to(x[close], slope[close], gap[close], probe.norm, within=within)
+    return step
+
+
+def _nearest_boundary(
+    probe: Probe, answered: Pass, rows: Tensor, candidates: Candidates, going: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The slope of the lead of the nearest candidate class, and what is missing of that lead."""
     scores = answered.scores
     classes, over = other_classes(probe, rows, scores, candidates), rival(probe, rows, scores)
     gaps = scores.gather(1, over[:, None]) - scores.gather(1, classes)
     slopes = answered.gradients(classes, over=over, wanted=going)
     steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
-    nearest = (gaps / steepness.clamp_min(1e-30)).argmin(1)
+    nearest = (gaps.abs() / steepness.clamp_min(1e-30)).argmin(1)
     each = torch.arange(len(rows), device=rows.device)
-    within = None
-    if probe.norm == "linf" and probe.task.eps is not None:
-        within = probe.space.linf_bounds(probe.x0[rows], probe.eps)
-    return probe.space.step_to(x, slopes[each, nearest], gaps[each, nearest], probe.norm, within=within)
+    return slopes[each, nearest], gaps[each, nearest].clamp_min(0) + _BEYOND * scores.abs().amax(1)

@@ -13,6 +13,7 @@ from advrisk.engine.objectives import objectives
 Candidates = Annotated[int, Ge(1)] | Literal["all"]
 
 _NUDGE = 0.01
+_ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
 _SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
 
 
@@ -76,7 +77,7 @@ class Nearest:
 
     def note(self, x: Tensor, rows: Tensor, answered: Pass) -> Tensor:
         """Whether each row succeeds; the nearest are remembered."""
-        hit = self._probe.goal.of(rows).met(answered.labels)
+        hit = answered.met
         distance = self._probe.space.distance(x, self._probe.x0[rows], self._probe.norm)
         nearer = hit & (distance < self.distance[rows])
         if bool(nearer.any()):
@@ -102,15 +103,16 @@ def close_in(probe: Probe, outside: Tensor, inside: Tensor, rows: Tensor, height
     the place where it should be zero, and go on between that point and its neighbour on the other side.
     """
     low, high = heights[0].clone(), heights[1].clone()
+    aim = _ABOVE * (high - low)  # not at the boundary itself, where rounding decides
     for _ in range(tries):
         if not len(rows):
             return
-        share = (low / (low - high)).nan_to_num(nan=0.5).clamp(0, 1)
+        share = ((low - aim) / (low - high)).nan_to_num(nan=0.5).clamp(0, 1)
         share = share + _SLACK * (1 - share)
         x = probe.space.project(outside + per_row(share, outside) * (inside - outside), probe.x0[rows])
         answered = probe.forward(x, rows, gradient=False)
         height = answered.heights("margin")
-        hit = probe.goal.of(rows).met(answered.labels)
+        hit = answered.met
         shown = per_row(hit, x) > 0
         inside, outside = torch.where(shown, x, inside), torch.where(shown, outside, x)
         high, low = torch.where(hit, height, high), torch.where(hit, low, height)

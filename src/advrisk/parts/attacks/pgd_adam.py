@@ -36,14 +36,14 @@ def pgd_adam(
 ) -> None:
     """Projected gradient descent (Madry et al. 2018) with the steps of Adam (Kingma & Ba 2015, arXiv:1412.6980).
 
-    x ← project(x + step · m̂ / (√v̂ + 10⁻⁸)), with m̂ and v̂ the running means of the slope and of its square; in l2
-    the direction is scaled to length one. `step_size` as for pgd.
+    x ← project(x + step · m̂ / (√v̂ + 10⁻⁸)), with m̂ and v̂ the running means of the slope and of its square. In l2
+    v̂ is one number for a whole row, and the direction has length one. `step_size` as for pgd.
     """
     step = usual_step(probe.eps, steps) if step_size is None else step_size
     for _ in range(restarts):
         rows = probe.active()
         x = point_in_ball(probe, rows, probe.eps) if random_start else clean_start(probe, rows)
-        adam = Adam(x)
+        adam = Adam(x, one_scale=probe.norm == "l2")
         for _ in range(steps):
             if not len(rows):
                 return

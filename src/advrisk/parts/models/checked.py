@@ -17,6 +17,7 @@ from advrisk.parts.models.quick import quickened
 from advrisk.parts.models.registry import Loaded
 
 N_FIXED_INPUTS = 8
+N_ASKED_AGAIN = 4
 
 
 def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cpu") -> Model:
@@ -30,7 +31,7 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
     fixed = _fixed_inputs(shape, data, rows=max(N_FIXED_INPUTS, loaded.min_rows))
     with one_thread():  # so that every process of a run names the model alike
         answer = _try(name, loaded, fixed, data.name)
-        random = not torch.equal(answer, _try(name, loaded, fixed, data.name))
+        random = _is_random(name, loaded, fixed, data.name, answer)
         fingerprint = None if random else _fingerprint(loaded, fixed)
         n_classes = _n_classes(name, loaded, answer, data)
         asked = loaded.answer
@@ -41,6 +42,7 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
     return Model(
         name=name,
         answer=asked,
+        owner=None if asked is loaded.answer else loaded.answer,
         capability=loaded.capability,
         input_shape=shape,
         n_classes=n_classes,
@@ -78,6 +80,13 @@ def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
     if answer.dim() == 0 or len(answer) != len(x):
         raise ModelError(f"{name} answered {len(x)} inputs with shape {tuple(answer.shape)}; one row each is needed")
     return answer.detach()
+
+
+def _is_random(name: str, loaded: Loaded, x: Tensor, data_name: str, answer: Tensor) -> bool:
+    """Whether the model says something else when it is asked again; the same verdict in every process."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        return any(not torch.equal(answer, _try(name, loaded, x, data_name)) for _ in range(N_ASKED_AGAIN))
 
 
 def _first_layer(module: nn.Module | None) -> str:

@@ -1,0 +1,150 @@
+"""A ledger that was begun with schema version 1 and went on with version 2.
+
+The cells of version 1 know nothing of the shares in `TRUST`: they are null there. Everything else is as it was, and
+rows of both versions answer one query.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from advrisk.ledger import TABLES, Ledger, table_from
+from advrisk.ledger.tables import SCHEMA_VERSION
+from advrisk.risk.distances import smallest_distances
+
+HERE = Path(__file__).parent
+OLD = HERE / "ledger-v1"
+SAMPLES = ["digits/000001", "digits/000002", "digits/000003", "digits/000004"]
+TRUST = ["zero_gradients", "not_increasing", "still_gaining"]
+PGD, FAB = "pgd-linf-0.1-ace", "fab-linf"
+
+
+def rows(ledger: Ledger, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in ledger.query(sql).to_pylist()]
+
+
+def arms(*made: tuple[str, str, str]) -> pa.Table:
+    """(model, arm, recipe) as the present study has them."""
+    model, arm, recipe = zip(*made, strict=True)
+    n = len(made)
+    columns = {"model": model, "arm": arm, "recipe": recipe, "origin": ["study"] * n, "kind": ["attack"] * n}
+    columns |= {"norm": ["linf"] * n, "repeats": [1] * n, "params": [json.dumps({})] * n}
+    return table_from("arms", columns)
+
+
+def cell(
+    model: str, arm: str, recipe: str, distances: list[float | None], **trust: float | None
+) -> dict[str, pa.Table]:
+    """A finished cell of four samples; a distance for each success, None for what resisted."""
+    n, name = len(SAMPLES), f"cell-{recipe}-0"
+    outcomes = {
+        "cell": [name] * n,
+        "model": [model] * n,
+        "arm": [arm] * n,
+        "sample": SAMPLES,
+        "kind": ["attack"] * n,
+        "norm": ["linf"] * n,
+        "repeat": [0] * n,
+        "criterion": ["target"] * n,
+        "target": [5, 6, 7, 8],
+        "outcome": ["resisted" if distance is None else "success" for distance in distances],
+        "d_linf": [0.1 if distance is None else distance for distance in distances],
+    }
+    row = {"cell": name, "recipe": recipe, "run": "run-3", "model": model, "arm": arm, "repeat": 0}
+    row |= {"n_samples": n, "n_errors": 0, "flags": ["still-gaining"], **trust}
+    return {
+        "outcomes": table_from("outcomes", outcomes),
+        "cells": table_from("cells", {column: [value] for column, value in row.items()}),
+    }
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Ledger:
+    """The old run, copied; then FAB against both models, and PGD against `hardened` by a new recipe."""
+    shutil.copytree(OLD, tmp_path / "run")
+    ledger = Ledger.open(tmp_path / "run")
+    ledger.append({"arms": arms(("plain", FAB, "r-fab"), ("hardened", FAB, "r-fab-2"), ("hardened", PGD, "r-new"))})
+    ledger.append(cell("plain", FAB, "r-fab", [0.04, None, 0.03, 0.02], zero_gradients=0.25, still_gaining=0.5))
+    ledger.append(cell("hardened", FAB, "r-fab-2", [None] * 4, zero_gradients=1.0))
+    ledger.append(cell("hardened", PGD, "r-new", [None, 0.06, 0.07, None], not_increasing=0.0))
+    return Ledger.open(tmp_path / "run")
+
+
+def versions(ledger: Ledger) -> list[bytes]:
+    files = sorted(ledger.path.rglob("*.parquet"))
+    return [pq.read_schema(file).metadata[b"advrisk.schema"] for file in files]
+
+
+def test_the_files_are_of_both_versions(mixed: Ledger) -> None:
+    assert SCHEMA_VERSION == 2
+    assert sorted(set(versions(mixed))) == [b"1", b"2"]
+
+
+def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> None:
+    ledger = Ledger.open(OLD)
+    found = ledger.query("SELECT * FROM cells")
+    assert set(found.column_names) == set(TABLES["cells"].names)
+    assert found.num_rows == 10
+    for name in TRUST:
+        assert found[name].null_count == 10
+        assert found[name].type == pa.float64()
+    assert rows(ledger, "SELECT count(*) FROM cells WHERE zero_gradients > 0.1") == [(0,)]
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_every_table_has_its_columns(mixed: Ledger, table: str) -> None:
+    for ledger in (mixed, Ledger.open(OLD)):
+        found = ledger.query(f"SELECT * FROM {table}")
+        assert set(found.column_names) == set(TABLES[table].names)
+        assert found.num_rows > 0
+
+
+def test_cells_of_both_versions_answer_one_query(mixed: Ledger) -> None:
+    """Eight of the ten old cells are left: both draws of PGD against `hardened` have another recipe now."""
+    found = rows(mixed, f"SELECT model, arm, repeat, {', '.join(TRUST)} FROM cells ORDER BY ALL")
+    noise = "gaussian-noise,sigma=0.1"
+    old = [("hardened", arm, 0) for arm in ("clean", "fgsm-linf-0.1-ace", noise)]
+    old += [("plain", arm, 0) for arm in ("clean", "fgsm-linf-0.1-ace", noise, PGD)] + [("plain", PGD, 1)]
+    expected = [(*place, None, None, None) for place in old]
+    expected += [("plain", FAB, 0, 0.25, None, 0.5), ("hardened", FAB, 0, 1.0, None, None)]
+    expected += [("hardened", PGD, 0, None, 0.0, None)]
+    assert found == sorted(expected, key=lambda row: row[:3])
+
+
+def test_shares_can_be_summed_up_over_both(mixed: Ledger) -> None:
+    sql = "SELECT count(*), count(zero_gradients), max(zero_gradients), avg(coalesce(still_gaining, 0)) FROM cells"
+    assert rows(mixed, sql) == [(11, 2, 1.0, pytest.approx(0.5 / 11))]
+    flagged = "SELECT arm FROM cells WHERE list_contains(flags, 'still-gaining') ORDER BY arm"
+    assert rows(mixed, flagged) == [(FAB,), (FAB,), (PGD,)]
+
+
+def test_outcomes_of_both_versions_stand_side_by_side(mixed: Ledger) -> None:
+    """Of forty old rows the eight of the old recipe are gone; twelve new ones came, with targets."""
+    sql = "SELECT criterion, count(*), count(target) FROM outcomes GROUP BY 1 ORDER BY 1"
+    assert rows(mixed, sql) == [("label", 32, 0), ("target", 12, 12)]
+    assert rows(
+        mixed, f"SELECT sample, target FROM outcomes WHERE arm = '{FAB}' AND model = 'plain' ORDER BY sample"
+    ) == list(zip(SAMPLES, [5, 6, 7, 8], strict=True))
+
+
+def test_the_smallest_distances_are_taken_over_both(mixed: Ledger) -> None:
+    """plain: FAB is nearer than what was known for 000001 and 000003, and 000004 was wrong before;
+    hardened: the new PGD, and FGSM of the old rows, which breaks 000002 at 0.1 only."""
+    found = smallest_distances(mixed, norm="linf")
+    distances = {
+        model: dict(zip(found.samples, values.tolist(), strict=True)) for model, values in found.by_model.items()
+    }
+    plain = dict(zip(SAMPLES, [0.04, 0.07, 0.03, 0.0], strict=True))
+    hardened = dict(zip(SAMPLES, [float("inf"), 0.06, 0.07, float("inf")], strict=True))
+    assert distances == {"plain": plain, "hardened": hardened}
+
+
+def test_finished_cells_are_those_of_both(mixed: Ledger) -> None:
+    old, both = Ledger.open(OLD).finished_cells(), mixed.finished_cells()
+    assert both == old | {"cell-r-fab-0", "cell-r-fab-2-0", "cell-r-new-0"}
+    assert len(both) == 15
