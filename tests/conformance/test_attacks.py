@@ -23,7 +23,7 @@ QUICK = {
     "bim": {"steps": 5},
     "carlini-wagner": {"searches": 3, "steps": 6},
     "deepfool": {"steps": 15},
-    "fab": {"steps": 14},
+    "fab": {"steps": 12, "restarts": 2},
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},

@@ -14,11 +14,10 @@ CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each
 class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
-    `passes` gives the most forward and backward passes per sample for the bound parameters and a model's number of
-    classes; `within_eps` promises that no proposed point lies beyond eps (the probe checks it), in all norms or in
-    those it names; `needs_eps` is false
-    for attacks that look for the smallest perturbation and take a limit only if one is given; `aims` is true for
-    those that climb towards classes of their own choice, with objectives that can.
+    - `passes` gives the most forward and backward passes per sample, for the bound parameters and a number of classes.
+    - `within_eps` promises that no proposed point lies beyond eps, in all norms or in those it names; the probe checks.
+    - `needs_eps` is false for attacks that look for the smallest perturbation and take a limit only if one is given.
+    - `aims` is true for those that climb towards classes of their own choice, with objectives that can.
     """
 
     needs: Capability

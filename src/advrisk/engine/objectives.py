@@ -1,8 +1,8 @@
 """What an attack climbs: one number per row, larger is worse for the model.
 
-Every objective is a function of the scores and the goal. They are written in the leads of the other classes over one
-class, `scores − scores_y`: where a model is very sure, probabilities round to 0 and 1 and their slopes to nothing,
-while the leads stay exact.
+Every objective is a function of the scores and the goal. They are written so that their slopes stay exact where a model
+is very sure and probabilities round to 0 and 1: in the leads of the other classes over one class, or in square roots of
+probabilities.
 """
 
 import torch

@@ -8,7 +8,7 @@ itself, tracks its own best, or can forget a success.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -88,7 +88,8 @@ class Probe:
     @property
     def trust(self) -> Trust:
         """Signs that the attack did not do what it should."""
-        return self._trace.trust(smallest=self.task.keep == "smallest")
+        trust = self._trace.trust(smallest=self.task.keep == "smallest")
+        return replace(trust, not_increasing=None) if self.task.eps == 0 else trust  # there is nowhere to climb
 
     def project(self, x: Tensor, rows: Tensor) -> Tensor:
         """The nearest points that the space and the arm's eps allow."""
@@ -188,12 +189,12 @@ class Probe:
             for point in (~told).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), "the model answered with a number that is not finite")
         merit = self._merit(x, rows, height, success)
-        self._trace.note(rows, merit if height is not None else merit.masked_fill(~success, torch.nan), success)
         self.memory.note_first(rows[success])
         if self.task.keep == "first":
             self._done[rows[success]] = True
         if near is not None and not bool(near.all()):  # what lies beyond eps is not kept, whatever came of it
             x, rows, success, merit = x[near], rows[near], success[near], merit[near]
+        self._trace.note(rows, merit if height is not None else merit.masked_fill(~success, torch.nan), success)
         if self.task.keep == "last":
             self.memory.keep_last(x, rows, success)
         else:
@@ -274,7 +275,7 @@ class Pass:
         height = self._climbed(objective, target)
         if height is not None:
             height = height.detach().float().double()  # the last digits depend on a row's place in the batch
-        return self._filled(height, lambda: torch.full(self._rows.shape, -torch.inf, dtype=torch.float64))
+        return self._filled(height, lambda: torch.full_like(self._rows, -torch.inf, dtype=torch.float64))
 
     def gradient(
         self,
@@ -290,10 +291,7 @@ class Pass:
         them.
         """
         height = self._climbed(objective, target)
-        slope = self._backward(height, self._chosen(wanted), retain=retain)
-        noted = self._asked if wanted is None else self._asked & wanted
-        self._probe._trace.note_slope(slope if bool(noted.all()) else slope[noted])
-        return slope
+        return self._backward(height, self._chosen(wanted), retain=retain)
 
     def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:
         if self._answer is None or (objective is None and target is None):
@@ -342,6 +340,7 @@ class Pass:
         memory.spend(memory.n_backward, rows if chosen is None else rows[chosen], _now(self._points) - began)
         immutable = self._probe.space.immutable
         slope = slope if immutable is None else slope.masked_fill(immutable, 0.0)
+        self._probe._trace.note_slope(slope if chosen is None else slope[chosen])
         return self._filled(slope, lambda: torch.zeros_like(self._probe.x0[self._rows]))
 
     def _failing_scores(self) -> Tensor:

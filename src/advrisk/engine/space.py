@@ -71,7 +71,11 @@ class Space:
         """x moved by a step of that length along the direction in which the slope climbs fastest."""
         if self._unit_scale:
             return torch.add(x, steepest(slope, norm), alpha=step)
-        return x + step * self.scale * steepest(slope * self.scale, norm)
+        return x + step * self.scale * self.direction(slope, norm)
+
+    def direction(self, slope: Tensor, norm: Norm) -> Tensor:
+        """The direction of length one in which the slope climbs fastest, in units of the scale."""
+        return steepest(slope if self._unit_scale else slope * self.scale, norm)
 
     def step_to(
         self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm, *, within: tuple[Tensor, Tensor] | None = None
@@ -81,7 +85,7 @@ class Space:
         `within` gives tighter bounds, such as those of `linf_bounds`.
         """
         low, high = ((bound - x) / self.scale for bound in within or (self.low, self.high))
-        return step_to_hyperplane(slope * self.scale, gap, low, high, norm) * self.scale
+        return step_to_hyperplane(self._numeric(slope * self.scale), gap, low, high, norm) * self.scale
 
     def linf_bounds(self, x0: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of each feature within the bounds and within eps of x0."""
@@ -90,7 +94,7 @@ class Space:
 
     def steepness(self, slope: Tensor, norm: Norm) -> Tensor:
         """How much each row can gain by a step of length one, bounds left aside."""
-        return dual_length(slope if self._unit_scale else slope * self.scale, norm)
+        return dual_length(self._numeric(slope if self._unit_scale else slope * self.scale), norm)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""

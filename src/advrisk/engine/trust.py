@@ -13,7 +13,7 @@ from torch import Tensor
 
 EARLY = 0.75  # what comes after this share of a sample's passes is late
 GAIN = 0.05  # a late gain counts if it is more than this share of the whole climb
-CLOSER = 0.01  # a late success counts if it is nearer by more than this share of the distance
+CLOSER = 0.05  # a late success counts if it is nearer by more than this share of the distance
 _GLANCE = 32
 FEWEST = 8  # passes of a sample below which nothing is said about late gains
 
@@ -64,15 +64,13 @@ class Trace:
         order = np.argsort(rows, kind="stable")
         ends = np.flatnonzero(np.diff(rows[order])) + 1
         samples = list(zip(np.split(merit[order], ends), np.split(success[order], ends), strict=True))
-        resisted = [
-            values for values, hits in samples if not hits.any() and len(values) > 1 and not np.isnan(values[0])
-        ]
+        resisted = [values for values, hits in samples if not hits.any() and not np.isnan(values[0])]
         late = [_gains_late(values) for values in resisted if len(values) >= FEWEST]
         if smallest:
             late += [_nears_late(-values, hits) for values, hits in samples if _found_early(hits)]
         return Trust(
             zero,
-            not_increasing=float(np.mean([values[1:].max() <= values[0] for values in resisted])) if resisted else None,
+            not_increasing=float(np.mean([values.max() <= values[0] for values in resisted])) if resisted else None,
             still_gaining=float(np.mean(late)) if late else None,
         )
 

@@ -123,7 +123,8 @@ def _refuse_objectives(
             if traits.logits and model.capability != "gradients":
                 raise ModelError(f"{arm.id} needs logits, but {model.name} gives {model.capability} only")
             if model.n_classes < traits.classes:
-                raise ModelError(f"{arm.id} needs {traits.classes} classes, but {model.name} knows {model.n_classes}")
+                found = f"{arm.id} needs {traits.classes} classes, but {model.name} knows {model.n_classes}"
+                raise ModelError(f"{found}; use ace or margin")
 
 
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:

@@ -146,7 +146,7 @@ class WorkerPool:
             [sys.executable, "-P", "-m", "advrisk.run.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdout=sys.stderr.fileno() if hasattr(sys.stderr, "fileno") else None,  # results own our output
-            env=os.environ | threads | _KEEP_MEMORY,
+            env=_KEEP_MEMORY | os.environ | threads,
             process_group=0,  # Ctrl-C is for the parent alone
         )
         theirs.close()

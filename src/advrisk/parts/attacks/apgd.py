@@ -10,7 +10,6 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.engine.norms import steepest
 from advrisk.parts.attacks.moves import other_classes, per_row, point_in_ball, positions
 from advrisk.parts.attacks.registry import attacks
 
@@ -53,7 +52,10 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="dlr",
-        passes=lambda given, classes: (1 + min(given["targets"], classes - 1) * (given["steps"] + 1),) * 2,
+        passes=lambda given, classes: (
+            1 + min(given["targets"], classes - 1) * (given["steps"] + 1),
+            min(given["targets"], classes - 1) * (given["steps"] + 1),
+        ),
         use_when="APGD finds no way out: this one tries the likeliest wrong classes one by one",
         within_eps=("linf", "l2"),
         random=True,
@@ -65,13 +67,13 @@ def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotat
     rows = probe.active()
     if not len(rows):
         return
-    classes = torch.zeros((len(probe.x0), probe.model.n_classes), dtype=torch.int64, device=rows.device)
     scores = probe.forward(probe.x0[rows], rows, gradient=False).scores
     chosen = other_classes(probe, rows, scores, targets)
-    classes[rows, : chosen.shape[1]] = chosen
-    for place in range(chosen.shape[1]):
+    classes = torch.zeros((len(probe.x0), chosen.shape[1]), dtype=torch.int64, device=rows.device)
+    classes[rows] = chosen
+    for column in classes.unbind(1):
         rows = probe.active()
-        climb(probe, point_in_ball(probe, rows, probe.eps), rows, classes[:, place], steps)
+        climb(probe, point_in_ball(probe, rows, probe.eps), rows, column, steps)
 
 
 def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
@@ -89,11 +91,11 @@ def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: i
             return
         if place in marks:
             state = _halve(state, place - max((mark for mark in marks if mark < place), default=0))
-        step = state.step
-        x = state.x
-        z = probe.project(x + per_row(step, x) * probe.space.scale * _direction(probe, state.slope), state.rows)
+        x, stride = state.x, per_row(state.step, state.x) * probe.space.scale
+        z = probe.project(torch.addcmul(x, stride, probe.space.direction(state.slope, probe.norm)), state.rows)
         if place:
-            z = probe.project(x + _MOMENTUM * (z - x) + (1 - _MOMENTUM) * (x - state.x_before), state.rows)
+            drawn = torch.lerp(x, z, _MOMENTUM).add_(x - state.x_before, alpha=1 - _MOMENTUM)
+            z = probe.project(drawn, state.rows)
         state = replace(state, x=z, x_before=x)
 
 
@@ -103,7 +105,9 @@ def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | Non
     left = steps
     for factor, share in zip((3, 2), shares, strict=True):
         if len(rows):
-            x, rows = _climb_l1(probe, x, rows, target, share - 1, factor * probe.eps)
+            limit = factor * probe.eps
+            x = probe.space.project(x, probe.x0[rows], norm="l1", eps=limit)
+            x, rows = _climb_l1(probe, x, rows, target, share - 1, limit)
             left -= share
     if len(rows):
         x = probe.project(x, rows)
@@ -185,7 +189,8 @@ class _State:
         low = column(-torch.inf)
         return cls(
             rows, x, x, torch.zeros_like(x), low, x, torch.zeros_like(x), low,
-            n_rises=column(0), step=column(step), halved=column(True, torch.bool), height_then=low,
+            n_rises=column(-1),  # the first height is above none
+             step=column(step), halved=column(True, torch.bool), height_then=low,
         )  # fmt: skip
 
     def of(self, staying: Tensor) -> "_State":
@@ -236,7 +241,3 @@ def _halve(state: _State, n_steps: int) -> _State:
         height_then=state.height_best,
         n_rises=torch.zeros_like(state.n_rises),
     )
-
-
-def _direction(probe: Probe, slope: Tensor) -> Tensor:
-    return steepest(slope * probe.space.scale, probe.norm)

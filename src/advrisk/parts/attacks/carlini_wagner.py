@@ -13,7 +13,6 @@ from advrisk.parts.attacks.adam import Adam
 from advrisk.parts.attacks.moves import Nearest, per_row
 from advrisk.parts.attacks.registry import attacks
 
-_EDGE = 1 - 1e-6  # tanh reaches no bound
 _LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
 _LOOKS = 10  # how often a search asks whether a sample still gets anywhere
 
@@ -40,27 +39,26 @@ def carlini_wagner(
     steps: Annotated[int, Ge(1)] = 100,
     step_size: Annotated[float, Gt(0)] = 0.05,
     initial_const: Annotated[float, Gt(0)] = 0.01,
-    confidence: Annotated[float, Ge(0)] = 0.0,
     abort_early: bool = True,
 ) -> None:
-    """Carlini & Wagner (2017, arXiv:1608.04644), with Adam on w, where x = tanh(w) scaled to a box: no step leaves it.
+    """Carlini & Wagner (2017, arXiv:1608.04644), with Adam on x, clamped to the bounds.
 
-    l2: minimise ‖x − x0‖² + c · max(confidence − margin(x), 0); the search is for the smallest c that succeeds: ten
+    l2: minimise ‖x − x0‖² + c · max(−margin(x), 0); the search is for the smallest c that succeeds: ten
     times larger until it does, halved in between afterwards.
-    linf: minimise max(confidence − margin(x), 0) within x0 ± τ; the search is for the smallest τ. (The paper has a
+    linf: minimise max(−margin(x), 0) within x0 ± τ; the search is for the smallest τ. (The paper has a
     penalty on what exceeds τ, and weighs it with a c of its own; a box needs no weight.)
     A sample leaves a search when a tenth of the steps gained it nothing (`abort_early`), in linf also once it succeeds.
     """
     search, nearest = _Search.over(probe, initial_const), Nearest(probe)
     for _ in range(searches):
         rows = probe.active()
+        rows = rows[search.failed[rows] < search.most]
         if not len(rows):
-            return
-        descent = _Descent(probe, rows, search.now[rows], confidence, nearest)
+            break
+        descent = _Descent(probe, rows, search.now[rows], nearest)
         cost = descent.run(steps, step_size, abort_early=abort_early)
         search.narrow(rows, cost[rows])
-    if confidence == 0:
-        nearest.close_in(_LAST_TRIES)
+    nearest.close_in(_LAST_TRIES)
 
 
 @dataclass
@@ -80,22 +78,23 @@ class _Search:
         if probe.norm == "l2":
             return cls(column(initial_const), column(0.0), column(torch.inf), torch.inf)
         widest = float(((probe.space.high - probe.space.low) / probe.space.scale).max())
-        return cls(column(probe.task.eps or widest), column(0.0), column(torch.inf), widest)
+        most = widest if probe.task.eps is None else min(widest, probe.task.eps)
+        return cls(column(most), column(-1.0), column(torch.inf), most)
 
     def narrow(self, rows: Tensor, cost: Tensor) -> None:
         """`cost` is what a success took, infinite where there was none."""
         hit = cost.isfinite()
         self.failed[rows] = torch.where(hit, self.failed[rows], self.now[rows])
         self.succeeded[rows] = self.succeeded[rows].minimum(cost)
-        low, high = self.failed[rows], self.succeeded[rows]
+        low, high = self.failed[rows].clamp_min(0), self.succeeded[rows]
         self.now[rows] = torch.where(high.isinf(), self.now[rows] * 10, (low + high) / 2).clamp_max(self.most)
 
 
 class _Descent:
     """One run of Adam from the clean inputs."""
 
-    def __init__(self, probe: Probe, rows: Tensor, cost: Tensor, confidence: float, nearest: Nearest) -> None:
-        self.probe, self.rows, self.cost, self.confidence, self.nearest = probe, rows, cost, confidence, nearest
+    def __init__(self, probe: Probe, rows: Tensor, cost: Tensor, nearest: Nearest) -> None:
+        self.probe, self.rows, self.cost, self.nearest = probe, rows, cost, nearest
         self.x = probe.x0[rows]
         low, high = probe.space.low, probe.space.high
         if probe.norm == "linf":
@@ -135,10 +134,10 @@ class _Descent:
         x0 = probe.x0[rows]
         x = probe.space.project(self.x, x0)
         answered = probe.forward(x, rows)
-        short = (self.confidence - answered.heights("margin")).clamp_min(0)
-        hit = self.nearest.note(x, rows, answered) & (short <= 0)
+        short = (-answered.heights("margin")).clamp_min(0)
+        hit = self.nearest.note(x, rows, answered)
         weight = self.cost if probe.norm == "l2" else torch.ones_like(self.cost)
-        slope = -per_row(weight, x) * answered.gradient("margin", wanted=short > 0)
+        slope = -per_row(weight, x) * answered.gradient("margin", wanted=~hit)
         distance = probe.space.distance(x, x0, probe.norm)
         loss = weight * short
         if probe.norm == "l2":

@@ -7,13 +7,13 @@ from annotated_types import Ge
 from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
-from advrisk.engine import Pass, Probe
-from advrisk.parts.attacks.moves import Candidates, close_in, n_others, other_classes, per_row, rival
+from advrisk.engine import Probe
+from advrisk.parts.attacks.moves import Candidates, close_in, n_others, nearest_boundary, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _TRIES_AT_LIMIT = 10
 _BEYOND = 1e-4  # of the largest score: a step that ends at the boundary itself would be no success
-_CLOSE = 0.01  # of the first gap
+_CLOSE = 0.01  # of the widest gap: from there on, a step is not to be cut short by the bounds
 
 
 @attacks.register(
@@ -40,16 +40,19 @@ def deepfool(
 ) -> None:
     """DeepFool (Moosavi-Dezfooli et al. 2016, arXiv:1511.04599).
 
-    x ← x + (1 + overshoot) · the shortest step at which the linearised lead of another class is zero; of the
-    `candidates` classes that score best, the nearest counts. No step leaves the bounds. A sample is done when it
+    x ← x + (1 + overshoot) · the shortest step at which the linearised lead of another class is zero, put back into the
+    bounds; of the `candidates` classes that score best, the nearest counts. A sample is done when it
     succeeds; with an eps, also when it has stood at the limit ten times. `refine` forward passes then look for a
     nearer success on the last step, which the overshoot made too long.
     """
     rows = probe.active()
     x = probe.x0[rows]
-    before, x_before = torch.zeros(len(rows)).double(), x  # margins and points of the pass before
+    before, x_before = (
+        torch.zeros(len(rows), dtype=torch.float64, device=x.device),
+        x,
+    )  # margins and points of the pass before
     at_limit = torch.zeros(len(rows), dtype=torch.int64, device=x.device)
-    first_gap = torch.full((len(probe.x0),), torch.nan, device=x.device)
+    widest = torch.zeros(len(probe.x0), device=x.device)  # the widest gap so far
     found: list[tuple[Tensor, ...]] = []
     for place in range(steps + 1):
         if not len(rows):
@@ -60,14 +63,16 @@ def deepfool(
         going = ~hit & torch.isin(rows, probe.active())
         if place == steps or not bool(going.any()):
             break
-        slope, gap = _nearest_boundary(probe, answered, rows, candidates, going)
-        first_gap[rows] = first_gap[rows].fmax(gap)
-        wanted = x + (1 + overshoot) * _step(probe, x, rows, slope, gap, gap < _CLOSE * first_gap[rows])
+        classes = other_classes(probe, rows, answered.scores, candidates)
+        slope, gap = nearest_boundary(probe, answered, rows, classes, wanted=going)
+        gap = gap.clamp_min(0) + _BEYOND * answered.scores.abs().amax(1)
+        widest[rows] = widest[rows].fmax(gap)
+        wanted = x + (1 + overshoot) * _step(probe, x, rows, slope, gap, gap < _CLOSE * widest[rows])
         moved = probe.project(wanted, rows)
         if probe.task.eps is not None:
             beyond = probe.space.distance(wanted, probe.x0[rows], probe.norm) > (1 + 2 * overshoot) * probe.eps
             at_limit = torch.where(beyond, at_limit + 1, 0)
-        going &= (moved != x).flatten(1).any(1) & (at_limit <= _TRIES_AT_LIMIT)
+        going &= (moved != x).flatten(1).any(1) & (at_limit < _TRIES_AT_LIMIT)
         x_before, before, at_limit = x[going], margin[going], at_limit[going]
         x, rows = moved[going], rows[going]
     if found:
@@ -86,17 +91,3 @@ def _step(probe: Probe, x: Tensor, rows: Tensor, slope: Tensor, gap: Tensor, clo
             within = probe.space.linf_bounds(probe.x0[rows[close]], probe.eps)
         step[close] = probe.space.step_to(x[close], slope[close], gap[close], probe.norm, within=within)
     return step
-
-
-def _nearest_boundary(
-    probe: Probe, answered: Pass, rows: Tensor, candidates: Candidates, going: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The slope of the lead of the nearest candidate class, and what is missing of that lead."""
-    scores = answered.scores
-    classes, over = other_classes(probe, rows, scores, candidates), rival(probe, rows, scores)
-    gaps = scores.gather(1, over[:, None]) - scores.gather(1, classes)
-    slopes = answered.gradients(classes, over=over, wanted=going)
-    steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
-    nearest = (gaps.abs() / steepness.clamp_min(1e-30)).argmin(1)
-    each = torch.arange(len(rows), device=rows.device)
-    return slopes[each, nearest], gaps[each, nearest].clamp_min(0) + _BEYOND * scores.abs().amax(1)

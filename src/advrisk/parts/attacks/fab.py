@@ -9,7 +9,7 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
-from advrisk.parts.attacks.moves import Nearest, other_classes, per_row, rival
+from advrisk.parts.attacks.moves import Nearest, nearest_boundary, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of the final search between the best point and the clean input
@@ -139,23 +139,11 @@ def _search(
 
 def _step(probe: Probe, x: Tensor, rows: Tensor, towards: Tensor | None, pull: float, overshoot: float) -> Tensor:
     x0, space, norm = probe.x0[rows], probe.space, probe.norm
-    slope, gap = _nearest_boundary(probe, x, rows, towards)
+    answered = probe.forward(x, rows)
+    classes = other_classes(probe, rows, answered.scores, "all") if towards is None else towards[rows][:, None]
+    slope, gap = nearest_boundary(probe, answered, rows, classes)
     step = space.step_to(x, slope, gap, norm)
     step_clean = space.step_to(x0, slope, gap - (slope * (x0 - x)).flatten(1).sum(1), norm)
     size, size_clean = space.distance(x + step, x, norm), space.distance(x0 + step_clean, x0, norm)
     share = per_row((size / (size + size_clean).clamp_min(1e-30)).clamp_max(pull), x)
     return (1 - share) * (x + overshoot * step) + share * (x0 + overshoot * step_clean)
-
-
-def _nearest_boundary(probe: Probe, x: Tensor, rows: Tensor, towards: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The slope of the lead of the nearest class, and what is missing of that lead."""
-    answered = probe.forward(x, rows)
-    scores = answered.scores
-    classes = other_classes(probe, rows, scores, "all") if towards is None else towards[rows][:, None]
-    over = rival(probe, rows, scores)
-    gaps = scores.gather(1, over[:, None]) - scores.gather(1, classes)
-    slopes = answered.gradients(classes, over=over)
-    steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
-    nearest = (gaps.abs() / steepness.clamp_min(1e-30)).argmin(1)
-    each = torch.arange(len(rows), device=rows.device)
-    return slopes[each, nearest], gaps[each, nearest]

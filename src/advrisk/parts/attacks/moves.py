@@ -22,12 +22,9 @@ def positions(left: Tensor, rows: Tensor) -> Tensor:
     return torch.searchsorted(rows, left)
 
 
-def point_in_ball(probe: Probe, rows: Tensor, eps: float | Tensor) -> Tensor:
+def point_in_ball(probe: Probe, rows: Tensor, eps: float) -> Tensor:
     """A point drawn uniformly from the ball around each clean input, within the space and the arm's eps."""
-    size = eps if isinstance(eps, float) else 1.0
-    jump = random_in_ball(probe.noise, rows, tuple(probe.x0.shape[1:]), probe.norm, size)
-    if isinstance(eps, Tensor):
-        jump = jump * per_row(eps, jump)
+    jump = random_in_ball(probe.noise, rows, tuple(probe.x0.shape[1:]), probe.norm, eps)
     return probe.project(probe.x0[rows] + jump * probe.space.scale, rows)
 
 
@@ -59,6 +56,20 @@ def rival(probe: Probe, rows: Tensor, scores: Tensor) -> Tensor:
     if goal.target is None:
         return goal.reference
     return scores.scatter(1, goal.target[:, None], -torch.inf).argmax(1)
+
+
+def nearest_boundary(
+    probe: Probe, answered: Pass, rows: Tensor, classes: Tensor, *, wanted: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Of some classes, the slope of the lead of the one whose linearised boundary is nearest, and what it lacks."""
+    scores = answered.scores
+    over = rival(probe, rows, scores)
+    gaps = (scores.gather(1, over[:, None]) - scores.gather(1, classes)).to(probe.x0.dtype)
+    slopes = answered.gradients(classes, over=over, wanted=wanted)
+    steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
+    nearest = (gaps.abs() / steepness.clamp_min(1e-30)).argmin(1)
+    each = torch.arange(len(rows), device=rows.device)
+    return slopes[each, nearest], gaps[each, nearest]
 
 
 def n_others(count: Candidates, classes: int) -> int:
@@ -100,8 +111,11 @@ def close_in(probe: Probe, outside: Tensor, inside: Tensor, rows: Tensor, height
     """Look for a nearer success between points that fail (`outside`) and points that succeed (`inside`).
 
     `heights` holds the margins of both, (2, rows). Along a straight line the margin is nearly linear: try just beyond
-    the place where it should be zero, and go on between that point and its neighbour on the other side.
+    the place where it should be zero, and go on between that point and its neighbour on the other side. Where the last
+    point counts, the success that was found is that.
     """
+    if probe.task.keep == "last":
+        return
     low, high = heights[0].clone(), heights[1].clone()
     aim = _ABOVE * (high - low)  # not at the boundary itself, where rounding decides
     for _ in range(tries):
