@@ -25,7 +25,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
     if isinstance(traits, ObjectiveTraits):
         facts = ["can be climbed towards a target" if traits.targeted else "not for targets"]
         facts += ["needs logits"] if traits.logits else []
-        facts += [f"needs {traits.classes} classes or more"] if traits.classes > 2 else []
+        if traits.classes != (2, 2):
+            facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
     return {
         "name": part.name,
         "summary": part.summary,

@@ -41,14 +41,14 @@ class ObjectiveTraits:
     """What an objective can be used for, and what it needs.
 
     `targeted`: it can also be climbed towards a given class; `from_clean`: it measures from the clean prediction;
-    `logits`: log-probabilities will not do; `classes`: the fewest a model must know.
+    `logits`: log-probabilities will not do; `classes`: the fewest a model must know, without and with a target.
     """
 
     use_when: str
     targeted: bool = False
     from_clean: bool = False
     logits: bool = False
-    classes: int = 2
+    classes: tuple[int, int] = (2, 2)
 
 
 @dataclass(frozen=True)

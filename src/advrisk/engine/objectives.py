@@ -77,7 +77,9 @@ def margin(scores: Tensor, goal: Goal) -> Tensor:
 
 @objectives.register(
     "dlr",
-    traits=ObjectiveTraits("the model's logits are scaled up and hide slopes", targeted=True, logits=True, classes=3),
+    traits=ObjectiveTraits(
+        "the model's logits are scaled up and hide slopes", targeted=True, logits=True, classes=(3, 4)
+    ),
 )
 def difference_of_logits_ratio(scores: Tensor, goal: Goal) -> Tensor:
     """Difference of logits ratio (Croce & Hein 2020, arXiv:2003.01690), with z sorted downwards:

@@ -205,7 +205,7 @@ class Probe:
     def _met(self, goal: Goal, answer: Tensor) -> Tensor:
         met = goal.met(predicted(self.model, answer))
         if self.task.keep == "smallest" and answer.is_floating_point():  # such points lie at the boundary
-            met &= _clear(answer)
+            met &= clear_lead(answer)
         return met
 
     def _near(self, x: Tensor, rows: Tensor) -> Tensor | None:
@@ -358,7 +358,7 @@ class Pass:
         return filled
 
 
-def _clear(answer: Tensor) -> Tensor:
+def clear_lead(answer: Tensor) -> Tensor:
     """Whether the best score leads by more than what rounding, or another order of summing, could take away."""
     best = answer.topk(2, dim=1).values
     return best[:, 0] - best[:, 1] > _LEAD * best.abs().amax(1)

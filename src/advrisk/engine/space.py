@@ -69,6 +69,8 @@ class Space:
 
     def climb(self, x: Tensor, slope: Tensor, norm: Norm, step: float) -> Tensor:
         """x moved by a step of that length along the direction in which the slope climbs fastest."""
+        if norm == "l1":  # only few features move: not those that stand at a bound
+            slope = slope.masked_fill(torch.where(slope > 0, x >= self.high, x <= self.low), 0.0)
         if self._unit_scale:
             return torch.add(x, steepest(slope, norm), alpha=step)
         return x + step * self.scale * self.direction(slope, norm)

@@ -119,12 +119,14 @@ def _refuse_objectives(
                 ("success",),
                 f"{arm.id}: {arm.objective} leads away from a class, towards none; with a target use {able}",
             )
+        aimed = study.criterion == "target" or registries.attacks.get(arm.family).traits.aims
         for model in models:
             if traits.logits and model.capability != "gradients":
                 raise ModelError(f"{arm.id} needs logits, but {model.name} gives {model.capability} only")
-            if model.n_classes < traits.classes:
-                found = f"{arm.id} needs {traits.classes} classes, but {model.name} knows {model.n_classes}"
-                raise ModelError(f"{found}; use ace or margin")
+            fewest = traits.classes[aimed]
+            if model.n_classes < fewest:
+                found = f"{arm.id} needs {fewest} classes, but {model.name} knows {model.n_classes}"
+                raise ModelError(f"{found}; use the objective ace or margin")
 
 
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:

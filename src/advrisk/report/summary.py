@@ -32,6 +32,11 @@ def findings(assessment: DamageAssessment) -> list[str]:
         f"{counted(n, 'sample')}, {counted(len(assessment.distances.arms), 'attack configuration')}. "
         "Shares of broken samples are lower bounds: a better attack can only break more."
     )
+    if assessment.targeted:
+        sentences.append(
+            "Broken means here that the model says the target class. Samples of that class itself cannot be broken; "
+            "they are counted all the same."
+        )
     if assessment.comparison is not None:
         sentences += [
             f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."

@@ -44,6 +44,7 @@ class DamageAssessment:
     """Models compared on the same samples, by the smallest perturbation any arm needed."""
 
     distances: Distances
+    targeted: bool
     thresholds: tuple[float, ...]
     models: tuple[ModelDamage, ...]  # least damage first
     comparison: DamageComparison | None
@@ -64,6 +65,7 @@ class DamageAssessment:
         """Everything as plain values, for JSON."""
         return {
             "norm": self.distances.norm,
+            "targeted": self.targeted,
             "n_samples": len(self.distances.samples),
             "n_unfinished": self.distances.n_unfinished,
             "n_without_verdict": self.distances.n_without_verdict,
@@ -103,7 +105,7 @@ def assess_damage(ledger: Ledger, question: DamageSpec, *, seed: int) -> DamageA
         for model, found in distances.by_model.items()
     ]
     rows.sort(key=lambda row: row.relative_damage.value if row.relative_damage else 0.0)
-    return DamageAssessment(distances, thresholds, tuple(rows), comparison)
+    return DamageAssessment(distances, _targeted(ledger), thresholds, tuple(rows), comparison)
 
 
 def _verdict(model: str, comparison: DamageComparison | None, distances: Distances) -> str:
@@ -118,6 +120,11 @@ def _verdict(model: str, comparison: DamageComparison | None, distances: Distanc
     if lower:
         return f"more damage than {', '.join(sorted(lower, key=lambda other: comparison.estimates[other].value))}"
     return f"undecided against {', '.join(alike)}" if alike else LEAST
+
+
+def _targeted(ledger: Ledger) -> bool:
+    found = ledger.query("SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1")
+    return len(found) > 0
 
 
 def _ratio(found: Any, eps: float, level: float) -> Estimate:

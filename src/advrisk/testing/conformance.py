@@ -30,6 +30,7 @@ from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep
 from advrisk.engine import Goal, Model, Noise, Probe, Space, Task, predicted, within_rounding
 from advrisk.engine.memory import Memory
 from advrisk.engine.objectives import NEUTRAL
+from advrisk.engine.probe import clear_lead
 from advrisk.engine.threads import one_thread
 from advrisk.study import Norm
 from advrisk.testing import toys
@@ -240,7 +241,7 @@ class _Trial:
                 self.promise(seen == n_first, f"to have its first success after {n_first} passes, noted: {seen}")
 
     def successes(self, record: toys.Record, row: int) -> tuple[float, int]:
-        """The least distance of a success in the record, and the passes spent up to the first."""
+        """The least distance of a success (not by rounding only) in the record, and the passes up to the first."""
         case = self.case
         reach = within_rounding(case.eps[self.norm], case.space, self.norm, tuple(case.x0.shape[1:]))
         nearest, n_first, n_passes = torch.inf, -1, 0
@@ -250,6 +251,8 @@ class _Trial:
             distance = case.space.distance(x, x0, self.norm)
             hit = (predicted(case.model, answer) != case.reference[row]) & (distance <= reach)
             hit &= case.space.valid(x, x0)
+            if answer.is_floating_point():
+                hit &= clear_lead(answer)
             if bool(hit.any()):
                 nearest = min(nearest, float(distance[hit].min()))
                 n_first = n_passes if n_first < 0 else n_first

@@ -112,7 +112,7 @@ class TestFormula:
         assert {name for name in traits if traits[name].targeted} == set(TARGETED)
         assert {name for name in traits if traits[name].from_clean} == {"kl", "fisher-rao"}
         assert {name for name in traits if traits[name].logits} == {"dlr"}
-        assert {name: traits[name].classes for name in traits} == dict.fromkeys(NAMES, 2) | {"dlr": 3}
+        assert {name: traits[name].classes for name in traits} == dict.fromkeys(NAMES, (2, 2)) | {"dlr": (3, 4)}
 
     @pytest.mark.parametrize(("name", "aimed"), CASES)
     def test_a_number_added_to_all_scores_changes_nothing(self, name, aimed):

@@ -23,7 +23,7 @@ def trust(*samples, hits=None, smallest=False, shuffle=False):
 
 
 def test_the_limits_are_those_the_documentation_speaks_of():
-    assert (EARLY, GAIN, CLOSER, FEWEST) == (0.75, 0.05, 0.01, 8)
+    assert (EARLY, GAIN, CLOSER, FEWEST) == (0.75, 0.05, 0.05, 8)
 
 
 def test_of_nothing_nothing_is_said():
@@ -78,13 +78,13 @@ class TestNotIncreasing:
         assert trust(merits).not_increasing == float(stuck)
 
     def test_is_a_share_of_the_samples_that_resisted(self):
-        """Row 1 fell, so that its standing still does not matter; row 3 was asked once."""
+        """Row 1 fell, so that its standing still does not matter; row 3 was asked once: it was given up at once."""
         found = trust([1, 0, 0], [1, 1, 1], [1, 2, 0], [7], [3, 3], hits={1: (2,)})
-        assert found.not_increasing == 2 / 3
+        assert found.not_increasing == 3 / 4
 
     @pytest.mark.parametrize("samples", [([1.0],), ([1.0], [2.0])])
-    def test_samples_asked_once_tell_nothing(self, samples):
-        assert trust(*samples).not_increasing is None
+    def test_samples_that_were_given_up_after_one_look_never_rose(self, samples):
+        assert trust(*samples).not_increasing == 1
 
     def test_nor_do_samples_that_fell(self):
         assert trust([1, 0, 0], [1, 1], hits={0: (0,), 1: (1,)}).not_increasing is None
@@ -146,8 +146,8 @@ class TestSmallest:
         [
             ([9, 8, 7, 6, 5, 4, 3, 2], range(8), True),
             ([9, 2, 2, 2, 2, 2, 2, 2], range(8), False),
-            ([9, 2, 2, 2, 2, 2, 2, 1.99], range(8), False),  # by half a per cent
-            ([9, 2, 2, 2, 2, 2, 2, 1.97], range(8), True),  # by 1.5 per cent
+            ([9, 2, 2, 2, 2, 2, 2, 1.92], range(8), False),  # by four per cent
+            ([9, 2, 2, 2, 2, 2, 2, 1.88], range(8), True),  # by six per cent
             ([9, 2, 2, 2, 2, 2, 1, 1], (0, 1, 2, 3, 4, 5), False),  # the late ones failed
             ([9, 1, 2, 2, 2, 2, 1.5, 1], (0, 2, 3, 6), True),  # the near early one failed
         ],

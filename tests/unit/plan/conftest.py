@@ -67,7 +67,7 @@ def registries() -> Registries:
     for name, traits in {
         "ace": ObjectiveTraits("always", targeted=True),
         "kl": ObjectiveTraits("away from the clean prediction", from_clean=True),
-        "ratio": ObjectiveTraits("logits only", targeted=True, logits=True, classes=3),
+        "ratio": ObjectiveTraits("logits only", targeted=True, logits=True, classes=(3, 4)),
     }.items():
         found.objectives.register(name, traits=traits)(lambda scores, goal: None)
 

@@ -257,7 +257,10 @@ def test_without_a_target_any_objective_will_do(registries: Registries, study: M
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        (ModelCard("two", "d3", "gradients", 2), "look-l2-1-ratio needs 3 classes, but two knows 2"),
+        (
+            ModelCard("two", "d3", "gradients", 2),
+            "look-l2-1-ratio needs 3 classes, but two knows 2; use the objective ace or margin",
+        ),
         (ModelCard("weak", "d3", "scores", 10), "look-l2-1-ratio needs logits, but weak gives scores only"),
         (ModelCard("three", "d3", "gradients", 3), None),
     ],

@@ -36,7 +36,7 @@ def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssess
         for model in found
     ]
     rows.sort(key=lambda row: row.relative_damage.value if row.relative_damage else 0)
-    return DamageAssessment(distances, (), tuple(rows), comparison)
+    return DamageAssessment(distances, False, (), tuple(rows), comparison)
 
 
 def test_a_clear_winner_is_named() -> None:

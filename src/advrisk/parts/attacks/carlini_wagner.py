@@ -14,7 +14,7 @@ from advrisk.parts.attacks.moves import Nearest, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
-_LOOKS = 10  # how often a search asks whether a sample still gets anywhere
+_LOOKS = 3  # how often a search asks whether a sample still gets anywhere
 
 
 @attacks.register(

@@ -34,6 +34,8 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
         random = _is_random(name, loaded, fixed, data.name, answer)
         fingerprint = None if random else _fingerprint(loaded, fixed)
         n_classes = _n_classes(name, loaded, answer, data)
+        if not random:
+            _check_gradients(name, loaded, fixed)
         asked = loaded.answer
         if loaded.module is not None and asked is loaded.module:
             asked = loaded.module.to(device)
@@ -87,6 +89,13 @@ def _is_random(name: str, loaded: Loaded, x: Tensor, data_name: str, answer: Ten
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         return any(not torch.equal(answer, _try(name, loaded, x, data_name)) for _ in range(N_ASKED_AGAIN))
+
+
+def _check_gradients(name: str, loaded: Loaded, x: Tensor) -> None:
+    if loaded.capability == "gradients" and not loaded.answer(x.clone().requires_grad_(True)).requires_grad:
+        raise ModelError(
+            f"{name} gives no gradients: its forward runs under torch.no_grad, detaches, or does not use the input"
+        )
 
 
 def _first_layer(module: nn.Module | None) -> str:
