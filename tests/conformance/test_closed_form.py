@@ -66,7 +66,7 @@ def test_a_limit_decides_with_the_difference_of_logits_ratio(norm, verdict_of):
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-@pytest.mark.parametrize("classes", [3, 5])
+@pytest.mark.parametrize("classes", [4, 5])
 def test_a_limit_decides_for_an_attack_that_tries_each_class(classes, norm, verdict_of):
     assert_falls(linear(classes)[0], "apgd-t", {"steps": 40}, "dlr", norm, verdict_of)
 

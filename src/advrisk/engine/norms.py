@@ -25,7 +25,7 @@ def length(delta: Tensor, norm: Norm) -> Tensor:
     return (flat != 0).sum(1).to(flat.dtype)
 
 
-def steepest(gradient: Tensor, norm: Norm, *, share: float = 0.05) -> Tensor:
+def steepest(gradient: Tensor, norm: Norm, *, share: float = 0.02) -> Tensor:
     """For each row, a direction of length one (in `norm`) along which the gradient climbs fast.
 
     linf: its sign; l2: itself, scaled; l1: equal steps on the `share` of features with the largest

@@ -14,7 +14,7 @@ from advrisk.parts.attacks.moves import Nearest, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
-_LOOKS = 3  # how often a search asks whether a sample still gets anywhere
+_LOOKS = 4  # how often a search asks whether a sample still gets anywhere
 
 
 @attacks.register(
@@ -47,7 +47,8 @@ def carlini_wagner(
     times larger until it does, halved in between afterwards.
     linf: minimise max(−margin(x), 0) within x0 ± τ; the search is for the smallest τ. (The paper has a
     penalty on what exceeds τ, and weighs it with a c of its own; a box needs no weight.)
-    A sample leaves a search when a tenth of the steps gained it nothing (`abort_early`), in linf also once it succeeds.
+    A sample leaves a search when a quarter of the steps gained it nothing (`abort_early`), in linf also once it
+    succeeds.
     """
     search, nearest = _Search.over(probe, initial_const), Nearest(probe)
     for _ in range(searches):
