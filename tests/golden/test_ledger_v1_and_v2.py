@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from advrisk.core.errors import LedgerError
 from advrisk.ledger import TABLES, Ledger, table_from
 from advrisk.ledger.tables import SCHEMA_VERSION
 from advrisk.risk.distances import smallest_distances
@@ -148,3 +149,16 @@ def test_finished_cells_are_those_of_both(mixed: Ledger) -> None:
     old, both = Ledger.open(OLD).finished_cells(), mixed.finished_cells()
     assert both == old | {"cell-r-fab-0", "cell-r-fab-2-0", "cell-r-new-0"}
     assert len(both) == 15
+
+
+def test_a_newer_segment_behind_an_old_one_is_refused(tmp_path: Path) -> None:
+    """Looking at the first and oldest file must not spare the last one the look."""
+    shutil.copytree(OLD, tmp_path / "run")
+    newer = sorted((tmp_path / "run" / "ledger" / "segments").iterdir())[-1]
+    later = newer.with_name("00000099-00000000")
+    shutil.copytree(newer, later)
+    for file in later.iterdir():
+        table = pq.read_table(file)
+        pq.write_table(table.replace_schema_metadata({b"advrisk.schema": str(SCHEMA_VERSION + 1).encode()}), file)
+    with pytest.raises(LedgerError, match=f"schema version {SCHEMA_VERSION + 1} is newer"):
+        Ledger.open(tmp_path / "run").query("FROM cells")

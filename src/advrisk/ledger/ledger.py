@@ -109,7 +109,7 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         if files:
             names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
             source = f"SELECT * FROM read_parquet([{names}], filename = true, file_row_number = true"
-            if _version(files[0]) < SCHEMA_VERSION or _version(files[-1]) < SCHEMA_VERSION:  # columns are missing
+            if min(map(_version, {files[0], files[-1]})) < SCHEMA_VERSION:  # columns are missing
                 connection.register(f"empty_{name}", empty)
                 source += f", union_by_name = true) UNION ALL BY NAME FROM empty_{name}"
             else:
