@@ -43,9 +43,14 @@ def steepest(gradient: Tensor, norm: Norm, *, share: float = 0.02) -> Tensor:
     else:
         count = max(1, round(share * flat.shape[1]))
         smallest_chosen = flat.abs().topk(count, dim=1).values[:, -1:]
-        direction = torch.where(flat.abs() >= smallest_chosen, flat.sign(), 0.0)
-        direction = direction / direction.abs().sum(1, keepdim=True).clamp_min(1.0)
+        direction = equal_moves(flat, smallest_chosen)
     return direction.view_as(gradient)
+
+
+def equal_moves(flat: Tensor, smallest_chosen: Tensor) -> Tensor:
+    """Equal moves, of length one in l1 together, of a row's features whose slope is at least the given one."""
+    direction = torch.where(flat.abs() >= smallest_chosen, flat.sign(), 0.0)
+    return direction / direction.abs().sum(1, keepdim=True).clamp_min(1.0)
 
 
 def random_in_ball(noise: Noise, rows: Tensor, shape: tuple[int, ...], norm: Norm, eps: float) -> Tensor:

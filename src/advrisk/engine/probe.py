@@ -261,11 +261,8 @@ class Pass:
     @property
     def met(self) -> Tensor:
         """Whether each row meets the goal, however far it is; at a boundary, by more than rounding could undo."""
-        if self._answer is None:
-            return torch.zeros(len(self._rows), dtype=torch.bool, device=self._rows.device)
-        return self._filled(
-            self._probe._met(self._goal, self._answer.detach()), lambda: torch.zeros_like(self._rows, dtype=torch.bool)
-        )
+        met = None if self._answer is None else self._probe._met(self._goal, self._answer.detach())
+        return self._filled(met, lambda: torch.zeros_like(self._rows, dtype=torch.bool))
 
     def heights(self, objective: str | None = None, *, target: Tensor | None = None) -> Tensor:
         """The value of an objective (the arm's own, if none is named) at every row; −∞ where a row was not asked.
@@ -294,10 +291,11 @@ class Pass:
         return self._backward(height, self._chosen(wanted), retain=retain)
 
     def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:
-        if self._answer is None or (objective is None and target is None):
+        own = self._probe.task.objective
+        if self._answer is None or (target is None and objective in (None, own)):
             return self._height
         goal = self._goal if target is None else self._goal.towards(target[self._asked])
-        return objectives.value(objective or self._probe.task.objective, self._answer, goal)
+        return objectives.value(objective or own, self._answer, goal)
 
     def gradients(
         self, classes: Tensor, *, over: Tensor | None = None, wanted: Tensor | None = None, retain: bool = False

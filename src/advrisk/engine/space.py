@@ -89,7 +89,7 @@ class Space:
         low, high = ((bound - x) / self.scale for bound in within or (self.low, self.high))
         return step_to_hyperplane(self._numeric(slope * self.scale), gap, low, high, norm) * self.scale
 
-    def linf_bounds(self, x0: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    def linf_bounds(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of each feature within the bounds and within eps of x0."""
         reach = eps * self.scale
         return torch.maximum(x0 - reach, self.low), torch.minimum(x0 + reach, self.high)

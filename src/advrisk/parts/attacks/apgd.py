@@ -10,7 +10,8 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.parts.attacks.moves import other_classes, per_row, point_in_ball, positions
+from advrisk.engine.norms import equal_moves
+from advrisk.parts.attacks.moves import classes_to_try, n_others, per_row, point_in_ball, positions
 from advrisk.parts.attacks.registry import attacks
 
 _MOMENTUM = 0.75
@@ -53,8 +54,8 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
         norms=("linf", "l2", "l1"),
         objective="dlr",
         passes=lambda given, classes: (
-            1 + min(given["targets"], classes - 1) * (given["steps"] + 1),
-            min(given["targets"], classes - 1) * (given["steps"] + 1),
+            1 + n_others(given["targets"], classes) * (given["steps"] + 1),
+            n_others(given["targets"], classes) * (given["steps"] + 1),
         ),
         use_when="APGD finds no way out: this one tries the likeliest wrong classes one by one",
         within_eps=("linf", "l2"),
@@ -64,14 +65,7 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
 )
 def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotated[int, Ge(1)] = 9) -> None:
     """Targeted Auto-PGD (Croce & Hein 2020, arXiv:2003.01690): APGD towards each of the best wrong classes in turn."""
-    rows = probe.active()
-    if not len(rows):
-        return
-    scores = probe.forward(probe.x0[rows], rows, gradient=False).scores
-    chosen = other_classes(probe, rows, scores, targets)
-    classes = torch.zeros((len(probe.x0), chosen.shape[1]), dtype=torch.int64, device=rows.device)
-    classes[rows] = chosen
-    for column in classes.unbind(1):
+    for column in classes_to_try(probe, targets):
         rows = probe.active()
         climb(probe, point_in_ball(probe, rows, probe.eps), rows, column, steps)
 
@@ -135,12 +129,8 @@ def _climb_l1(
             before, changed = changed, probe.space.distance(state.x_best, probe.x0[state.rows], "l0").double()
             sparser = changed < 0.95 * before
             share = changed / n_features / _L1_REDUCE
-            state = replace(
-                state,
-                step=torch.where(sparser, eps, (state.step / _L1_REDUCE).clamp_min(eps / _L1_SHORTEST)),
-                x=_chosen(~sparser, state.x, state.x_best),
-                slope=_chosen(~sparser, state.slope, state.slope_best),
-            )
+            shorter = (state.step / _L1_REDUCE).clamp_min(eps / _L1_SHORTEST)
+            state = replace(_back_to_best(state, sparser), step=torch.where(sparser, eps, shorter))
         direction = _sparse(state.slope * probe.space.scale, share)
         moved = state.x + per_row(state.step, x) * probe.space.scale * direction
         state = replace(state, x=probe.space.project(moved, probe.x0[state.rows], norm="l1", eps=eps))
@@ -152,8 +142,7 @@ def _sparse(slope: Tensor, share: Tensor) -> Tensor:
     flat = slope.flatten(1)
     count = (share * flat.shape[1]).long().clamp(1, flat.shape[1])
     ranked = flat.abs().sort(1, descending=True).values
-    chosen = flat.sign() * (flat.abs() >= ranked.gather(1, count[:, None] - 1))
-    return (chosen / chosen.abs().sum(1, keepdim=True).clamp_min(1)).view_as(slope)
+    return equal_moves(flat, ranked.gather(1, count[:, None] - 1)).view_as(slope)
 
 
 def checkpoints(steps: int) -> list[int]:
@@ -188,10 +177,19 @@ class _State:
 
         low = column(-torch.inf)
         return cls(
-            rows, x, x, torch.zeros_like(x), low, x, torch.zeros_like(x), low,
+            rows=rows,
+            x=x,
+            x_before=x,
+            slope=torch.zeros_like(x),
+            height=low,
+            x_best=x,
+            slope_best=torch.zeros_like(x),
+            height_best=low,
             n_rises=column(-1),  # the first height is above none
-             step=column(step), halved=column(True, torch.bool), height_then=low,
-        )  # fmt: skip
+            step=column(step),
+            halved=column(True, torch.bool),
+            height_then=low,
+        )
 
     def of(self, staying: Tensor) -> "_State":
         return _State(*(getattr(self, field.name)[staying] for field in fields(self)))
@@ -227,16 +225,23 @@ def _chosen(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     return torch.where(mask.view(-1, *[1] * (yes.dim() - 1)), yes, no)
 
 
+def _back_to_best(state: _State, back: Tensor) -> _State:
+    """The marked rows stand where they were best."""
+    return replace(
+        state,
+        x=_chosen(~back, state.x, state.x_best),
+        slope=_chosen(~back, state.slope, state.slope_best),
+        height=torch.where(back, state.height_best, state.height),
+    )
+
+
 def _halve(state: _State, n_steps: int) -> _State:
     """At a checkpoint: rows that rose too seldom, or stand still, go back to their best with half the step."""
     stuck = ~state.halved & (state.height_best <= state.height_then)
     halve = (state.n_rises < _ENOUGH * n_steps) | stuck
     return replace(
-        state,
+        _back_to_best(state, halve),
         step=torch.where(halve, state.step / 2, state.step),
-        x=_chosen(~halve, state.x, state.x_best),
-        slope=_chosen(~halve, state.slope, state.slope_best),
-        height=torch.where(halve, state.height_best, state.height),
         halved=halve,
         height_then=state.height_best,
         n_rises=torch.zeros_like(state.n_rises),

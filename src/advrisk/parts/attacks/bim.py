@@ -7,7 +7,7 @@ from annotated_types import Ge, Gt
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.parts.attacks.moves import clean_start
-from advrisk.parts.attacks.pgd import ascend, usual_step
+from advrisk.parts.attacks.pgd import ascend, step_length
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -27,5 +27,5 @@ def bim(probe: Probe, *, steps: Annotated[int, Ge(1)] = 10, step_size: Annotated
     `step_size` is a length in the arm's norm; by default 2.5·eps/steps, but no less than eps/10.
     """
     rows = probe.active()
-    step = usual_step(probe.eps, steps) if step_size is None else step_size
+    step = step_length(probe.eps, steps, step_size)
     ascend(probe, clean_start(probe, rows), rows, steps, step)

@@ -99,8 +99,7 @@ class _Descent:
         self.x = probe.x0[rows]
         low, high = probe.space.low, probe.space.high
         if probe.norm == "linf":
-            reach = per_row(cost, self.x) * probe.space.scale
-            low, high = torch.maximum(self.x - reach, low), torch.minimum(self.x + reach, high)
+            low, high = probe.space.linf_bounds(self.x, per_row(cost, self.x))
         self.low, self.high = low.expand_as(self.x), high.expand_as(self.x)
         self.adam = Adam(self.x, one_scale=probe.norm == "l2")
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
-from advrisk.parts.attacks.moves import Nearest, nearest_boundary, other_classes, per_row
+from advrisk.parts.attacks.moves import Nearest, classes_to_try, n_others, nearest_boundary, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of the final search between the best point and the clean input
@@ -17,8 +17,8 @@ _FIRST_REACH = 0.5  # of the best distance (or eps): how far restarts begin
 _Share = Annotated[float, Gt(0), Le(1)]
 
 
-def _passes(runs: int, backward: int, given: dict[str, int]) -> tuple[int, int]:
-    return 2 + runs * 2 * given["steps"] + _LAST_TRIES, runs * given["steps"] * backward
+def _passes(runs: int, backward: int, steps: int) -> tuple[int, int]:
+    return 2 + runs * 2 * steps + _LAST_TRIES, runs * steps * backward
 
 
 @attacks.register(
@@ -26,7 +26,7 @@ def _passes(runs: int, backward: int, given: dict[str, int]) -> tuple[int, int]:
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1"),
-        passes=lambda given, classes: _passes(given["restarts"], classes - 1, dict(given)),
+        passes=lambda given, classes: _passes(given["restarts"], classes - 1, given["steps"]),
         use_when="the smallest perturbation is wanted; with many classes fab-t is far cheaper",
         keep="smallest",
         within_eps=False,
@@ -62,7 +62,9 @@ def fab(
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1"),
-        passes=lambda given, classes: _passes(given["restarts"] * min(given["targets"], classes - 1), 1, dict(given)),
+        passes=lambda given, classes: _passes(
+            given["restarts"] * n_others(given["targets"], classes), 1, given["steps"]
+        ),
         use_when="the smallest perturbation is wanted of a model with many classes",
         keep="smallest",
         within_eps=False,
@@ -84,16 +86,10 @@ def fab_t(
 
     One gradient per step, whatever the number of classes.
     """
-    rows = probe.active()
-    if not len(rows):
-        return
     nearest = Nearest(probe)
-    scores = probe.forward(probe.x0[rows], rows, gradient=False).scores
-    chosen = other_classes(probe, rows, scores, targets)
-    classes = torch.zeros((len(probe.x0), chosen.shape[1]), dtype=torch.int64, device=rows.device)
-    classes[rows] = chosen
+    classes = classes_to_try(probe, targets)
     for place in range(restarts):
-        for column in classes.unbind(1):
+        for column in classes:
             rows = probe.active()
             x = _start(probe, rows, nearest, first=place == 0)
             _search(probe, nearest, x, rows, column, steps=steps, pull=pull, overshoot=overshoot, backward=backward)

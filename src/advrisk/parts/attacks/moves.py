@@ -50,6 +50,21 @@ def other_classes(probe: Probe, rows: Tensor, scores: Tensor, count: Candidates)
     return others.topk(most if count == "all" else min(count, most), dim=1).indices
 
 
+def classes_to_try(probe: Probe, count: int) -> list[Tensor]:
+    """For an attack that tries classes one by one: in each round, a class for every sample of the shard.
+
+    Takes one forward pass at the clean inputs.
+    """
+    rows = probe.active()
+    if not len(rows):
+        return []
+    scores = probe.forward(probe.x0[rows], rows, gradient=False).scores
+    chosen = other_classes(probe, rows, scores, count)
+    classes = chosen.new_zeros((len(probe.x0), chosen.shape[1]))
+    classes[rows] = chosen
+    return list(classes.unbind(1))
+
+
 def rival(probe: Probe, rows: Tensor, scores: Tensor) -> Tensor:
     """The class that stands in the way of success: the reference, or the best but the target."""
     goal = probe.goal.of(rows)

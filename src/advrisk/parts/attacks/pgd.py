@@ -35,16 +35,16 @@ def pgd(
     x ← project(x + step · steepest(∇J(x))), from a point drawn uniformly from the eps-ball.
     `step_size` is a length in the arm's norm; by default 2.5·eps/steps, but no less than eps/10.
     """
-    step = usual_step(probe.eps, steps) if step_size is None else step_size
+    step = step_length(probe.eps, steps, step_size)
     for _ in range(restarts):
         rows = probe.active()
         start = point_in_ball(probe, rows, probe.eps) if random_start else clean_start(probe, rows)
         ascend(probe, start, rows, steps, step)
 
 
-def usual_step(eps: float, steps: int) -> float:
-    """Long enough to cross the ball, and not so short that few steps are wasted."""
-    return max(2.5 * eps / steps, eps / 10)
+def step_length(eps: float, steps: int, step_size: float | None) -> float:
+    """The given length, or one that is long enough to cross the ball and not so short that steps are wasted."""
+    return max(2.5 * eps / steps, eps / 10) if step_size is None else step_size
 
 
 def ascend(probe: Probe, x: Tensor, rows: Tensor, steps: int, step: float) -> None:

@@ -11,7 +11,7 @@ from advrisk.engine import Probe
 from advrisk.engine.norms import length
 from advrisk.parts.attacks.adam import Adam
 from advrisk.parts.attacks.moves import clean_start, per_row, point_in_ball, positions
-from advrisk.parts.attacks.pgd import usual_step
+from advrisk.parts.attacks.pgd import step_length
 from advrisk.parts.attacks.registry import attacks
 
 
@@ -39,7 +39,7 @@ def pgd_adam(
     x ← project(x + step · m̂ / (√v̂ + 10⁻⁸)), with m̂ and v̂ the running means of the slope and of its square. In l2
     v̂ is one number for a whole row, and the direction has length one. `step_size` as for pgd.
     """
-    step = usual_step(probe.eps, steps) if step_size is None else step_size
+    step = step_length(probe.eps, steps, step_size)
     for _ in range(restarts):
         rows = probe.active()
         x = point_in_ball(probe, rows, probe.eps) if random_start else clean_start(probe, rows)
