@@ -53,6 +53,8 @@ class Memory:
     def note_first(self, rows: Tensor) -> None:
         """These rows succeeded; remember what had been spent if it is their first time."""
         new = rows[self.n_forward_first[rows] < 0]
+        if not len(new):
+            return
         self.n_forward_first[new] = self.n_forward[new]
         self.n_backward_first[new] = self.n_backward[new]
         self.first_s[new] = self.spent_s[new]

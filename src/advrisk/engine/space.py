@@ -72,7 +72,7 @@ class Space:
         if norm == "l1":  # only few features move: not those that stand at a bound
             slope = slope.masked_fill(torch.where(slope > 0, x >= self.high, x <= self.low), 0.0)
         if self._unit_scale:
-            return torch.add(x, steepest(slope, norm), alpha=step)
+            return steepest(slope, norm).mul_(step).add_(x)
         return x + step * self.scale * self.direction(slope, norm)
 
     def direction(self, slope: Tensor, norm: Norm) -> Tensor:

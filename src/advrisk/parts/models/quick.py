@@ -155,7 +155,7 @@ class FewChannels(nn.Module):
                 padded[:, :, row : row + down * height : down, column : column + right * width : right] += sent[
                     row, column
                 ]
-        return padded[:, :, top : top + size[0], left : left + size[1]].transpose(0, 1)
+        return padded[:, :, top : top + size[0], left : left + size[1]].transpose(0, 1).contiguous()
 
 
 class _Pulled(torch.autograd.Function):
