@@ -235,26 +235,8 @@ def test_deepfool_is_as_near_as_arts(name, demo_net, verdict_of):
     assert_not_larger(least_distances(net, verdict_of, "deepfool", "l2", steps=50), net, points, "l2")
 
 
-FARTHER = {
-    (0.01, "trades"): "as near on 94 % of 50 samples only",
-    (0.05, "trades"): "as near on 92 % of 50 samples only",
-    (0.05, "pgd-trained"): "as near on 94 % of 50 samples only",
-}
-
-
-def short_of_the_aim(cases):
-    """The aim is 95 % of the samples. Where we are known to miss it, the test says so, and turns red once we do not."""
-    for case in cases:
-        known = FARTHER.get(case)
-        marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
-        if case[-1] != "pgd-trained" or case[0] != 0.05:
-            marks.append(pytest.mark.slow)
-        yield pytest.param(*case, marks=marks)
-
-
-@pytest.mark.parametrize(
-    ("step_size", "name"), list(short_of_the_aim((size, name) for size in (0.01, 0.05) for name in EPS))
-)
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("step_size", [pytest.param(0.01, marks=pytest.mark.slow), 0.05])
 def test_carlini_wagner_is_as_near_as_foolboxs(step_size, name, demo_net, verdict_of):
     """With the step size that is their default, and with ours."""
     net = demo_net(name, 50)
@@ -272,13 +254,8 @@ def test_carlini_wagner_is_as_near_as_arts(name, demo_net, verdict_of):
     assert_not_larger(ours, net, points, "l2")
 
 
-FARTHER_IN_LINF = pytest.mark.xfail(strict=True, reason="as near on 9 of 10 samples only")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["plain", "noise-augmented", "pgd-trained", pytest.param("trades", marks=FARTHER_IN_LINF)]
-)
+@pytest.mark.parametrize("name", EPS)
 def test_carlini_wagner_is_as_near_as_arts_in_linf(name, demo_net, verdict_of):
     """Theirs takes one sample at a time, and many more searches than ours is given."""
     net = demo_net(name, 10)

@@ -70,26 +70,29 @@ def _laplace(uniform: Tensor) -> Tensor:
     return -centred.sign() * torch.log1p(-2 * centred.abs().clamp_max(0.5 - 2**-25))
 
 
-def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, eps: float) -> Tensor:
-    """The nearest point (in l2) of the eps-ball intersected with the box low <= delta <= high, which holds 0."""
+def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, eps: float | Tensor) -> Tensor:
+    """The nearest point (in l2) of the eps-ball intersected with the box low <= delta <= high, which holds 0.
+
+    `eps` is one number for all rows, or one for each.
+    """
     boxed = torch.minimum(torch.maximum(delta, low), high)
+    limit = torch.as_tensor(eps, dtype=delta.dtype, device=delta.device).expand(len(delta))[:, None]
+    flat = boxed.flatten(1)
     if norm == "linf":
-        return boxed.clamp(-eps, eps)
+        return torch.minimum(torch.maximum(flat, -limit), limit).view_as(delta)
     if norm == "l0":
-        return _most_useful_entries(delta, boxed, int(eps))
-    if eps == 0:
-        return torch.zeros_like(delta)
-    outside = (length(boxed, norm) > eps).nonzero().squeeze(1)
+        return _most_useful_entries(delta.flatten(1), flat, limit.long()).view_as(delta)
+    outside = (length(boxed, norm)[:, None] > limit).nonzero()[:, 0]
     if len(outside):
-        flat = delta[outside].flatten(1)
+        wanted = delta[outside].flatten(1)
         # Only the bound on the side a feature moves to can hold it back.
         cap = torch.where(delta > 0, high, -low)[outside].flatten(1)
-        size = _shrink_l2(flat.abs(), cap, eps) if norm == "l2" else _shrink_l1(flat.abs(), cap, eps)
-        boxed[outside] = (flat.sign() * size).view(-1, *delta.shape[1:])
+        shrink = _shrink_l2 if norm == "l2" else _shrink_l1
+        boxed[outside] = (wanted.sign() * shrink(wanted.abs(), cap, limit[outside])).view(-1, *delta.shape[1:])
     return boxed
 
 
-def _shrink_l2(size: Tensor, cap: Tensor, eps: float) -> Tensor:
+def _shrink_l2(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
     """min(t·size, cap) with the one t at which its length is eps.
 
     With the capped features fixed, t follows in closed form. From the plain scaling eps/‖size‖ the
@@ -108,12 +111,12 @@ def _shrink_l2(size: Tensor, cap: Tensor, eps: float) -> Tensor:
     return torch.minimum(t * size, cap)
 
 
-def _shrink_l1(size: Tensor, cap: Tensor, eps: float) -> Tensor:
+def _shrink_l1(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
     """min((size − m)₊, cap) with the one m at which its sum is eps: Newton's steps, kept in a bracket.
 
     In float64: far outside the ball size − m is a small difference of large numbers.
     """
-    dtype, size, cap = size.dtype, size.double(), cap.double()
+    dtype, size, cap, eps = size.dtype, size.double(), cap.double(), eps.double()
     below = torch.zeros_like(size[:, :1])
     above = size.amax(1, keepdim=True)
     m = below
@@ -128,14 +131,13 @@ def _shrink_l1(size: Tensor, cap: Tensor, eps: float) -> Tensor:
         step = m + excess / slope  # infinite on a plateau, where the bracket is halved instead
         better = torch.where((step > below) & (step < above), step, (below + above) / 2)
         m = torch.where(unsettled, better, m)  # a row at its answer stands still, whatever its batch mates need
-    return torch.minimum((size - m).clamp_min(0), cap).to(dtype)
+    shrunk = torch.minimum((size - m).clamp_min(0), cap)
+    return torch.where(eps > 0, shrunk, 0.0).to(dtype)
 
 
-def _most_useful_entries(delta: Tensor, boxed: Tensor, count: int) -> Tensor:
+def _most_useful_entries(delta: Tensor, boxed: Tensor, count: Tensor) -> Tensor:
     """The `count` entries of `boxed` that bring 0 nearest to delta: they save δ² − (δ − b)² = b(2δ − b)."""
-    flat = boxed.flatten(1)
-    if count >= flat.shape[1]:
-        return boxed
-    kept = torch.zeros_like(flat)
-    chosen = (flat * (2 * delta.flatten(1) - flat)).topk(count, dim=1).indices
-    return kept.scatter(1, chosen, flat.gather(1, chosen)).view_as(delta)
+    order = (boxed * (2 * delta - boxed)).argsort(dim=1, descending=True, stable=True)
+    place = torch.arange(delta.shape[1], device=delta.device)
+    kept = boxed.gather(1, order).masked_fill(place >= count, 0.0)
+    return torch.zeros_like(boxed).scatter(1, order, kept)

@@ -16,6 +16,7 @@ from advrisk.engine.norms import length, project_ball_and_box, steepest
 from advrisk.study import Norm
 
 _ROUNDING = 2.0**-23  # twice what storing a number in float32 can change of it
+_ALMOST_ONE = 1 + 1e-5
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Space:
         """The length of the difference, for each row."""
         return length(self.difference(x, x0), norm)
 
-    def project(self, x: Tensor, x0: Tensor, *, norm: Norm | None = None, eps: float | None = None) -> Tensor:
-        """The nearest allowed point: within the bounds and, if given, within eps of x0.
+    def project(self, x: Tensor, x0: Tensor, *, norm: Norm | None = None, eps: float | Tensor | None = None) -> Tensor:
+        """The nearest allowed point: within the bounds and, if given, within eps of x0 (one number, or one per row).
 
         Integers are rounded towards x0, so they never leave the ball again. A category takes the
         nearest code; if the row then lies beyond eps, its categories are put back.
@@ -63,7 +64,7 @@ class Space:
         x = torch.minimum(torch.maximum(x, self.low), self.high)
         return self._constrain(x, wanted, x0, norm, eps)
 
-    def linf_box(self, x0: Tensor, eps: float) -> tuple[Tensor, Tensor] | None:
+    def linf_box(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor] | None:
         """The bounds within eps of x0, if all points between them are allowed."""
         return self.linf_bounds(x0, eps) if self._free else None
 
@@ -91,6 +92,8 @@ class Space:
 
     def linf_bounds(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of each feature within the bounds and within eps of x0."""
+        if isinstance(eps, Tensor):
+            eps = eps.to(x0.dtype).view(-1, *[1] * (x0.dim() - 1))
         reach = eps * self.scale
         return torch.maximum(x0 - reach, self.low), torch.minimum(x0 + reach, self.high)
 
@@ -141,7 +144,9 @@ class Space:
             delta = delta if elsewhere is None else delta.masked_fill(elsewhere, 0.0)
         return delta
 
-    def _constrain(self, x: Tensor, wanted: Tensor, x0: Tensor, norm: Norm | None, eps: float | None) -> Tensor:
+    def _constrain(
+        self, x: Tensor, wanted: Tensor, x0: Tensor, norm: Norm | None, eps: float | Tensor | None
+    ) -> Tensor:
         if self.integer is not None:
             x = torch.where(self.integer, x0 + _whole_steps(x - x0, x), x)
         if self.category is not None:
@@ -150,20 +155,24 @@ class Space:
         if self.immutable is not None:
             x = torch.where(self.immutable, x0, x)
         if self.category is not None and norm is not None and eps is not None:
-            beyond = self.distance(x, x0, norm) > within_rounding(eps, self, norm, x0.shape[1:])
+            beyond = self.distance(x, x0, norm) > eps * _ALMOST_ONE + stored_length(self, norm, x0.shape[1:])
             x = torch.where(beyond.view(-1, *[1] * (x.dim() - 1)) & self.category, x0, x)
         return x
 
 
 def within_rounding(eps: float, space: Space, norm: Norm, shape: tuple[int, ...]) -> float:
-    """The largest distance that is eps but for rounding in float32.
+    """The largest distance that is eps but for rounding in float32."""
+    return eps * _ALMOST_ONE + stored_length(space, norm, shape)
 
-    Storing an input moves each feature by up to half a unit in its last place; what this adds up to
-    depends on the norm, on the size of the features and on how many there are.
+
+def stored_length(space: Space, norm: Norm, shape: tuple[int, ...]) -> float:
+    """How much longer a difference can become by storing an input in float32.
+
+    Each feature moves by up to half a unit in its last place; what this adds up to depends on the norm, on the size of
+    the features and on how many there are.
     """
     unit = torch.maximum(space.low.abs(), space.high.abs()).double() / space.scale * _ROUNDING
-    stored = 0.0 if norm == "l0" else float(length(unit.expand(1, *shape), norm))
-    return eps * (1 + 1e-5) + stored
+    return 0.0 if norm == "l0" else float(length(unit.expand(1, *shape), norm))
 
 
 def _whole_steps(step: Tensor, x: Tensor) -> Tensor:

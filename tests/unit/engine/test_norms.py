@@ -128,6 +128,16 @@ class TestProjection:
             apart = project_ball_and_box(delta[picked], low[picked], high[picked], norm, eps)
             assert torch.equal(apart, together[picked])
 
+    @pytest.mark.parametrize("norm", NORMS)
+    def test_a_limit_for_each_row_is_that_rows_own(self, norm):
+        delta = normal(24, 1, 5, 5) * 3
+        low, high = box_around_zero(24, 1, 5, 5)
+        limits = torch.linspace(0, 6, 24) if norm == "l0" else torch.linspace(0, 2, 24)
+        together = project_ball_and_box(delta, low, high, norm, limits)
+        for row, limit in enumerate(limits.tolist()):
+            one = slice(row, row + 1)
+            assert torch.equal(together[one], project_ball_and_box(delta[one], low[one], high[one], norm, limit))
+
     @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
     def test_nan_is_not_hidden(self, norm):
         delta = normal(3, 6) * 5

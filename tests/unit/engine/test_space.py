@@ -54,6 +54,16 @@ class TestProject:
         nearest = space.distance(candidates[feasible], x, "l2").min()
         assert space.distance(projected, x, "l2").item() <= nearest.item() * (1 + 1e-6)
 
+    @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+    @pytest.mark.parametrize("masks", [{}, {"integer": mask(0, 1, 0, 0), "category": mask(0, 0, 0, 1)}])
+    def test_a_limit_for_each_row_is_that_rows_own(self, norm, masks):
+        space, x0 = table(**masks), (uniform(9, 4) * 20 - 10).round()
+        x, limits = x0 + (uniform(9, 4, seed=1) - 0.5) * 30, torch.linspace(0, 4, 9)
+        together = space.project(x, x0, norm=norm, eps=limits)
+        for row, limit in enumerate(limits.tolist()):
+            one = slice(row, row + 1)
+            assert torch.equal(together[one], space.project(x[one], x0[one], norm=norm, eps=limit))
+
     def test_without_eps_only_the_bounds_hold(self):
         x0 = tensor(0, 0, 0, 0)[None]
         assert table().project(tensor(-99, 3, 11, 10)[None], x0).tolist() == [[-10, 3, 10, 10]]

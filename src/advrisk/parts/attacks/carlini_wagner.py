@@ -10,11 +10,15 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.parts.attacks.adam import Adam
-from advrisk.parts.attacks.moves import Nearest, per_row
+from advrisk.parts.attacks.boundary import Nearest, shrink, step_across
+from advrisk.parts.attacks.moves import n_others, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
-_LOOKS = 4  # how often a search asks whether a sample still gets anywhere
+_LOOKS = 10  # how often a search asks whether a sample still gets anywhere
+_AMPLE, _LEAST, _MOST = 2.0, 1.5, 100.0  # c grows by twice what seems to be lacking, within limits
+_CANDIDATES, _STEPS_FROM_CLEAN, _STEPS_FROM_NEAREST = 4, 15, 8  # of the refinement
+_REFINING = _STEPS_FROM_CLEAN + _STEPS_FROM_NEAREST
 
 
 @attacks.register(
@@ -22,9 +26,9 @@ _LOOKS = 4  # how often a search asks whether a sample still gets anywhere
     traits=AttackTraits(
         needs="gradients",
         norms=("l2", "linf"),
-        passes=lambda given, _: (
-            given["searches"] * given["steps"] + 1 + _LAST_TRIES,
-            given["searches"] * given["steps"],
+        passes=lambda given, classes: (
+            given["searches"] * given["steps"] + _REFINING + 4 + _LAST_TRIES,
+            given["searches"] * given["steps"] + _REFINING + n_others(_CANDIDATES, classes),
         ),
         use_when="a very small perturbation is worth many passes",
         keep="smallest",
@@ -43,12 +47,13 @@ def carlini_wagner(
 ) -> None:
     """Carlini & Wagner (2017, arXiv:1608.04644), with Adam on x, clamped to the bounds.
 
-    l2: minimise ‖x − x0‖² + c · max(−margin(x), 0); the search is for the smallest c that succeeds: ten
-    times larger until it does, halved in between afterwards.
+    l2: minimise ‖x − x0‖² + c · max(−margin(x), 0); the search is for the smallest c that succeeds: larger by what
+    the last point seems to lack until it does, halved in between afterwards.
     linf: minimise max(−margin(x), 0) within x0 ± τ; the search is for the smallest τ. (The paper has a
     penalty on what exceeds τ, and weighs it with a c of its own; a box needs no weight.)
-    A sample leaves a search when a quarter of the steps gained it nothing (`abort_early`), in linf also once it
-    succeeds.
+    A sample leaves a search when a tenth of the steps gained it nothing (`abort_early`), in linf also once it
+    succeeds. What was found is refined within a ball that shrinks below each success, once from the clean input, as
+    the searches may have ended in a worse basin, and once from the nearest success.
     """
     search, nearest = _Search.over(probe, initial_const), Nearest(probe)
     for _ in range(searches):
@@ -58,7 +63,21 @@ def carlini_wagner(
             break
         descent = _Descent(probe, rows, search.now[rows], nearest)
         cost = descent.run(steps, step_size, abort_early=abort_early)
-        search.narrow(rows, cost[rows])
+        search.narrow(rows, cost[rows], descent.lacking[rows])
+    _refine(probe, nearest)
+
+
+def _refine(probe: Probe, nearest: Nearest) -> None:
+    """From the clean inputs towards the nearest class, then from the nearest successes, then on a straight line."""
+    rows = probe.active()
+    if not len(rows):
+        return
+    x = probe.x0[rows]
+    answered = probe.forward(x, rows)
+    x = step_across(probe, answered, x, rows, other_classes(probe, rows, answered.scores, _CANDIDATES))
+    shrink(probe, nearest, x, rows, _STEPS_FROM_CLEAN)
+    rows = rows[torch.isin(rows, probe.active())]
+    shrink(probe, nearest, nearest.point[rows], rows, _STEPS_FROM_NEAREST)
     nearest.close_in(_LAST_TRIES)
 
 
@@ -82,13 +101,13 @@ class _Search:
         most = widest if probe.task.eps is None else min(widest, probe.task.eps)
         return cls(column(most), column(-1.0), column(torch.inf), most)
 
-    def narrow(self, rows: Tensor, cost: Tensor) -> None:
-        """`cost` is what a success took, infinite where there was none."""
+    def narrow(self, rows: Tensor, cost: Tensor, lacking: Tensor) -> None:
+        """`cost` is what a success took, infinite where there was none; there, `lacking` times as much may do."""
         hit = cost.isfinite()
         self.failed[rows] = torch.where(hit, self.failed[rows], self.now[rows])
         self.succeeded[rows] = self.succeeded[rows].minimum(cost)
         low, high = self.failed[rows].clamp_min(0), self.succeeded[rows]
-        self.now[rows] = torch.where(high.isinf(), self.now[rows] * 10, (low + high) / 2).clamp_max(self.most)
+        self.now[rows] = torch.where(high.isinf(), self.now[rows] * lacking, (low + high) / 2).clamp_max(self.most)
 
 
 class _Descent:
@@ -99,8 +118,9 @@ class _Descent:
         self.x = probe.x0[rows]
         low, high = probe.space.low, probe.space.high
         if probe.norm == "linf":
-            low, high = probe.space.linf_bounds(self.x, per_row(cost, self.x))
+            low, high = probe.space.linf_bounds(self.x, cost)
         self.low, self.high = low.expand_as(self.x), high.expand_as(self.x)
+        self.lacking = torch.full((len(probe.x0),), _MOST, dtype=torch.float64, device=self.x.device)
         self.adam = Adam(self.x, one_scale=probe.norm == "l2")
 
     def run(self, steps: int, step_size: float, *, abort_early: bool) -> Tensor:
@@ -113,6 +133,7 @@ class _Descent:
             loss, hit, size = self._step(step_size * (1 - (place - 1) / steps))
             paid = self.cost if self.probe.norm == "l2" else size.double()
             took[self.rows[hit]] = took[self.rows[hit]].minimum(paid[hit])
+            self._note_lacking(loss < best, loss, size)
             best = best.minimum(loss)
             going = torch.isin(self.rows, self.probe.active())
             if self.probe.norm == "linf":
@@ -147,6 +168,12 @@ class _Descent:
         moved = self.x - step_size * half * self.adam.direction(slope * half)
         self.x = torch.clamp(moved, self.low, self.high)
         return loss, hit, distance
+
+    def _note_lacking(self, better: Tensor, loss: Tensor, distance: Tensor) -> None:
+        """At the best point 2δ = c·∇margin: to climb by what is short, δ and with it c must grow by short·c / 2δ²."""
+        square = distance.double().square()
+        growth = 1 + (loss - square) / (2 * square).clamp_min(1e-30)
+        self.lacking[self.rows[better]] = (_AMPLE * growth[better]).clamp(_LEAST, _MOST)
 
     def _keep(self, staying: Tensor) -> None:
         self.rows, self.cost = self.rows[staying], self.cost[staying]

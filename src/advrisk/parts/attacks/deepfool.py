@@ -8,7 +8,8 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.parts.attacks.moves import Candidates, close_in, n_others, nearest_boundary, other_classes, per_row
+from advrisk.parts.attacks.boundary import close_in, nearest_boundary
+from advrisk.parts.attacks.moves import Candidates, n_others, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _TRIES_AT_LIMIT = 10

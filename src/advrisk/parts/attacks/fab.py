@@ -9,7 +9,8 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
-from advrisk.parts.attacks.moves import Nearest, classes_to_try, n_others, nearest_boundary, other_classes, per_row
+from advrisk.parts.attacks.boundary import Nearest, nearest_boundary
+from advrisk.parts.attacks.moves import classes_to_try, n_others, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of the final search between the best point and the clean input

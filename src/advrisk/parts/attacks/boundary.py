@@ -1,0 +1,127 @@
+"""Finding the nearest point beyond a decision boundary: one step, a shrinking ball, a straight line."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from advrisk.engine import Pass, Probe
+from advrisk.parts.attacks.moves import per_row
+
+_ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
+_SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
+_BEYOND = 1.05  # how far to go beyond a linearised boundary
+_GIVE = (0.3, 0.01)  # by what share a ball shrinks below a success or grows without one, at first and at last
+_STRIDE = (0.5, 0.02)  # steps as a share of the ball, at first and at last
+
+
+def rival(probe: Probe, rows: Tensor, scores: Tensor) -> Tensor:
+    """The class that stands in the way of success: the reference, or the best but the target."""
+    goal = probe.goal.of(rows)
+    if goal.target is None:
+        return goal.reference
+    return scores.scatter(1, goal.target[:, None], -torch.inf).argmax(1)
+
+
+def nearest_boundary(
+    probe: Probe, answered: Pass, rows: Tensor, classes: Tensor, *, wanted: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Of some classes, the slope of the lead of the one whose linearised boundary is nearest, and what it lacks."""
+    scores = answered.scores
+    over = rival(probe, rows, scores)
+    gaps = (scores.gather(1, over[:, None]) - scores.gather(1, classes)).to(probe.x0.dtype)
+    slopes = answered.gradients(classes, over=over, wanted=wanted)
+    steepness = torch.stack([probe.space.steepness(slope, probe.norm) for slope in slopes.unbind(1)], 1)
+    nearest = (gaps.abs() / steepness.clamp_min(1e-30)).argmin(1)
+    each = torch.arange(len(rows), device=rows.device)
+    return slopes[each, nearest], gaps[each, nearest]
+
+
+class Nearest:
+    """The nearest success of each sample that an attack has seen, and a search between it and the clean input."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+        self.point = probe.x0.clone()
+        self._margin = torch.zeros(len(probe.x0), dtype=torch.float64, device=probe.x0.device)
+        self.distance = torch.full((len(probe.x0),), torch.inf, dtype=probe.x0.dtype, device=probe.x0.device)
+
+    def note(self, x: Tensor, rows: Tensor, answered: Pass) -> Tensor:
+        """Whether each row succeeds; the nearest are remembered."""
+        hit = answered.met
+        distance = self._probe.space.distance(x, self._probe.x0[rows], self._probe.norm)
+        nearer = hit & (distance < self.distance[rows])
+        if bool(nearer.any()):
+            self.point[rows[nearer]], self.distance[rows[nearer]] = x[nearer], distance[nearer]
+            self._margin[rows[nearer]] = answered.heights("margin")[nearer]
+        return hit
+
+    def close_in(self, tries: int) -> None:
+        """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between."""
+        probe = self._probe
+        rows = probe.active()
+        rows = rows[self.distance[rows].isfinite()]
+        if len(rows) and tries:
+            clean = probe.forward(probe.x0[rows], rows, gradient=False).heights("margin")
+            heights = torch.stack([clean, self._margin[rows]])
+            close_in(probe, probe.x0[rows], self.point[rows], rows, heights, tries=tries)
+
+
+def close_in(probe: Probe, outside: Tensor, inside: Tensor, rows: Tensor, heights: Tensor, *, tries: int) -> None:
+    """Look for a nearer success between points that fail (`outside`) and points that succeed (`inside`).
+
+    `heights` holds the margins of both, (2, rows). Along a straight line the margin is nearly linear: try just beyond
+    the place where it should be zero, and go on between that point and its neighbour on the other side. Where the last
+    point counts, the success that was found is that.
+    """
+    if probe.task.keep == "last":
+        return
+    low, high = heights[0].clone(), heights[1].clone()
+    aim = _ABOVE * (high - low)  # not at the boundary itself, where rounding decides
+    for _ in range(tries):
+        if not len(rows):
+            return
+        share = ((low - aim) / (low - high)).nan_to_num(nan=0.5).clamp(0, 1)
+        share = share + _SLACK * (1 - share)
+        x = probe.space.project(outside + per_row(share, outside) * (inside - outside), probe.x0[rows])
+        answered = probe.forward(x, rows, gradient=False)
+        height = answered.heights("margin")
+        hit = answered.met
+        shown = per_row(hit, x) > 0
+        inside, outside = torch.where(shown, x, inside), torch.where(shown, outside, x)
+        high, low = torch.where(hit, height, high), torch.where(hit, low, height)
+
+
+def step_across(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, classes: Tensor) -> Tensor:
+    """Points just beyond the nearest of the linearised boundaries to some classes."""
+    slope, gap = nearest_boundary(probe, answered, rows, classes)
+    return probe.space.project(x + _BEYOND * probe.space.step_to(x, slope, gap, probe.norm), probe.x0[rows])
+
+
+def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int) -> None:
+    """Climb the margin within a ball around each clean input that shrinks below each success.
+
+    While a sample has no success, its ball reaches just beyond the linearised boundary; afterwards it stays within the
+    nearest success. Ball and steps change less and less.
+    """
+    limit = nearest.distance[rows]
+    for place in range(steps):
+        if not len(rows):
+            return
+        x0, left = probe.x0[rows], (1 + math.cos(math.pi * place / max(1, steps - 1))) / 2
+        give, stride = (last + (first - last) * left for first, last in (_GIVE, _STRIDE))
+        answered = probe.forward(x, rows)
+        hit = nearest.note(x, rows, answered)
+        slope, height = answered.gradient("margin"), answered.heights("margin")
+        best = nearest.distance[rows]
+        missing = height.abs().to(x.dtype) / probe.space.steepness(slope, probe.norm).clamp_min(1e-30)
+        reach = probe.space.distance(x, x0, probe.norm) + _BEYOND * missing
+        grown = torch.where(best.isfinite(), torch.minimum(limit * (1 + give), best), reach)
+        limit = torch.where(hit, best * (1 - give), grown)
+        move = per_row(stride * limit, x) * probe.space.scale * probe.space.direction(slope, probe.norm)
+        x = probe.space.project(x + move, x0, norm=probe.norm, eps=limit)
+        going = torch.isin(rows, probe.active())
+        if not bool(going.all()):
+            x, rows, limit = x[going], rows[going], limit[going]
+    if len(rows):
+        nearest.note(x, rows, probe.forward(x, rows, gradient=False))
