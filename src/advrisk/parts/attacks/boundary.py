@@ -56,18 +56,27 @@ class Nearest:
             self._margin[rows[nearer]] = answered.heights("margin")[nearer]
         return hit
 
-    def close_in(self, tries: int) -> None:
+    def close_in(self, tries: int, rows: Tensor | None = None) -> None:
         """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between."""
         probe = self._probe
-        rows = probe.active()
+        rows = probe.active() if rows is None else rows
         rows = rows[self.distance[rows].isfinite()]
         if len(rows) and tries:
             clean = probe.forward(probe.x0[rows], rows, gradient=False).heights("margin")
             heights = torch.stack([clean, self._margin[rows]])
-            close_in(probe, probe.x0[rows], self.point[rows], rows, heights, tries=tries)
+            close_in(probe, probe.x0[rows], self.point[rows], rows, heights, tries=tries, nearest=self)
 
 
-def close_in(probe: Probe, outside: Tensor, inside: Tensor, rows: Tensor, heights: Tensor, *, tries: int) -> None:
+def close_in(
+    probe: Probe,
+    outside: Tensor,
+    inside: Tensor,
+    rows: Tensor,
+    heights: Tensor,
+    *,
+    tries: int,
+    nearest: Nearest | None = None,
+) -> None:
     """Look for a nearer success between points that fail (`outside`) and points that succeed (`inside`).
 
     `heights` holds the margins of both, (2, rows). Along a straight line the margin is nearly linear: try just beyond
@@ -86,7 +95,7 @@ def close_in(probe: Probe, outside: Tensor, inside: Tensor, rows: Tensor, height
         x = probe.space.project(outside + per_row(share, outside) * (inside - outside), probe.x0[rows])
         answered = probe.forward(x, rows, gradient=False)
         height = answered.heights("margin")
-        hit = answered.met
+        hit = answered.met if nearest is None else nearest.note(x, rows, answered)
         shown = per_row(hit, x) > 0
         inside, outside = torch.where(shown, x, inside), torch.where(shown, outside, x)
         high, low = torch.where(hit, height, high), torch.where(hit, low, height)
