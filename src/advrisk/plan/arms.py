@@ -1,7 +1,7 @@
 """From the lines of `arms` to arms: names looked up, parameters bound, grids expanded."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +10,8 @@ from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import AttackTraits, Norm
 from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
+
+_BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
 
 
 def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
@@ -44,15 +46,25 @@ def _from_entry(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
 
 
 def _from_presets(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
-    given = {name: getattr(entry, name) for name in ("norm", "eps", "objective")}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = _given(entry, ("norm", "eps", "objective"))
+    settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
     for name in entry.preset or ():
         preset = registries.presets.get(name)
-        settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
-        for line in preset.function(**preset.bind(settings | entry.params, beside=ArmEntry.model_fields)):
-            common = {"repeats": entry.repeats, "max_queries": entry.max_queries, "keep": entry.keep}
-            common = {key: value for key, value in common.items() if value is not None}
+        _check_preset(preset, given)
+        for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
+            common = _given(entry, _BESIDE_PRESETS)
             yield from _from_entry(validated(ArmEntry, line | common, Source()), registries)
+
+
+def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(entry, name)) is not None}
+
+
+def _check_preset(preset: Part[Any], given: Iterable[str]) -> None:
+    for name in given:
+        if name not in preset.parameters:
+            allowed = ", ".join([*preset.parameters, *_BESIDE_PRESETS])
+            raise AdvriskError(f"{preset.name} brings its own {name}; beside this preset only {allowed} may be given")
 
 
 def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:
