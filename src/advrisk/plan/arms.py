@@ -8,7 +8,7 @@ from typing import Any
 from advrisk.core.errors import AdvriskError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import AttackTraits, Norm
+from advrisk.core.traits import AttackTraits, Norm, ObjectiveTraits
 from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
 _BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
@@ -72,10 +72,8 @@ def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registri
     norms = entry.norm or list(traits.norms)
     objectives: list[str | None] = [*entry.objective] if entry.objective else [traits.objective]
     _check_attack(entry, part, norms)
-    for name in entry.objective or ():
-        objective = registries.objectives.get(name)
-        if traits.aims and not objective.traits.targeted:
-            raise AdvriskError(f"{part.name} climbs towards classes, which the objective {name} cannot")
+    for name in objectives:
+        _check_objective(entry, part, registries.objectives.get(name) if name else None)
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
     keeps = entry.keep or [traits.keep]
     settings = [part.bind(params, beside=ArmEntry.model_fields) for params in _grid(entry.params, part)]
@@ -107,19 +105,29 @@ def _check_attack(entry: ArmEntry, part: Part[AttackTraits], norms: list[Norm]) 
         raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
     if traits.objective is None and entry.objective:
         raise AdvriskError(f"{part.name} has no objective to choose")
-    _check_repeats(entry, part)
 
 
-def _check_repeats(entry: ArmEntry, part: Part[Any]) -> None:
-    if entry.repeats > 1 and not part.traits.random:
-        raise AdvriskError(f"{part.name} is not random: {entry.repeats} repeats would all be the same")
+def _check_objective(entry: ArmEntry, part: Part[AttackTraits], objective: Part[ObjectiveTraits] | None) -> None:
+    if objective is None:
+        _check_repeats(entry, part.name, random=part.traits.random)
+        return
+    if part.traits.aims and not objective.traits.targeted:
+        raise AdvriskError(f"{part.name} climbs towards classes, which the objective {objective.name} cannot")
+    # Such an objective has no slope at the clean input: attacks begin beside it, at a random point.
+    random = part.traits.random or objective.traits.from_clean
+    _check_repeats(entry, f"{part.name} with the objective {objective.name}", random=random)
+
+
+def _check_repeats(entry: ArmEntry, what: str, *, random: bool) -> None:
+    if entry.repeats > 1 and not random:
+        raise AdvriskError(f"{what} is not random: {entry.repeats} repeats would all be the same; remove `repeats`")
 
 
 def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
     for name in ("norm", "eps", "objective", "keep", "max_queries"):
         if getattr(entry, name) is not None:
             raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
-    _check_repeats(entry, part)
+    _check_repeats(entry, part.name, random=part.traits.random)
     for params in _grid(entry.params, part):
         bound = part.bind(params, beside=["corruption", "repeats"])
         yield Arm(

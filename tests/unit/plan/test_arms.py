@@ -146,6 +146,13 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
     ]
 
 
+def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random(
+    registries: Registries, study: MakeStudy
+) -> None:
+    arm = expand_arms(study({"attack": "push", "eps": 1, "objective": "kl", "repeats": 2}), registries)[1]
+    assert (arm.id, arm.repeats) == ("push-linf-1-kl", 2)
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -164,7 +171,12 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
             {"attack": "aim", "eps": 1, "objective": ["ace", "kl"]},
             "aim climbs towards classes, which the objective kl cannot",
         ),
-        ({"attack": "push", "eps": 1, "repeats": 2}, "push is not random: 2 repeats would all be the same"),
+        (
+            {"attack": "push", "eps": 1, "repeats": 2},
+            "push with the objective ace is not random: 2 repeats would all be the same; remove `repeats`",
+        ),
+        ({"attack": "push", "eps": 1, "objective": ["kl", "ace"], "repeats": 2}, "push with the objective ace is not"),
+        ({"attack": "guess", "repeats": 2}, "guess is not random: 2 repeats would all be the same"),
         ({"corruption": "fog", "repeats": 3}, "fog is not random: 3 repeats would all be the same"),
         ({"attack": "push", "eps": 1, "steps": 3}, "push has no parameter 'steps'; "),
         ({"attack": "walk", "norm": "l2", "eps": 1, "stepz": 3}, "no parameter 'stepz'; did you mean 'steps'?"),
