@@ -29,6 +29,14 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
     return list(arms.values())
 
 
+def place_of(arm: Arm, study: StudySpec, registries: Registries) -> Loc:
+    """Which entry of `arms` brings an arm, for a complaint about it."""
+    for index, entry in enumerate(study.arms):
+        if any(arm.id == other.id for other in _from_entry(entry, registries)):
+            return ("arms", index)
+    return ("arms",)
+
+
 def _differing(before: Arm, arm: Arm) -> str:
     names = [field.name for field in fields(Arm)]
     return " and ".join(name for name in names if getattr(before, name) != getattr(arm, name))
