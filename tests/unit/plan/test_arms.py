@@ -184,7 +184,10 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"attack": "walk", "norm": "l2", "eps": 1, "max_querys": 3}, "did you mean 'max_queries'?"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "steps": 0}, "walk.steps: must be at least 1, found 0"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "steps": [1, 0]}, "walk.steps: must be at least 1, found 0"),
-        ({"attack": "walk", "norm": "l2", "eps": 1, "steps": "1/2"}, "walk.steps: int is needed, found '1/2'"),
+        (
+            {"attack": "walk", "norm": "l2", "eps": 1, "steps": "1/2"},
+            "walk.steps: a whole number is needed, found '1/2'",
+        ),
         ({"attack": "walk", "norm": "l2", "eps": 1, "steps": []}, "walk.steps: an empty list leaves no arm"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "widths": 3}, "walk.widths: a list is needed, found 3"),
         ({"corruption": "noise"}, "noise needs sigma: float"),
