@@ -1,5 +1,6 @@
 """Results as text for a terminal, wide or narrow."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,13 +65,13 @@ def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for kind, parts in described.items():
         console.print(kind, style="bold")
         if not parts:
-            console.print(f"  none yet; a package brings its own by the entry point advrisk.{kind}", highlight=False)
+            _print_indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
         for part in parts:
             console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
             facts = [part["summary"], f"use it for: {part['use_when']}", *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
             for fact in facts:
-                console.print(f"    {fact}", markup=False, highlight=False)
+                _print_indented(console, fact, by=4)
 
 
 def print_dry_run(plan: "DryRun") -> None:
@@ -124,6 +125,19 @@ def _print_flags(console: Console, flags: Mapping[str, int], flagged: Sequence[M
                 share = "" if row["share"] is None else f", {row['share']:.0%} of what was seen there"
                 where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
                 console.print(f"  {where}", markup=False, highlight=False)
+
+
+def _print_indented(console: Console, text: str, *, by: int) -> None:
+    """Text under a heading; lines that it must be broken into are indented further than its first."""
+    wrapped = textwrap.fill(
+        text,
+        console.width,
+        initial_indent=" " * by,
+        subsequent_indent=" " * (by + 2),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    console.print(wrapped, markup=False, highlight=False, soft_wrap=True)
 
 
 def _table(*columns: str) -> Table:

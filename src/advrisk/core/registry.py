@@ -82,8 +82,9 @@ class Part(Generic[Traits]):
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
-        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+        """The first paragraph of the docstring; with the next one, where a colon leads to it."""
+        paragraphs = [" ".join(text.split()) for text in (inspect.getdoc(self.function) or "").split("\n\n")]
+        return " ".join(paragraphs[: 2 if paragraphs[0].endswith(":") else 1])
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -168,7 +169,9 @@ def _type_name(annotation: Any) -> str:
         return _type_name(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join("None" if choice is type(None) else _type_name(choice) for choice in get_args(annotation))
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation.__name__
+    return re.sub(r"(typing|collections\.abc)\.", "", str(annotation))
 
 
 def _convert(value: object, parameter: Parameter, part: str, folder: Path) -> Any:

@@ -1,6 +1,6 @@
 """Parts: registered by name, bound by signature."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +27,7 @@ def bend(
     path: Path | None = None,
     label: int | str = 0,
     count: Annotated[int, Ge(1)] | Literal["all"] = 10,
+    names: Mapping[str, Any] | None = None,
     extra: Any = None,
 ) -> None:
     """Bend the input.
@@ -58,6 +59,7 @@ DEFAULTS: dict[str, Any] = {
     "path": None,
     "label": 0,
     "count": 10,
+    "names": None,
     "extra": None,
 }
 
@@ -72,6 +74,25 @@ def test_a_part_without_docstring_has_an_empty_summary(parts: Registry[str]) -> 
     parts.register("mute", traits="")(lambda: None)
     assert parts.get("mute").summary == ""
     assert parts.get("mute").version == 1
+
+
+@pytest.mark.parametrize(
+    ("docstring", "summary"),
+    [
+        ("Bend it\nvery far.\n\nMore.", "Bend it very far."),
+        (
+            "Bend it, with z downwards:\n\nz ← z + 1;\nthen rest.\n\nMore.",
+            "Bend it, with z downwards: z ← z + 1; then rest.",
+        ),
+        ("Bend it:", "Bend it:"),
+    ],
+)
+def test_a_summary_is_never_cut_within_a_sentence(parts: Registry[str], docstring: str, summary: str) -> None:
+    def twist() -> None: ...
+
+    twist.__doc__ = docstring
+    parts.register("twist", traits="")(twist)
+    assert parts.get("twist").summary == summary
 
 
 def test_the_decorated_function_stays_itself(parts: Registry[str]) -> None:
@@ -98,6 +119,7 @@ def test_parameters_are_the_keyword_only_arguments(part: Part[str]) -> None:
         ("mode", "mode: Literal['fast', 'exact'] = 'fast'"),
         ("widths", "widths: tuple[int, ...] = (1, 2)"),
         ("path", "path: Path | None = None"),
+        ("names", "names: Mapping[str, Any] | None = None"),
     ],
 )
 def test_a_parameter_reads_as_in_a_signature(part: Part[str], name: str, shown: str) -> None:
