@@ -11,7 +11,7 @@ from rich.table import Table
 
 from advrisk.cli.progress import duration, short
 from advrisk.core.estimate import Estimate
-from advrisk.core.flags import FLAGS
+from advrisk.core.flags import FLAGS, SHARES
 from advrisk.core.names import counted
 from advrisk.report.summary import findings, headline
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from advrisk.run.dry import DryRun
 
 _NARROW = 100
+_MOST_FLAGGED = 8  # arms listed for each flag
 
 
 def print_damage(found: "DamageAssessment") -> None:
@@ -109,7 +110,9 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     console.print(f"{short(state.n_passes)} passes", highlight=False)
     for name, count in state.outcomes.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)
-    _print_flags(console, state.flags, flagged)
+    for name, count in state.flags.items():
+        _print_indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
+        _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)
     if state.messages:
         console.print("errors and timeouts:")
         for message, count in state.messages.items():
@@ -117,14 +120,16 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
         console.print(f"try again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False)
 
 
-def _print_flags(console: Console, flags: Mapping[str, int], flagged: Sequence[Mapping[str, Any]]) -> None:
-    for name, count in flags.items():
-        console.print(f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", markup=False, highlight=False)
-        for row in flagged:
-            if row["flag"] == name:
-                share = "" if row["share"] is None else f", {row['share']:.0%} of what was seen there"
-                where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
-                console.print(f"  {where}", markup=False, highlight=False)
+def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Where a flag was raised, the worst first."""
+    worst = sorted(rows, key=lambda row: (row["n_flagged"] / row["n_cells"], row["share"] or 0.0), reverse=True)
+    for row in worst[:_MOST_FLAGGED]:
+        share = "" if row["share"] is None else f", in which {row['share']:.0%} {SHARES[flag]}"
+        where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
+        _print_indented(console, where, by=2)
+    if (n_more := len(rows) - _MOST_FLAGGED) > 0:
+        more = f"and {n_more} more {'arm' if n_more == 1 else 'arms'}: advrisk status {folder} --json lists all"
+        _print_indented(console, more, by=2)
 
 
 def _print_indented(console: Console, text: str, *, by: int) -> None:
