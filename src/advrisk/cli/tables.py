@@ -84,8 +84,8 @@ def print_dry_run(plan: "DryRun") -> None:
         highlight=False,
     )
     console.print(
-        f"At most about {duration(plan.seconds)} with {counted(plan.workers, 'worker')} on an idle machine like this, "
-        "from passes timed just now; samples that fall early make it shorter.",
+        f"About {duration(plan.seconds)} with {counted(plan.workers, 'worker')} if nothing else needs the cores, from "
+        "cells tried out just now; samples that fall early make it shorter.",
         highlight=False,
     )
     table = _table("arm", "passes at most")
