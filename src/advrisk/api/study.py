@@ -65,7 +65,7 @@ class Study:
         retry_errors: bool = False,
         modules: "Mapping[str, nn.Module] | None" = None,
     ) -> "DryRun":
-        """What `run` would do at most, and how long that would take here; nothing is written."""
+        """What `run` would do at most, and about how long that would take here; nothing is written."""
         from advrisk.run.campaign import Options
         from advrisk.run.dry import dry_run
 

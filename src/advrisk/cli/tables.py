@@ -1,5 +1,6 @@
 """Results as text for a terminal, wide or narrow."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from advrisk.cli.progress import duration, short
 from advrisk.core.estimate import Estimate
-from advrisk.core.flags import FLAGS
+from advrisk.core.flags import FLAGS, SHARES
 from advrisk.core.names import counted
 from advrisk.report.summary import findings, headline
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from advrisk.run.dry import DryRun
 
 _NARROW = 100
+_MOST_FLAGGED = 8  # arms listed for each flag
 
 
 def print_damage(found: "DamageAssessment") -> None:
@@ -64,13 +66,13 @@ def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for kind, parts in described.items():
         console.print(kind, style="bold")
         if not parts:
-            console.print(f"  none yet; a package brings its own by the entry point advrisk.{kind}", highlight=False)
+            _print_indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
         for part in parts:
             console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
             facts = [part["summary"], f"use it for: {part['use_when']}", *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
             for fact in facts:
-                console.print(f"    {fact}", markup=False, highlight=False)
+                _print_indented(console, fact, by=4)
 
 
 def print_dry_run(plan: "DryRun") -> None:
@@ -82,8 +84,8 @@ def print_dry_run(plan: "DryRun") -> None:
         highlight=False,
     )
     console.print(
-        f"At most about {duration(plan.seconds)} with {counted(plan.workers, 'worker')} on an idle machine like this, "
-        "from passes timed just now; samples that fall early make it shorter.",
+        f"About {duration(plan.seconds)} with {counted(plan.workers, 'worker')} if nothing else needs the cores, from "
+        "cells tried out just now; samples that fall early make it shorter.",
         highlight=False,
     )
     table = _table("arm", "passes at most")
@@ -108,7 +110,9 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     console.print(f"{short(state.n_passes)} passes", highlight=False)
     for name, count in state.outcomes.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)
-    _print_flags(console, state.flags, flagged)
+    for name, count in state.flags.items():
+        _print_indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
+        _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)
     if state.messages:
         console.print("errors and timeouts:")
         for message, count in state.messages.items():
@@ -116,14 +120,29 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
         console.print(f"try again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False)
 
 
-def _print_flags(console: Console, flags: Mapping[str, int], flagged: Sequence[Mapping[str, Any]]) -> None:
-    for name, count in flags.items():
-        console.print(f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", markup=False, highlight=False)
-        for row in flagged:
-            if row["flag"] == name:
-                share = "" if row["share"] is None else f", {row['share']:.0%} of what was seen there"
-                where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
-                console.print(f"  {where}", markup=False, highlight=False)
+def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Where a flag was raised, the worst first."""
+    worst = sorted(rows, key=lambda row: (row["n_flagged"] / row["n_cells"], row["share"] or 0.0), reverse=True)
+    for row in worst[:_MOST_FLAGGED]:
+        share = "" if row["share"] is None else f", in which {row['share']:.0%} {SHARES[flag]}"
+        where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
+        _print_indented(console, where, by=2)
+    if (n_more := len(rows) - _MOST_FLAGGED) > 0:
+        more = f"and {n_more} more {'arm' if n_more == 1 else 'arms'}: advrisk status {folder} --json lists all"
+        _print_indented(console, more, by=2)
+
+
+def _print_indented(console: Console, text: str, *, by: int) -> None:
+    """Text under a heading; lines that it must be broken into are indented further than its first."""
+    wrapped = textwrap.fill(
+        text,
+        console.width,
+        initial_indent=" " * by,
+        subsequent_indent=" " * (by + 2),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    console.print(wrapped, markup=False, highlight=False, soft_wrap=True)
 
 
 def _table(*columns: str) -> Table:

@@ -10,3 +10,10 @@ FLAGS = {
     "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
     "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
 }
+
+# What the share beside a flag is a share of; the other flags have none.
+SHARES = {
+    "zero-gradients": "of the gradients were zero",
+    "not-increasing": "of the samples that resisted were never moved upwards",
+    "still-gaining": "of the samples that took enough passes to tell were still getting better",
+}

@@ -7,10 +7,15 @@ from collections.abc import Iterable
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """A clause that offers the nearest known name, or lists what there is."""
     names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if close := nearest(name, names):
+        return f"did you mean {close!r}?"
     return f"known: {', '.join(names)}" if names else "there is none yet"
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """The known name that looks most like the given one, if any does."""
+    close = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.6)
+    return close[0] if close else None
 
 
 def counted(n: int, noun: str) -> str:

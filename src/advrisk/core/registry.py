@@ -5,6 +5,7 @@ study may set, and the defaults are recorded with every row. The registry knows 
 the parts do; `traits` carries what each kind needs to say about itself.
 """
 
+import contextlib
 import inspect
 import operator
 import re
@@ -25,6 +26,17 @@ Traits = TypeVar("Traits")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 REQUIRED = inspect.Parameter.empty
+
+# What a type asks for, in words.
+_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    tuple: "a list",
+    Path: "a path",
+    Mapping: "a mapping",
+}
 
 # Limits as `annotated_types` states them: `Annotated[int, Ge(1)]`.
 _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
@@ -48,9 +60,10 @@ class Parameter:
         return self.default is REQUIRED
 
     def describe(self) -> str:
-        """The parameter as a user reads it: `steps: int = 40`."""
-        shown = _type_name(self.annotation)
-        return f"{self.name}: {shown}" if self.required else f"{self.name}: {shown} = {self.default!r}"
+        """The parameter as a user reads it: `steps: int = 40, at least 1`."""
+        default = "" if self.required else f" = {self.default!r}"
+        limits = " and ".join(_limits(self.annotation))
+        return f"{self.name}: {_type_name(self.annotation)}{default}" + (f", {limits}" if limits else "")
 
 
 @dataclass(frozen=True)
@@ -69,8 +82,9 @@ class Part(Generic[Traits]):
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
-        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+        """The first paragraph of the docstring; with the next one, where a colon leads to it."""
+        paragraphs = [" ".join(text.split()) for text in (inspect.getdoc(self.function) or "").split("\n\n")]
+        return " ".join(paragraphs[: 2 if paragraphs[0].endswith(":") else 1])
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -155,7 +169,9 @@ def _type_name(annotation: Any) -> str:
         return _type_name(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join("None" if choice is type(None) else _type_name(choice) for choice in get_args(annotation))
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation.__name__
+    return re.sub(r"(typing|collections\.abc)\.", "", str(annotation))
 
 
 def _convert(value: object, parameter: Parameter, part: str, folder: Path) -> Any:
@@ -190,27 +206,51 @@ def _as(value: object, annotation: Any) -> Any:
     if annotation is Any or origin is not None or typing.is_typeddict(annotation):
         return value
     if (annotation is int and isinstance(value, bool)) or not isinstance(value, annotation):
-        raise ValueError(f"{_type_name(annotation)} is needed, found {value!r}")
+        raise ValueError(f"{_needed(annotation)} is needed, found {value!r}")
     return value
 
 
-def _checked(value: Any, limits: tuple[Any, ...]) -> Any:
-    for limit in limits:
+def _checked(value: Any, stated: tuple[Any, ...]) -> Any:
+    for holds, words, bound in _bounds(stated):
+        if not holds(value, bound):
+            raise ValueError(f"must be {words} {bound}, found {value!r}")
+    return value
+
+
+def _bounds(stated: tuple[Any, ...]) -> Iterator[tuple[Callable[[Any, Any], bool], str, Any]]:
+    for limit in stated:
         for field, (holds, words) in _LIMITS.items():
             bound = getattr(limit, field, None)  # `Interval` has all four, the unused ones None
-            if bound is not None and not holds(value, bound):
-                raise ValueError(f"must be {words} {bound}, found {value!r}")
-    return value
+            if bound is not None:
+                yield holds, words, bound
+
+
+def _limits(annotation: Any) -> list[str]:
+    """`at least 1`, `less than 9`: the limits that are stated anywhere in a type."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return [*_limits(arguments[0]), *(f"{words} {bound}" for _, words, bound in _bounds(arguments[1:]))]
+    return [limit for argument in arguments if origin is not Literal for limit in _limits(argument)]
 
 
 def _as_one_of(value: object, annotations: tuple[Any, ...]) -> Any:
     if value is None and type(None) in annotations:
         return None
-    problems = []
-    for annotation in annotations:
-        if annotation is not type(None):
-            try:
-                return _as(value, annotation)
-            except ValueError as error:
-                problems.append(str(error))
-    raise ValueError("; or ".join(problems))
+    members = [annotation for annotation in annotations if annotation is not type(None)]
+    if len(members) == 1:
+        return _as(value, members[0])  # its own complaint says more
+    for member in members:
+        with contextlib.suppress(ValueError):
+            return _as(value, member)
+    raise ValueError(f"{' or '.join(map(_needed, members))} is needed, found {value!r}")
+
+
+def _needed(annotation: Any) -> str:
+    """What a value must be, in words: `a whole number of at least 1`."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        limits = " and ".join(_limits(annotation))
+        return f"{_needed(arguments[0])} of {limits}" if limits else _needed(arguments[0])
+    if origin is Literal:
+        return " or ".join(map(repr, arguments))
+    return _WORDS.get(origin or annotation, _type_name(annotation))

@@ -1,15 +1,17 @@
 """From the lines of `arms` to arms: names looked up, parameters bound, grids expanded."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
 from advrisk.core.errors import AdvriskError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import AttackTraits, Norm
+from advrisk.core.traits import AttackTraits, Norm, ObjectiveTraits
 from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
+
+_BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
 
 
 def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
@@ -25,6 +27,14 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
             if differing := _differing(arms.setdefault(arm.id, arm), arm):
                 raise study.where.error(loc, f"the arm {arm.id!r} stands here twice with different {differing}")
     return list(arms.values())
+
+
+def place_of(arm: Arm, study: StudySpec, registries: Registries) -> Loc:
+    """Which entry of `arms` brings an arm, for a complaint about it."""
+    for index, entry in enumerate(study.arms):
+        if any(arm.id == other.id for other in _from_entry(entry, registries)):
+            return ("arms", index)
+    return ("arms",)
 
 
 def _differing(before: Arm, arm: Arm) -> str:
@@ -44,15 +54,25 @@ def _from_entry(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
 
 
 def _from_presets(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
-    given = {name: getattr(entry, name) for name in ("norm", "eps", "objective")}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = _given(entry, ("norm", "eps", "objective"))
+    settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
     for name in entry.preset or ():
         preset = registries.presets.get(name)
-        settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
-        for line in preset.function(**preset.bind(settings | entry.params, beside=ArmEntry.model_fields)):
-            common = {"repeats": entry.repeats, "max_queries": entry.max_queries, "keep": entry.keep}
-            common = {key: value for key, value in common.items() if value is not None}
+        _check_preset(preset, given)
+        for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
+            common = _given(entry, _BESIDE_PRESETS)
             yield from _from_entry(validated(ArmEntry, line | common, Source()), registries)
+
+
+def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(entry, name)) is not None}
+
+
+def _check_preset(preset: Part[Any], given: Iterable[str]) -> None:
+    for name in given:
+        if name not in preset.parameters:
+            allowed = ", ".join([*preset.parameters, *_BESIDE_PRESETS])
+            raise AdvriskError(f"{preset.name} brings its own {name}; beside this preset only {allowed} may be given")
 
 
 def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:
@@ -60,10 +80,8 @@ def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registri
     norms = entry.norm or list(traits.norms)
     objectives: list[str | None] = [*entry.objective] if entry.objective else [traits.objective]
     _check_attack(entry, part, norms)
-    for name in entry.objective or ():
-        objective = registries.objectives.get(name)
-        if traits.aims and not objective.traits.targeted:
-            raise AdvriskError(f"{part.name} climbs towards classes, which the objective {name} cannot")
+    for name in objectives:
+        _check_objective(entry, part, registries.objectives.get(name) if name else None)
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
     keeps = entry.keep or [traits.keep]
     settings = [part.bind(params, beside=ArmEntry.model_fields) for params in _grid(entry.params, part)]
@@ -95,19 +113,29 @@ def _check_attack(entry: ArmEntry, part: Part[AttackTraits], norms: list[Norm]) 
         raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
     if traits.objective is None and entry.objective:
         raise AdvriskError(f"{part.name} has no objective to choose")
-    _check_repeats(entry, part)
 
 
-def _check_repeats(entry: ArmEntry, part: Part[Any]) -> None:
-    if entry.repeats > 1 and not part.traits.random:
-        raise AdvriskError(f"{part.name} is not random: {entry.repeats} repeats would all be the same")
+def _check_objective(entry: ArmEntry, part: Part[AttackTraits], objective: Part[ObjectiveTraits] | None) -> None:
+    if objective is None:
+        _check_repeats(entry, part.name, random=part.traits.random)
+        return
+    if part.traits.aims and not objective.traits.targeted:
+        raise AdvriskError(f"{part.name} climbs towards classes, which the objective {objective.name} cannot")
+    # Such an objective has no slope at the clean input: attacks begin beside it, at a random point.
+    random = part.traits.random or objective.traits.from_clean
+    _check_repeats(entry, f"{part.name} with the objective {objective.name}", random=random)
+
+
+def _check_repeats(entry: ArmEntry, what: str, *, random: bool) -> None:
+    if entry.repeats > 1 and not random:
+        raise AdvriskError(f"{what} is not random: {entry.repeats} repeats would all be the same; remove `repeats`")
 
 
 def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
     for name in ("norm", "eps", "objective", "keep", "max_queries"):
         if getattr(entry, name) is not None:
             raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
-    _check_repeats(entry, part)
+    _check_repeats(entry, part.name, random=part.traits.random)
     for params in _grid(entry.params, part):
         bound = part.bind(params, beside=["corruption", "repeats"])
         yield Arm(

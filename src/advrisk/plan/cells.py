@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import ModelError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, gives
-from advrisk.plan.arms import expand_arms
+from advrisk.plan.arms import expand_arms, place_of
 from advrisk.plan.samples import Shard
 from advrisk.study import Arm, StudySpec, TargetSpec
 
@@ -74,7 +73,7 @@ def make_plan(
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     arms = expand_arms(study, registries)
-    _refuse_incapable(models, arms, registries)
+    _refuse_incapable(study, models, arms, registries)
     _refuse_objectives(study, models, arms, registries)
     _refuse_targets(study, models)
     _refuse_unknown_arms(study, arms)
@@ -120,13 +119,16 @@ def _refuse_objectives(
                 f"{arm.id}: {arm.objective} leads away from a class, towards none; with a target use {able}",
             )
         aimed = study.criterion == "target" or registries.attacks.get(arm.family).traits.aims
+        fewest = traits.classes[aimed]
         for model in models:
+            found = ""
             if traits.logits and model.capability != "gradients":
-                raise ModelError(f"{arm.id} needs logits, but {model.name} gives {model.capability} only")
-            fewest = traits.classes[aimed]
-            if model.n_classes < fewest:
-                found = f"{arm.id} needs {fewest} classes, but {model.name} knows {model.n_classes}"
-                raise ModelError(f"{found}; use the objective ace or margin")
+                found = f"needs logits, but {model.name} gives {model.capability} only"
+            elif model.n_classes < fewest:
+                found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
+            if found:
+                remedy = "use the objective ace or margin"
+                raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
 
 
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
@@ -145,12 +147,13 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
                 )
 
 
-def _refuse_incapable(models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries) -> None:
+def _refuse_incapable(
+    study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries
+) -> None:
     for arm in arms:
         if arm.kind == "attack":
             needed = registries.attacks.get(arm.family).traits.needs
             for model in models:
                 if not gives(model.capability, needed):
-                    raise ModelError(
-                        f"{arm.id} needs {needed} of a model, but {model.name} gives {model.capability} only"
-                    )
+                    found = f"{arm.id} needs {needed} of a model, but {model.name} gives {model.capability} only"
+                    raise study.where.error(place_of(arm, study, registries), found)

@@ -1,15 +1,14 @@
 """What a run would do and cost, before it does it."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from torch import nn
 
+from advrisk.core.digest import digest
 from advrisk.core.registries import Registries
-from advrisk.engine import Model
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.plan import Cell
@@ -18,17 +17,18 @@ from advrisk.run.campaign import DEFAULTS, Options, set_up, unfinished_cells, wo
 from advrisk.run.question import plan_study
 from advrisk.study import Arm, StudySpec
 
-_PASSES_TIMED = 3
-# What a run takes beside bare passes of full batches (`make bench`, passes: 1.2 to 1.5; small batches cost more),
-# beside its passes per cell, and once.
-_OVERHEAD = 1.6
+# How long a cell is tried out, how long all of them together, and how often: the first time warms up.
+_TRIAL_S = 0.3
+_TRIALS_S = 5.0
+_TRIALS = 2
+# What a run takes beside its cells: for each one of them, and once.
 _CELL_S = 0.02
 _START_S = 6.0
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """An upper bound: samples that fall early leave their batch and cost less."""
+    """Passes at most, and the time they would take; samples that fall early leave their batch and cost less."""
 
     n_cells: int
     n_skipped: int
@@ -48,40 +48,45 @@ def dry_run(
     options: Options = DEFAULTS,
     modules: Mapping[str, nn.Module] | None = None,
 ) -> DryRun:
-    """Plan a study, time one pass of each model here, and multiply."""
+    """Plan a study, try out one cell of each kind here for a moment, and multiply."""
     bench = set_up(study, folder, options, modules)
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     plan = plan_study(study, ledger, bench)
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-    with one_thread():
-        pass_s = {name: _pass_seconds(model, bench, study.shard) for name, model in bench.material.models.items()}
-    n_forward, n_backward, n_rows = 0, 0, 0
-    by_arm, by_model = dict.fromkeys((arm.id for arm in plan.arms), 0), dict.fromkeys(pass_s, 0.0)
+    pass_s = _seconds_per_pass(missing, bench)
+    n_forward, n_backward, longest_s = 0, 0, 0.0
+    by_arm, by_model = dict.fromkeys((arm.id for arm in plan.arms), 0), dict.fromkeys(bench.material.models, 0.0)
     for cell in missing:
-        forward, backward = _most_passes(cell, bench.registries, bench.material.models[cell.model].n_classes)
-        n_rows += len(cell.shard.samples)
-        n_forward, n_backward = n_forward + forward, n_backward + backward
-        by_arm[cell.arm.id] += forward + backward
-        by_model[cell.model] += forward * pass_s[cell.model][0] + backward * pass_s[cell.model][1]
+        forward, backward = _most_passes(cell, bench)
+        n = len(cell.shard.samples)
+        n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
+        by_arm[cell.arm.id] += n * (forward + backward)
+        cell_s = _CELL_S + min(forward * pass_s[_kind(cell)], study.max_cell_s or float("inf"))
+        by_model[cell.model] += cell_s
+        longest_s = max(longest_s, cell_s)
     workers = worker_count(bench, plan, options) or 1
     return DryRun(
         n_cells=len(missing),
         n_skipped=plan.n_cells - len(missing),
-        n_rows=n_rows,
+        n_rows=sum(len(cell.shard.samples) for cell in missing),
         n_forward=n_forward,
         n_backward=n_backward,
-        seconds=_START_S + (_OVERHEAD * sum(by_model.values()) + _CELL_S * len(missing)) / workers if missing else 0.0,
+        seconds=_START_S + max(sum(by_model.values()) / workers, longest_s) if missing else 0.0,
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,
     )
 
 
-def _most_passes(cell: Cell, registries: Registries, n_classes: int) -> tuple[int, int]:
-    """Forward and backward passes of a cell at most, those of the judge included."""
-    forward, backward = _arm_passes(cell.arm, registries, n_classes)
-    n = len(cell.shard.samples)
-    return n * (forward + (2 if cell.arm.kind == "attack" else 1)), n * backward
+def _most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
+    """Forward and backward passes of each sample of a cell at most, those of the judge included."""
+    n_classes = bench.material.models[cell.model].n_classes
+    forward, backward = _arm_passes(cell.arm, bench.registries, n_classes)
+    return forward + _judge_passes(cell.arm), backward
+
+
+def _judge_passes(arm: Arm) -> int:
+    return 2 if arm.kind == "attack" else 1
 
 
 def _arm_passes(arm: Arm, registries: Registries, n_classes: int) -> tuple[int, int]:
@@ -91,18 +96,31 @@ def _arm_passes(arm: Arm, registries: Registries, n_classes: int) -> tuple[int, 
     return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
 
 
-def _pass_seconds(model: Model, bench: Workbench, rows: int) -> tuple[float, float]:
-    """Seconds per sample of a forward pass, and of the backward pass through it."""
-    x = torch.from_numpy(bench.material.data.x[:rows]).to(model.device)
-    forward_s, backward_s = [], []
-    for _ in range(_PASSES_TIMED):
-        began = time.perf_counter()
-        gradients = model.capability == "gradients"
-        x.requires_grad_(gradients)
-        answer = model.ask(x)
-        middle = time.perf_counter()
-        if gradients:
-            torch.autograd.grad(answer.sum(), x)
-        forward_s.append((middle - began) / len(x))
-        backward_s.append((time.perf_counter() - middle) / len(x))
-    return min(forward_s), min(backward_s)
+def _kind(cell: Cell) -> str:
+    """Cells that differ in eps, samples or repeat alone take about as long per pass."""
+    arm = cell.arm
+    return digest([cell.model, arm.kind, arm.family, arm.norm, arm.objective, dict(arm.params)])
+
+
+def _seconds_per_pass(cells: Sequence[Cell], bench: Workbench) -> dict[str, float]:
+    """For each kind of cell: seconds that a forward pass of its batch takes with all that belongs to it.
+
+    The backward passes, the attack's own arithmetic and the judge belong to it: with small models they cost more than
+    the forward pass does.
+    """
+    first = {_kind(cell): cell for cell in reversed(cells)}
+    limit_s = min(_TRIAL_S, _TRIALS_S / max(len(first), 1))
+    study = bench.study.model_copy(update={"keep_inputs": "none", "max_cell_s": limit_s})  # nothing is written
+    trial = replace(bench, study=study, _targets={})
+    with one_thread():
+        return {kind: min(_timed(cell, trial) for _ in range(_TRIALS)) for kind, cell in first.items()}
+
+
+def _timed(cell: Cell, bench: Workbench) -> float:
+    began = time.perf_counter()
+    result = bench.carry_out(cell)
+    wall_s = time.perf_counter() - began
+    seen = max(result.tables["outcomes"]["n_forward"].to_pylist(), default=0)
+    if not seen:  # the model has all of these samples wrong, say: other cells will hardly be longer
+        return wall_s / _most_passes(cell, bench)[0]
+    return wall_s / (seen + _judge_passes(cell.arm))

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from advrisk.core.errors import StudyError
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import did_you_mean, nearest
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.source import Loc, Source, read_yaml
@@ -95,9 +95,8 @@ class ModelSpec(Open):
 def _nearest_kind(params: Mapping[str, Any]) -> str:
     """` (did you mean 'attack'?)` where a key looks like a mistyped kind of arm."""
     for name in params:
-        hint = did_you_mean(name, ("attack", "corruption", "preset"))
-        if hint.startswith("did"):
-            return f" ({hint})"
+        if close := nearest(name, ("attack", "corruption", "preset")):
+            return f" (did you mean {close!r}?)"
     return ""
 
 
@@ -135,11 +134,15 @@ class DamageSpec(Strict):
     resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 2000
 
 
+_NamedTarget = Literal["next", "least-likely"]
+_TARGETS = get_args(_NamedTarget)
+
+
 class TargetSpec(Strict):
     """Success means that the model says a given class: one for all samples, the next one, the least likely one, or
     one for each class."""
 
-    target: Annotated[int, Field(strict=True, ge=0)] | Literal["next", "least-likely"] | dict[int, int]
+    target: Annotated[int, Field(strict=True, ge=0)] | _NamedTarget | dict[int, int]
 
 
 def _checked_target(value: Any) -> Any:
@@ -148,8 +151,10 @@ def _checked_target(value: Any) -> Any:
             if not _is_class(own) or not _is_class(wanted) or own == wanted:
                 found = f"found {own!r}: {wanted!r}"
                 raise ValueError(f"a map takes each class to another, as in {{0: 1, 1: 7}}; {found}")
-    elif not _is_class(value) and value not in ("next", "least-likely"):
-        raise ValueError(f"a class number, next, least-likely or a map of classes is needed, found {value!r}")
+    elif not _is_class(value) and value not in _TARGETS:
+        close = nearest(value, _TARGETS)
+        hint = f"; did you mean {close!r}?" if close else ""
+        raise ValueError(f"a class number, next, least-likely or a map of classes is needed, found {value!r}{hint}")
     return value
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import did_you_mean, nearest
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,9 @@ def test_without_any_it_says_so() -> None:
 def test_anything_may_be_mistyped() -> None:
     assert did_you_mean(3, ["l1", "l2"]) == "known: l1, l2"
     assert did_you_mean(None, ["None-such"]) == "did you mean 'None-such'?"
+
+
+def test_the_nearest_name_is_none_where_none_is_near() -> None:
+    assert nearest("nxt", iter(["next", "least-likely"])) == "next"
+    assert nearest("zebra", ["next", "least-likely"]) is None
+    assert nearest("zebra", []) is None

@@ -1,6 +1,6 @@
 """Parts: registered by name, bound by signature."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +26,8 @@ def bend(
     widths: tuple[int, ...] = (1, 2),
     path: Path | None = None,
     label: int | str = 0,
+    count: Annotated[int, Ge(1)] | Literal["all"] = 10,
+    names: Mapping[str, Any] | None = None,
     extra: Any = None,
 ) -> None:
     """Bend the input.
@@ -56,6 +58,8 @@ DEFAULTS: dict[str, Any] = {
     "widths": (1, 2),
     "path": None,
     "label": 0,
+    "count": 10,
+    "names": None,
     "extra": None,
 }
 
@@ -70,6 +74,25 @@ def test_a_part_without_docstring_has_an_empty_summary(parts: Registry[str]) -> 
     parts.register("mute", traits="")(lambda: None)
     assert parts.get("mute").summary == ""
     assert parts.get("mute").version == 1
+
+
+@pytest.mark.parametrize(
+    ("docstring", "summary"),
+    [
+        ("Bend it\nvery far.\n\nMore.", "Bend it very far."),
+        (
+            "Bend it, with z downwards:\n\nz ← z + 1;\nthen rest.\n\nMore.",
+            "Bend it, with z downwards: z ← z + 1; then rest.",
+        ),
+        ("Bend it:", "Bend it:"),
+    ],
+)
+def test_a_summary_is_never_cut_within_a_sentence(parts: Registry[str], docstring: str, summary: str) -> None:
+    def twist() -> None: ...
+
+    twist.__doc__ = docstring
+    parts.register("twist", traits="")(twist)
+    assert parts.get("twist").summary == summary
 
 
 def test_the_decorated_function_stays_itself(parts: Registry[str]) -> None:
@@ -89,11 +112,14 @@ def test_parameters_are_the_keyword_only_arguments(part: Part[str]) -> None:
     ("name", "shown"),
     [
         ("size", "size: float"),
-        ("steps", "steps: int = 40"),
-        ("rate", "rate: float | None = None"),
+        ("steps", "steps: int = 40, at least 1 and at most 100"),
+        ("rate", "rate: float | None = None, more than 0"),
+        ("share", "share: float = 0.5, at least 0 and less than 1"),
+        ("count", "count: int | Literal['all'] = 10, at least 1"),
         ("mode", "mode: Literal['fast', 'exact'] = 'fast'"),
         ("widths", "widths: tuple[int, ...] = (1, 2)"),
         ("path", "path: Path | None = None"),
+        ("names", "names: Mapping[str, Any] | None = None"),
     ],
 )
 def test_a_parameter_reads_as_in_a_signature(part: Part[str], name: str, shown: str) -> None:
@@ -121,6 +147,8 @@ def test_defaults_are_filled_in_and_recorded(part: Part[str]) -> None:
         ("widths", [], ()),
         ("label", "seven", "seven"),
         ("label", 7, 7),
+        ("count", 1, 1),
+        ("count", "all", "all"),
         ("extra", {"any": ["thing"]}, {"any": ["thing"]}),
     ],
 )
@@ -138,22 +166,25 @@ def test_values_are_turned_into_the_annotated_type(part: Part[str], name: str, g
         ("size", None, "bend.size: a number or a fraction such as 8/255 is needed, found None"),
         ("steps", 0, "bend.steps: must be at least 1, found 0"),
         ("steps", 101, "bend.steps: must be at most 100, found 101"),
-        ("steps", 2.5, "bend.steps: int is needed, found 2.5"),
-        ("steps", True, "bend.steps: int is needed, found True"),
-        ("steps", "10", "bend.steps: int is needed, found '10'"),
-        ("steps", None, "bend.steps: int is needed, found None"),
+        ("steps", 2.5, "bend.steps: a whole number is needed, found 2.5"),
+        ("steps", True, "bend.steps: a whole number is needed, found True"),
+        ("steps", "10", "bend.steps: a whole number is needed, found '10'"),
+        ("steps", None, "bend.steps: a whole number is needed, found None"),
+        ("count", "lots", "bend.count: a whole number of at least 1 or 'all' is needed, found 'lots'"),
+        ("count", 0, "bend.count: a whole number of at least 1 or 'all' is needed, found 0"),
+        ("count", None, "bend.count: a whole number of at least 1 or 'all' is needed, found None"),
         ("rate", 0, "bend.rate: must be more than 0, found 0.0"),
         ("rate", "fast", "found 'fast'"),
         ("share", 1, "bend.share: must be less than 1, found 1.0"),
         ("share", -0.1, "bend.share: must be at least 0, found -0.1"),
         ("mode", "exat", "bend.mode: found 'exat'; did you mean 'exact'?"),
         ("mode", ["exact"], "bend.mode: found ['exact']; "),
-        ("start", 1, "bend.start: bool is needed, found 1"),
-        ("start", "yes", "bend.start: bool is needed, found 'yes'"),
+        ("start", 1, "bend.start: true or false is needed, found 1"),
+        ("start", "yes", "bend.start: true or false is needed, found 'yes'"),
         ("widths", 3, "bend.widths: a list is needed, found 3"),
-        ("widths", [1, "b"], "bend.widths: int is needed, found 'b'"),
-        ("label", 1.5, "bend.label: int is needed, found 1.5; or str is needed, found 1.5"),
-        ("path", 3, "bend.path: Path is needed, found 3"),
+        ("widths", [1, "b"], "bend.widths: a whole number is needed, found 'b'"),
+        ("label", 1.5, "bend.label: a whole number or text is needed, found 1.5"),
+        ("path", 3, "bend.path: a path is needed, found 3"),
     ],
 )
 def test_wrong_values_are_refused_by_name(part: Part[str], name: str, given: Any, complaint: str) -> None:

@@ -106,7 +106,12 @@ class TestPgd:
     [
         ("bim", {"steps": 0}, "bim.steps: must be at least 1, found 0"),
         ("pgd", {"step_size": 0}, "pgd.step_size: must be more than 0"),
-        ("pgd", {"restarts": 1.5}, "pgd.restarts: int is needed, found 1.5"),
+        ("pgd", {"restarts": 1.5}, "pgd.restarts: a whole number is needed, found 1.5"),
+        (
+            "deepfool",
+            {"candidates": "lots"},
+            "deepfool.candidates: a whole number of at least 1 or 'all' is needed, found 'lots'",
+        ),
         ("fgsm", {"steps": 3}, "fgsm has no parameter 'steps'"),
     ],
 )

@@ -75,6 +75,10 @@ def registries() -> Registries:
     def quick(*, norm: str = "linf", eps: tuple[float, ...], steps: int = 5) -> list[dict[str, Any]]:
         return [{"attack": "walk", "norm": norm, "eps": list(eps), "steps": steps}, {"corruption": "noise", "sigma": 1}]
 
+    @found.presets.register("fixed", traits=SourceTraits("as in a paper"))
+    def fixed() -> list[dict[str, Any]]:
+        return [{"attack": "walk", "norm": "l2", "eps": [1, 2]}]
+
     @found.presets.register("broken", traits=SourceTraits("never"))
     def broken() -> list[dict[str, Any]]:
         return [{"attack": "walk", "norm": "l7", "eps": 1}]

@@ -146,6 +146,13 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
     ]
 
 
+def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random(
+    registries: Registries, study: MakeStudy
+) -> None:
+    arm = expand_arms(study({"attack": "push", "eps": 1, "objective": "kl", "repeats": 2}), registries)[1]
+    assert (arm.id, arm.repeats) == ("push-linf-1-kl", 2)
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -164,7 +171,12 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
             {"attack": "aim", "eps": 1, "objective": ["ace", "kl"]},
             "aim climbs towards classes, which the objective kl cannot",
         ),
-        ({"attack": "push", "eps": 1, "repeats": 2}, "push is not random: 2 repeats would all be the same"),
+        (
+            {"attack": "push", "eps": 1, "repeats": 2},
+            "push with the objective ace is not random: 2 repeats would all be the same; remove `repeats`",
+        ),
+        ({"attack": "push", "eps": 1, "objective": ["kl", "ace"], "repeats": 2}, "push with the objective ace is not"),
+        ({"attack": "guess", "repeats": 2}, "guess is not random: 2 repeats would all be the same"),
         ({"corruption": "fog", "repeats": 3}, "fog is not random: 3 repeats would all be the same"),
         ({"attack": "push", "eps": 1, "steps": 3}, "push has no parameter 'steps'; "),
         ({"attack": "walk", "norm": "l2", "eps": 1, "stepz": 3}, "no parameter 'stepz'; did you mean 'steps'?"),
@@ -172,7 +184,10 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
         ({"attack": "walk", "norm": "l2", "eps": 1, "max_querys": 3}, "did you mean 'max_queries'?"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "steps": 0}, "walk.steps: must be at least 1, found 0"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "steps": [1, 0]}, "walk.steps: must be at least 1, found 0"),
-        ({"attack": "walk", "norm": "l2", "eps": 1, "steps": "1/2"}, "walk.steps: int is needed, found '1/2'"),
+        (
+            {"attack": "walk", "norm": "l2", "eps": 1, "steps": "1/2"},
+            "walk.steps: a whole number is needed, found '1/2'",
+        ),
         ({"attack": "walk", "norm": "l2", "eps": 1, "steps": []}, "walk.steps: an empty list leaves no arm"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "widths": 3}, "walk.widths: a list is needed, found 3"),
         ({"corruption": "noise"}, "noise needs sigma: float"),
@@ -185,6 +200,19 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
         ({"corruption": "fog", "max_queries": 9}, "max_queries is for attacks; fog is a corruption"),
         ({"preset": "quick"}, "quick needs eps: tuple[float, ...]"),
         ({"preset": "quick", "eps": 1, "stepz": 3}, "quick has no parameter 'stepz'; did you mean 'steps'?"),
+        (
+            {"preset": "fixed", "eps": 0.1},
+            "fixed brings its own eps; beside this preset only keep, max_queries, repeats may be given",
+        ),
+        ({"preset": ["quick", "fixed"], "eps": 0.1}, "fixed brings its own eps; "),
+        ({"preset": "fixed", "norm": "l1"}, "fixed brings its own norm; "),
+        (
+            {"preset": "quick", "eps": 1, "objective": "kl"},
+            "quick brings its own objective; "
+            "beside this preset only norm, eps, steps, keep, max_queries, repeats may be given",
+        ),
+        ({"preset": "fixed", "zeal": 0.1}, "fixed has no parameter 'zeal'; known: keep, max_queries, repeats"),
+        ({"preset": "fixed", "repeat": 2}, "fixed has no parameter 'repeat'; did you mean 'repeats'?"),
         ({"preset": "quick", "eps": 1, "norm": "l0"}, "walk has no norm l0, only linf, l2, l1"),
         ({"preset": "broken"}, "found 'l7'; known: l0, l1, l2, linf"),
     ],

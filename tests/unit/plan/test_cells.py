@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.core.errors import ModelError, StudyError
+from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits
@@ -179,9 +179,9 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
     if needed is None:
         assert plan(study(line), registries, models=models).n_cells == 8
     else:
-        with pytest.raises(ModelError) as caught:
-            plan(study(line), registries, models=models)
-        assert str(caught.value) == needed
+        with pytest.raises(StudyError) as caught:
+            plan(study({"corruption": "fog"}, line), registries, models=models)
+        assert str(caught.value) == f"<study>: arms[1]: {needed}"
 
 
 TARGETS: list[Any] = [0, 1, "next", "least-likely", {0: 1}, {0: 2}, {0: 1, 1: 0}]
@@ -261,7 +261,10 @@ def test_without_a_target_any_objective_will_do(registries: Registries, study: M
             ModelCard("two", "d3", "gradients", 2),
             "look-l2-1-ratio needs 3 classes, but two knows 2; use the objective ace or margin",
         ),
-        (ModelCard("weak", "d3", "scores", 10), "look-l2-1-ratio needs logits, but weak gives scores only"),
+        (
+            ModelCard("weak", "d3", "scores", 10),
+            "look-l2-1-ratio needs logits, but weak gives scores only; use the objective ace or margin",
+        ),
         (ModelCard("three", "d3", "gradients", 3), None),
     ],
 )
@@ -274,18 +277,33 @@ def test_an_objective_that_a_model_cannot_serve_is_refused(
     if complaint is None:
         assert plan(asked, registries, models=[PLAIN, model]).n_cells == 8
     else:
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(StudyError) as caught:
             plan(asked, registries, models=[PLAIN, model])
-        assert str(caught.value) == complaint
+        assert str(caught.value) == f"<study>: arms[0]: {complaint}"
 
 
-def test_dlr_needs_three_classes(study: MakeStudy) -> None:
+@pytest.mark.parametrize(
+    ("line", "arm", "fewest"),
+    [
+        ("attack: pgd, objective: [ace, dlr]", "pgd-linf-0.1-dlr", 3),
+        ("attack: apgd-t", "apgd-t-linf-0.1-dlr", 4),
+    ],
+)
+def test_too_few_classes_for_dlr_are_refused_with_file_and_line(
+    tmp_path: Path, line: str, arm: str, fewest: int
+) -> None:
     """The objectives that are really there, with their traits as they are."""
-    line = {"attack": "pgd", "norm": "linf", "eps": 0.1, "objective": "dlr"}
-    two = ModelCard("two", "d", "gradients", 2)
-    with pytest.raises(ModelError, match=r"pgd-linf-0\.1-dlr needs 3 classes, but two knows 2"):
-        plan(study(line), REGISTRIES, models=[two])
-    assert plan(study(line), REGISTRIES, models=[replace(two, n_classes=3)]).n_cells == 4
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "name: a\ndata: {source: digits, evaluate: 1}\nmodels: {plain: {source: torch}}\n"
+        f"arms:\n  - {{preset: first-look, eps: 0.1}}\n  - {{norm: linf, eps: 0.1, {line}}}\n"
+    )
+    few = ModelCard("few", "d", "gradients", fewest - 1)
+    with pytest.raises(StudyError) as caught:
+        plan(load_study(file), REGISTRIES, models=[few])
+    found = f"{arm} needs {fewest} classes, but few knows {fewest - 1}; use the objective ace or margin"
+    assert str(caught.value) == f"{file}:6: arms[1]: {found}"
+    assert plan(load_study(file), REGISTRIES, models=[replace(few, n_classes=fewest)]).n_cells > 0
 
 
 @pytest.mark.parametrize("objective", ["kl", "fisher-rao", "gini"])

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from advrisk.engine import OutOfTimeError, Space, Trust
+from advrisk.parts import REGISTRIES
 from advrisk.parts.data import Dataset
 from advrisk.run.judge import judge
 from advrisk.run.loading import Material
@@ -93,6 +94,18 @@ class TestAttack:
 
         attempt = attempt_of(attack, eps=0.3, max_queries=4, keep="last", objective=objective)
         assert attempt.counts["n_forward"].tolist() == [4, 4, 4]
+
+    @pytest.mark.parametrize("family", ["fgsm", "bim"])
+    @pytest.mark.parametrize(("objective", "random"), [("ace", False), ("kl", True), ("fisher-rao", True)])
+    def test_repeats_differ_where_the_clean_input_has_no_slope(self, scene, family, objective, random):
+        arm = scene.arm(family=family, eps=0.5, objective=objective, keep="last", params=_defaults(family))
+        cells = [scene.cell(arm, 16, repeat=repeat) for repeat in range(2)]
+        first, second = (perturb(scene.target(16), cell, REGISTRIES, seed=1, max_cell_s=None).kept for cell in cells)
+        assert (not torch.equal(first, second)) == random
+
+
+def _defaults(family):
+    return REGISTRIES.attacks.get(family).bind({})
 
 
 class TestWhatGoesWrong:
