@@ -27,17 +27,19 @@ CELLS = 2  # per worker and round
 NAIVE_S = 1.5
 WHOLE = 1.8  # of two cores: less means that somebody else was using them
 Rate = tuple[float, float]  # gradients per second, and cores that were used
-RESNET = {"source": "torch", "factory": "bench.resnet:resnet20"}
+LENET = {"source": "torch", "factory": "bench.nets:lenet5"}
+RESNET = {"source": "torch", "factory": "bench.nets:resnet20"}
 
 
 def main() -> None:
-    """Print the ratio for the small CNN and for ResNet-20, in steady state."""
-    _compare("small CNN", DIGITS, SMALL_CNN, shard=128, steps=40, rounds=5)
+    """Print the ratio for the demo's tiny CNN, for LeNet-5 and for ResNet-20, in steady state."""
+    _compare("the demo's CNN", DIGITS, SMALL_CNN, shard=128, steps=40, rounds=5)
+    _compare("LeNet-5", DIGITS, LENET, shard=128, steps=40, rounds=3)
     with tempfile.TemporaryDirectory(prefix="advrisk-bench-") as folder:
         path = Path(folder) / "noise.npz"
-        x = np.random.default_rng(0).integers(0, 256, (64, 32, 32, 3), np.uint8)
-        np.savez(path, x=x, y=np.arange(64) % 10)
-        _compare("ResNet-20", {"source": "npz", "path": str(path)}, RESNET, shard=64, steps=10, rounds=3)
+        x = np.random.default_rng(0).integers(0, 256, (128, 32, 32, 3), np.uint8)
+        np.savez(path, x=x, y=np.arange(128) % 10)
+        _compare("ResNet-20", {"source": "npz", "path": str(path)}, RESNET, shard=128, steps=20, rounds=3)
 
 
 def _compare(

@@ -1,4 +1,4 @@
-"""A ResNet-20 for 32×32 images (He et al. 2016, arXiv:1512.03385) with random weights, for the benchmarks."""
+"""Nets to measure passes with; speed does not depend on their weights."""
 
 from itertools import pairwise
 
@@ -30,3 +30,10 @@ def resnet20() -> nn.Module:
     blocks = [Block(before, after, 1 if before == after else 2) for before, after in pairwise(widths)]
     stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def lenet5() -> nn.Module:
+    """Two convolutions, each with a pooling layer, and two linear layers: 0.65 million weights."""
+    first = [nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(3136, 200), nn.ReLU(), nn.Linear(200, 10))
