@@ -22,7 +22,7 @@ QUICK = {
     "pgd": {"steps": 4},
     "pgd-adam": {"steps": 4},
 }
-LARGEST = {"linf": 0.5, "l2": 4.0, "l1": 30.0}
+LARGEST = {"linf": 0.5, "l2": 4.0, "l1": 30.0, "l0": 40.0}
 SPACE = Space.box(0, 1)
 CONV = toys.conv_net()
 

@@ -9,6 +9,7 @@ MINIMAL = [
     *[("fab", norm) for norm in ("l1", "l2", "linf")],
     *[("fab-t", norm) for norm in ("l1", "l2", "linf")],
     *[("deepfool", norm) for norm in ("l2", "linf")],
+    *[("minimum-norm", norm) for norm in ("l2", "linf")],
 ]
 LIMITED = [
     *[("apgd", {"steps": 40}, objective, norm) for objective in ("ace", "margin") for norm in ("linf", "l2", "l1")],
@@ -45,10 +46,42 @@ def test_the_smallest_perturbation_is_within_one_percent(name, norm, classes, ve
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
-def test_carlini_wagner_is_within_two_percent(norm, verdict_of):
-    toy, x0 = linear(2)
+@pytest.mark.parametrize("classes", [2, 5])
+def test_carlini_wagner_is_within_two_percent(norm, classes, verdict_of):
+    toy, x0 = linear(classes)
     verdict, _ = verdict_of(toy.model, x0, None, "carlini-wagner", norm=norm, eps=None, keep="smallest")
     assert_near(verdict, toy.minimal_distances(x0, norm), norm, 0.02)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_fmn_is_within_two_percent_of_the_boundary_to_the_only_other_class(norm, verdict_of):
+    """Of several it follows the one that leads, which need not be the nearest."""
+    toy, x0 = linear(2)
+    verdict, _ = verdict_of(toy.model, x0, None, "fmn", norm=norm, eps=None, keep="smallest")
+    assert_near(verdict, toy.minimal_distances(x0, norm), norm, 0.02)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_fmn_changes_as_few_features_as_possible(classes, verdict_of):
+    """In l0 each feature may go as far as the bounds: those that gain most are enough, and as many are needed."""
+    toy, x0 = linear(classes)
+    verdict, _ = verdict_of(toy.model, x0, None, "fmn", norm="l0", eps=None, keep="smallest")
+    assert set(verdict.outcome) == {"success"}
+    fewest = torch.tensor([min(n_features_to(toy, x, other) for other in range(classes)) for x in x0])
+    assert bool((verdict.distances["l0"] >= fewest).all())
+    assert float((verdict.distances["l0"] == fewest).double().mean()) >= 0.9
+
+
+def n_features_to(toy, x, other):
+    """How many features must move for another class to lead; infinite for the class itself."""
+    scores = toy.model.ask(x[None])[0]
+    label = int(scores.argmax())
+    if other == label:
+        return float("inf")
+    slope = toy.weight[other] - toy.weight[label]
+    low, high = toy.bounds
+    gain = (slope * torch.where(slope > 0, high - x, low - x)).sort(descending=True).values.cumsum(0)
+    return int((gain < scores[label] - scores[other]).sum()) + 1
 
 
 @pytest.mark.parametrize(("name", "params", "objective", "norm"), LIMITED)

@@ -22,6 +22,12 @@ def first_look(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
     return [{"attack": ["fgsm", "bim", "pgd"], "norm": norm, "eps": list(eps)}]
 
 
+@presets.register("minimal-distance", traits=SourceTraits("how far the nearest success is: all that damage needs"))
+def minimal_distance(*, norm: str = "linf") -> Lines:
+    """The attack `minimum-norm`: for the fewest passes, no worse than the arms of `damage-paper`."""
+    return [{"attack": "minimum-norm", "norm": norm}]
+
+
 @presets.register("damage-paper", traits=SourceTraits("the arms of Klemenc & Trittenbach; inputs in [0, 1]"))
 def damage_paper() -> Lines:
     """PGD, PGD-Adam and DeepFool in linf at eps 0, 0.001, 0.01, 0.03, 0.1, 0.3, 1 and 3."""

@@ -7,6 +7,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     deepfool,
     fab,
     fgsm,
+    fmn,
     minimum_norm,
     pgd,
     pgd_adam,

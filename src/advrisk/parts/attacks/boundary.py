@@ -1,6 +1,7 @@
 """Finding the nearest point beyond a decision boundary: one step, a shrinking ball, a straight line."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,8 +12,6 @@ from advrisk.parts.attacks.moves import per_row
 _ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
 _SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
 _BEYOND = 1.05  # how far to go beyond a linearised boundary
-_GIVE = (0.3, 0.01)  # by what share a ball shrinks below a success or grows without one, at first and at last
-_STRIDE = (0.5, 0.02)  # steps as a share of the ball, at first and at last
 
 
 def rival(probe: Probe, rows: Tensor, scores: Tensor) -> Tensor:
@@ -107,30 +106,63 @@ def step_across(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, classes: 
     return probe.space.project(x + _BEYOND * probe.space.step_to(x, slope, gap, probe.norm), probe.x0[rows])
 
 
-def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int) -> None:
+@dataclass(frozen=True)
+class Schedule:
+    """How balls and steps change, at first and at last; in between along half a cosine."""
+
+    give: tuple[float, float]  # by what share a ball shrinks below a success, or grows without one
+    stride: tuple[float, float]  # the length of a step
+    of_ball: bool = True  # whether that is a share of the ball and in its norm, or a length in l2
+
+    def at(self, share: float) -> tuple[float, float]:
+        """Give and stride after that share of the steps."""
+        left = (1 + math.cos(math.pi * share)) / 2
+        give, stride = (last + (first - last) * left for first, last in (self.give, self.stride))
+        return give, stride
+
+
+FEW_STEPS = Schedule(give=(0.3, 0.01), stride=(0.5, 0.02))
+
+
+def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int, schedule: Schedule = FEW_STEPS) -> None:
     """Climb the margin within a ball around each clean input that shrinks below each success.
 
-    While a sample has no success, its ball reaches just beyond the linearised boundary; afterwards it stays within the
-    nearest success. Ball and steps change less and less.
+    While a sample has no success, its ball reaches just beyond the linearised boundary; afterwards it grows after each
+    failure, and shrinks below the nearest success after each success.
     """
     limit = nearest.distance[rows]
     for place in range(steps):
         if not len(rows):
             return
-        x0, left = probe.x0[rows], (1 + math.cos(math.pi * place / max(1, steps - 1))) / 2
-        give, stride = (last + (first - last) * left for first, last in (_GIVE, _STRIDE))
+        give, stride = schedule.at(place / max(1, steps - 1))
         answered = probe.forward(x, rows)
-        hit = nearest.note(x, rows, answered)
-        slope, height = answered.gradient("margin"), answered.heights("margin")
-        best = nearest.distance[rows]
-        missing = height.abs().to(x.dtype) / probe.space.steepness(slope, probe.norm).clamp_min(1e-30)
-        reach = probe.space.distance(x, x0, probe.norm) + _BEYOND * missing
-        grown = torch.where(best.isfinite(), torch.minimum(limit * (1 + give), best), reach)
-        limit = torch.where(hit, best * (1 - give), grown)
-        move = per_row(stride * limit, x) * probe.space.scale * probe.space.direction(slope, probe.norm)
-        x = probe.space.project(x + move, x0, norm=probe.norm, eps=limit)
+        nearest.note(x, rows, answered)
+        slope = answered.gradient("margin")
+        limit = _next_limit(probe, nearest, answered, slope, x, rows, limit, give)
+        length, norm = (stride * limit, probe.norm) if schedule.of_ball else (torch.full_like(limit, stride), "l2")
+        move = per_row(length, x) * probe.space.scale * probe.space.direction(slope, norm)
+        x = probe.space.project(x + move, probe.x0[rows], norm=probe.norm, eps=limit)
         going = torch.isin(rows, probe.active())
         if not bool(going.all()):
             x, rows, limit = x[going], rows[going], limit[going]
     if len(rows):
         nearest.note(x, rows, probe.forward(x, rows, gradient=False))
+
+
+def _next_limit(
+    probe: Probe, nearest: Nearest, answered: Pass, slope: Tensor, x: Tensor, rows: Tensor, limit: Tensor, give: float
+) -> Tensor:
+    """The next size of each row's ball."""
+    best, hit = nearest.distance[rows], answered.met
+    if probe.norm == "l0":  # whole features: one more or one fewer at least
+        limit = torch.where(limit.isinf(), 0.0, limit)
+        fewer = torch.minimum(best - 1, (best * (1 - give)).floor())
+        more = torch.maximum(limit + 1, (limit * (1 + give)).floor())
+        return torch.where(hit, fewer, torch.minimum(more, best)).clamp_min(1)
+    grown = torch.minimum(limit * (1 + give), best)
+    lost = best.isinf().nonzero().squeeze(1)
+    if len(lost):  # as far as just beyond the linearised boundary
+        gap = -answered.heights("margin")[lost].to(x.dtype)
+        step = probe.space.step_to(x[lost], slope[lost], gap, probe.norm)
+        grown[lost] = probe.space.distance(x[lost] + _BEYOND * step, probe.x0[rows[lost]], probe.norm)
+    return torch.where(hit, best * (1 - give), grown)

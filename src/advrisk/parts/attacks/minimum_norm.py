@@ -21,7 +21,7 @@ _LAST_TRIES = 3
     "minimum-norm",
     traits=AttackTraits(
         needs="gradients",
-        norms=("linf", "l2", "l1"),
+        norms=("linf", "l2"),
         passes=lambda given, classes: (
             given["steps"] + 2 + _RESCUES + 1 + _TRIES_INWARDS + _STEPS_AFTER_RESCUE + 1 + 1 + _LAST_TRIES,
             given["steps"] + n_others(given["candidates"], classes) + _STEPS_AFTER_RESCUE,

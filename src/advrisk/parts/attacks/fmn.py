@@ -1,0 +1,36 @@
+"""FMN: within a ball that shrinks below each success and grows without one."""
+
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Probe
+from advrisk.parts.attacks.boundary import Nearest, Schedule, shrink
+from advrisk.parts.attacks.registry import attacks
+
+_GIVE = (0.05, 0.0001)
+_LAST_STEP = 0.01  # of the first
+
+
+@attacks.register(
+    "fmn",
+    traits=AttackTraits(
+        needs="gradients",
+        norms=("linf", "l2", "l1", "l0"),
+        passes=lambda given, _: (given["steps"] + 1, given["steps"]),
+        use_when="the smallest perturbation, the number of changed features (l0) among others",
+        keep="smallest",
+        within_eps=False,
+        needs_eps=False,
+    ),
+)
+def fmn(probe: Probe, *, steps: Annotated[int, Ge(1)] = 100, step_size: Annotated[float, Gt(0)] = 1.0) -> None:
+    """Fast minimum-norm attack (Pintor et al. 2021, arXiv:2102.12827).
+
+    Steps along the slope of the margin, of length `step_size` in l2 at first and a hundredth of it at last, each put
+    back into the ball and the bounds. The ball shrinks by 5 % at first and 0.01 % at last.
+    """
+    rows = probe.active()
+    schedule = Schedule(_GIVE, (step_size, _LAST_STEP * step_size), of_ball=False)
+    shrink(probe, Nearest(probe), probe.x0[rows], rows, steps, schedule)
