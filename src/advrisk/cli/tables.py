@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _NARROW = 100
 _MOST_FLAGGED = 8  # arms listed for each flag
 _ON_OPTIMALITY = (
-    "An optimality of 1 is as near as all arms together, 0 is as good as no attack. Nearest counts the samples of "
-    "which the arm found the smallest distance, only those of which no other arm did; lost without says how far all "
-    "other arms together fall short of 1. Passes are per sample."
+    "An optimality of 1 is as near as all arms together, 0 is no nearer than the largest of their smallest distances. "
+    "Nearest counts the samples of which the arm found the smallest distance, only those of which no other arm did; "
+    "lost without says how far all other arms together fall short of 1. Passes are per sample."
 )
 
 
