@@ -198,3 +198,8 @@ def test_a_narrow_terminal_shows_whole_numbers(
     damage = json.loads(advrisk("show", "run", "--json").stdout)["models"][0]["relative_damage"]
     assert f"relative damage: {damage['value']:.3f} [{damage['low']:.3f}, {damage['high']:.3f}]" in narrow
     assert max(map(len, narrow.splitlines())) <= 60
+    attacks = advrisk("show", "run", "attacks", env={"COLUMNS": "60"}).stdout
+    best = json.loads(advrisk("show", "run", "attacks", "--arm", "*-linf-*", "--json").stdout)["overall"][0]
+    assert max(map(len, attacks.splitlines())) <= 60
+    assert best["name"] in attacks
+    assert advrisk("show", "run", "attacks", "--arm", "nobody").returncode == 2

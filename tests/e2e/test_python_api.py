@@ -11,6 +11,7 @@ from torch import nn
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError
+from advrisk.ledger.importing import import_outcomes
 from advrisk.parts.models.torch_module import build, load_weights
 from advrisk.testing.ledgers import outcome_rows
 
@@ -131,3 +132,27 @@ def test_an_imported_row_does_not_join_the_study_uninvited(study: dict[str, Any]
     assert again.damage().as_dict() == before
     assert again.status().complete
     assert again.status().n_imported == 1
+
+
+def test_arms_are_compared_in_any_norm(study: dict[str, Any], tmp_path: Path) -> None:
+    run = Study.from_dict(study).run(tmp_path / "run")
+    found = run.attacks()
+    assert found.distances.norm == "linf"
+    assert {row.name for row in found.overall} == {row["arm"] for row in run.arms() if row["kind"] == "attack"}
+    in_l2 = run.attacks(norm="l2", arms=["pgd-*"])
+    assert {row.name for row in in_l2.overall} == {"pgd-l2-0.2-ace,steps=10", "pgd-linf-0.2-ace,steps=10"}
+    assert all(0 <= row.optimality <= 1 for row in (*found.overall, *in_l2.overall) if row.optimality is not None)
+
+
+def test_an_attack_without_gradients_that_does_better_is_flagged(tmp_path: Path) -> None:
+    """A ledger from elsewhere that says how many passes were taken is enough."""
+    lines = ["model,arm,sample,norm,eps,d_linf,n_forward,n_backward"]
+    lines += [f"hidden,pgd,{n},linf,0.1,,10,10" for n in range(10)]
+    lines += [f"hidden,square,{n},linf,0.1,{'0.1' if n < 4 else ''},100,0" for n in range(10)]
+    (tmp_path / "theirs.csv").write_text("\n".join(lines))
+    import_outcomes(tmp_path / "theirs.csv", tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    flag = {"flag": "black-box-beats-white-box", "model": "hidden", "arm": "square"}
+    assert run.flags() == [flag | {"n_flagged": 1, "n_cells": 1, "share": 0.4}]
+    assert run.status().flags == {"black-box-beats-white-box": 1}
+    assert "black-box-beats-white-box" in run.report().read_text(encoding="utf-8")

@@ -85,6 +85,17 @@ def test_the_table_shows_what_the_api_says(browser: Any, report: Path, tmp_path:
         assert f"[{row.relative_damage.low:.3f}, {row.relative_damage.high:.3f}]" in text
 
 
+def test_the_section_on_attacks_shows_what_the_api_says(browser: Any, report: Path, tmp_path: Path) -> None:
+    page = Visit(browser, report).page
+    found = Run.open(tmp_path / "run").attacks()
+    rows = page.locator("#attacks table").first.locator("tbody tr")
+    assert rows.count() == len(found.overall) == 4
+    for place, row in enumerate(found.overall):
+        words = [row.name, *", ".join(row.flags).split(), f"{row.optimality:.3f}", str(row.nearest), str(row.only)]
+        assert rows.nth(place).inner_text().split()[: len(words)] == words
+    assert rows.locator("xpath=self::*[@class='spare']").count() == len(found.spare)
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -11,6 +11,9 @@ from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger import Ledger
 from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage
+from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
+from advrisk.risk.distances import arm_distances
+from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.study import DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 
@@ -61,13 +64,17 @@ class Run:
         self, *, norm: Norm | None = None, arms: list[str] | None = None, thresholds: list[float] | None = None
     ) -> DamageAssessment:
         """Relative damage and what belongs to it, as the study asks; arguments override the study."""
-        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._only_norm())
+        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
         if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
             asked = validated(DamageSpec, asked.model_dump() | {"norm": norm, "thresholds": None}, Source())
         given = {"arms": arms, "thresholds": thresholds}
         given = {name: value for name, value in given.items() if value is not None}
         asked = validated(DamageSpec, asked.model_dump() | given, Source())
         return assess_damage(self.ledger, asked, seed=self.study.seed if self.study else 0)
+
+    def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
+        """Which arms earn their passes: each against the smallest distances that all arms found together."""
+        return arm_optimality(self.ledger, norm=norm or self._norm(), arms=arms or self._arms())
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
@@ -98,9 +105,7 @@ class Run:
             n_cells=done,
             n_cells_expected=plan["n_pairs"] * samples["n_shards"],
             outcomes=tally("SELECT outcome AS name, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY ALL"),
-            flags=tally(
-                "SELECT name, count(*) AS n FROM (SELECT unnest(flags) AS name FROM cells) GROUP BY ALL ORDER BY ALL"
-            ),
+            flags=self._cells_by_flag(),
             messages=tally(
                 "SELECT message AS name, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
                 "GROUP BY ALL ORDER BY n DESC LIMIT 20"
@@ -115,7 +120,7 @@ class Run:
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
-        return flagged_arms(self.ledger)
+        return flagged_arms(self.ledger, self._leads())
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""
@@ -125,12 +130,42 @@ class Run:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
         try:
-            assessment, reason = self.damage(), ""
+            assessment, attacks, reason = self.damage(), self.attacks(), ""
         except RiskError as error:  # corruptions alone, say: the rest of the report stands
-            assessment, reason = None, str(error)
-        return write_report(self.folder, self.ledger, self.study, target, assessment=assessment, reason=reason)
+            assessment, attacks, reason = None, None, str(error)
+        return write_report(
+            self.folder,
+            self.ledger,
+            self.study,
+            target,
+            assessment=assessment,
+            attacks=attacks,
+            flags=self.flags(),
+            reason=reason,
+        )
 
-    def _only_norm(self) -> Norm:
+    def _cells_by_flag(self) -> dict[str, int]:
+        n_cells: dict[str, int] = {}
+        for row in self.flags():
+            n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
+        return n_cells
+
+    def _leads(self) -> tuple[Lead, ...]:
+        """Black-box attacks that did better than those with gradients, where arms can be compared at all."""
+        if not has_black_box(self.ledger):
+            return ()
+        try:
+            return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self._norm(), arms=self._arms()))
+        except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
+            return ()
+
+    def _arms(self) -> list[str] | None:
+        return self.study.assess.damage.arms if self.study else None
+
+    def _norm(self) -> Norm:
+        """The norm to assess in: the study's, or the only one there is."""
+        if self.study:
+            return self.study.assess.damage.norm
         norms = self.query("SELECT DISTINCT norm FROM arms WHERE norm IS NOT NULL")["norm"].to_pylist()
         if len(norms) != 1:
             raise LedgerError(f"{self.folder}: holds attacks in {norms or 'no norm'}; say which norm to assess")

@@ -176,7 +176,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 @app.command()
 def show(
     folder: RunFolder,
-    what: Annotated[Literal["damage", "arms", "models"], typer.Argument(help="What to show.")] = "damage",
+    what: Annotated[Literal["damage", "attacks", "arms", "models"], typer.Argument(help="What to show.")] = "damage",
     norm: Annotated[Norm | None, typer.Option(help="The norm in which distances count.")] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Count this arm only; * is allowed; repeat for more.")] = None,
     as_json: AsJson = False,
@@ -186,12 +186,16 @@ def show(
     Example: advrisk show runs/signs damage --norm linf
     """
     from advrisk.api import Run
-    from advrisk.cli.tables import print_damage, print_rows
+    from advrisk.cli.tables import print_attacks, print_damage, print_rows
 
     opened = Run.open(folder)
     if what == "damage":
         found = opened.damage(norm=norm, arms=arm)
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
+        return
+    if what == "attacks":
+        compared = opened.attacks(norm=norm, arms=arm)
+        print(json.dumps(compared.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_attacks(compared)
         return
     rows = opened.arms() if what == "arms" else opened.models()
     print(json.dumps(rows, indent=2, ensure_ascii=False)) if as_json else print_rows(rows)

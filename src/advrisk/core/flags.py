@@ -1,5 +1,7 @@
 """Flags: reasons not to trust a cell, each with what it means and what to do."""
 
+BLACK_BOX = "black-box-beats-white-box"  # the one that no cell can tell alone: arms are compared
+
 FLAGS = {
     "zero-gradients": "gradients were zero in every feature: the model hides its slopes; try another objective "
     "(margin, dlr) or an attack that needs no gradients",
@@ -9,6 +11,8 @@ FLAGS = {
     "random-model": "the model answers the same input differently each time: successes were redrawn, gradients not",
     "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
     "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
+    BLACK_BOX: "an attack without gradients broke samples within a size at which attacks with gradients found nothing: "
+    "the model may hide its slopes; give those attacks another objective, more steps or restarts",
 }
 
 # What the share beside a flag is a share of; the other flags have none.
@@ -16,4 +20,5 @@ SHARES = {
     "zero-gradients": "of the gradients were zero",
     "not-increasing": "of the samples that resisted were never moved upwards",
     "still-gaining": "of the samples that took enough passes to tell were still getting better",
+    BLACK_BOX: "of the model's samples were broken where attacks with gradients found nothing",
 }

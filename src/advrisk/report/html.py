@@ -1,5 +1,6 @@
 """One self-contained HTML file: it opens offline, years from now, on any machine."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -7,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
-from advrisk.core.flags import FLAGS
+from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
-from advrisk.report.summary import findings, headline
+from advrisk.report.summary import findings, headline, on_spare_arms
 from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.black_box import Lead
+from advrisk.risk.envelope import ArmComparison
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ def write_report(
     target: Path,
     *,
     assessment: DamageAssessment | None,
+    attacks: ArmComparison | None,
+    flags: list[dict[str, Any]],
     reason: str = "",
 ) -> Path:
     """Render everything the run holds into `target`; `reason` says why there is no assessment, where there is none."""
@@ -57,7 +62,9 @@ def write_report(
     )
     environment.globals |= {"shares": _shares, "numbers": _numbers}
     page = environment.get_template("template.html").render(
-        content(folder, ledger, study) | damage_content(folder, ledger, assessment, reason)
+        content(folder, ledger, study, flags)
+        | damage_content(folder, ledger, assessment, reason)
+        | attack_content(attacks)
     )
     unfinished = target.with_name(f".{target.name}")
     try:
@@ -70,10 +77,9 @@ def write_report(
     return target
 
 
-def content(folder: Path, ledger: Ledger, study: StudySpec | None) -> dict[str, Any]:
+def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[dict[str, Any]]) -> dict[str, Any]:
     """What the template shows of any run."""
     models = ledger.query("FROM models ORDER BY model").to_pylist()
-    flags = flagged_arms(ledger)
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
@@ -117,9 +123,29 @@ def damage_content(folder: Path, ledger: Ledger, assessment: DamageAssessment | 
     }
 
 
-def flagged_arms(ledger: Ledger) -> list[dict[str, Any]]:
-    """For each flag, model and arm: how many cells are flagged, and the mean share seen in them, if there is one."""
+def attack_content(attacks: ArmComparison | None) -> dict[str, Any]:
+    """What the template shows of the arms held against their envelope."""
+    if attacks is None:
+        return {"attacks": None, "spare": [], "attack_flags": False}
+    return {
+        "attacks": attacks,
+        "spare": on_spare_arms(attacks),
+        "attack_flags": any(row.flags for row in attacks.overall),
+    }
+
+
+def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, Any]]:
+    """For each flag, model and arm: how many cells are flagged, and the mean share seen in them, if there is one.
+
+    A black-box arm that did better than arms with gradients (`leads`) did so in all its cells together.
+    """
     rows: list[dict[str, Any]] = ledger.query(_FLAGS).to_pylist()
+    cells = ledger.query("SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL").to_pylist()
+    n_cells = {(row["model"], row["arm"]): row["n"] for row in cells}
+    for lead in leads:
+        n = n_cells[lead.model, lead.arm]
+        named = {"flag": BLACK_BOX, "model": lead.model, "arm": lead.arm}
+        rows.append(named | {"n_flagged": n, "n_cells": n, "share": lead.share})
     return rows
 
 

@@ -2,6 +2,8 @@
 
 from advrisk.core.names import counted
 from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.distances import Distances
+from advrisk.risk.envelope import ArmComparison
 
 
 def headline(assessment: DamageAssessment) -> str:
@@ -46,16 +48,46 @@ def findings(assessment: DamageAssessment) -> list[str]:
             f"The order of {lower} and {higher} depends on how equal distances are counted."
             for lower, higher in assessment.comparison.ties
         ]
-    return sentences + _left_out(assessment)
+    return sentences + _left_out(assessment.distances)
 
 
-def _left_out(assessment: DamageAssessment) -> list[str]:
+def on_spare_arms(attacks: ArmComparison) -> list[str]:
+    """Which arms could be dropped and what that saves, and what to know before doing so."""
+    norm, n_arms = attacks.distances.norm, len(attacks.overall)
     sentences = []
-    if assessment.distances.n_unfinished:
-        sentences.append(f"Not finished, and left out: {counted(assessment.distances.n_unfinished, 'sample')}.")
-    if assessment.distances.n_without_verdict:
+    if not any(row.nearest for row in attacks.overall):
+        sentences.append("No sample was broken by attack, so nothing can be said about the arms.")
+    elif attacks.overall[0].optimality is None:
+        sentences.append("Every success lies at the same distance, so optimality says nothing here.")
+    if attacks.spare:
         sentences.append(
-            f"Left out because an attack gave no verdict: {counted(assessment.distances.n_without_verdict, 'sample')}. "
+            f"{len(attacks.spare)} of {counted(n_arms, 'arm')} could be dropped together without changing any sample's "
+            f"smallest {norm} distance{_saving(attacks)}: {', '.join(attacks.spare)}."
+        )
+        sentences.append("That holds for these models and samples. Another assessment may need those arms.")
+    elif any(row.nearest for row in attacks.overall):
+        sentences.append(f"No arm could be dropped without changing some sample's smallest {norm} distance.")
+    if attacks.other_norms:
+        sentences.append(
+            f"Some of those were made for {', '.join(attacks.other_norms)}: compare them in that norm, too."
+        )
+    return sentences + _left_out(attacks.distances)
+
+
+def _saving(attacks: ArmComparison) -> str:
+    if not attacks.n_passes or attacks.n_passes_spare is None:
+        return ""
+    share = attacks.n_passes_spare / attacks.n_passes
+    return f", which saves {attacks.n_passes_spare:,} of {attacks.n_passes:,} passes ({share:.0%})"
+
+
+def _left_out(distances: Distances) -> list[str]:
+    sentences = []
+    if distances.n_unfinished:
+        sentences.append(f"Not finished, and left out: {counted(distances.n_unfinished, 'sample')}.")
+    if distances.n_without_verdict:
+        sentences.append(
+            f"Left out because an attack gave no verdict: {counted(distances.n_without_verdict, 'sample')}. "
             "An error is never counted as robust."
         )
     return sentences

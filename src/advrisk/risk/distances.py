@@ -1,4 +1,7 @@
-"""From outcome rows to d_A: the smallest distance at which any arm broke each sample of each model."""
+"""From outcome rows to d_A: the smallest distance at which any arm broke each sample of each model.
+
+All arms together (`smallest_distances`), or each by itself on the same samples (`arm_distances`).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -22,6 +26,15 @@ _REDUCE = """
     FROM outcomes o
     WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
     GROUP BY o.model, o.sample
+"""
+
+_REDUCE_BY_ARM = """
+    SELECT o.model, o.arm, o.sample,
+           min(CASE outcome WHEN 'success' THEN d_{norm} WHEN 'already_wrong' THEN 0 END) AS distance,
+           sum(n_forward + n_backward)::DOUBLE AS passes
+    FROM outcomes o
+    WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
+    GROUP BY o.model, o.arm, o.sample
 """
 
 
@@ -45,6 +58,18 @@ class Distances:
     def too_few(self) -> bool:
         """Whether so many samples are left out that those that remain may not stand for all."""
         return len(self.samples) < 0.95 * self.n_samples
+
+
+@dataclass(frozen=True)
+class ArmDistances:
+    """What each arm found by itself, on the samples that all arms together (`envelope`) are judged on.
+
+    The order of models, arms and samples is that of `envelope`; repeats of an arm belong together.
+    """
+
+    envelope: Distances
+    distance: NDArray[np.float64]  # (models, arms, samples); inf where the arm broke nothing
+    passes: NDArray[np.float64]  # (models, arms): forward and backward, mean per sample; nan where nobody counted
 
 
 def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> Distances:
@@ -84,6 +109,31 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
         n_unfinished=int(unfinished.sum()),
         n_without_verdict=int(without_verdict.sum()),
     )
+
+
+def arm_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> ArmDistances:
+    """The same arms, models and samples as `smallest_distances`, arm by arm."""
+    envelope = smallest_distances(ledger, norm=norm, arms=arms)
+    models = list(envelope.by_model)
+    rows = ledger.query(_REDUCE_BY_ARM.format(norm=norm), {"arms": list(envelope.arms), "models": models})
+    rows = rows.filter(pc.is_in(rows["sample"], pa.array(envelope.samples)))
+    place = (
+        _places(rows["model"], models),
+        _places(rows["arm"], envelope.arms),
+        _places(rows["sample"], envelope.samples),
+    )
+    distance = np.full((len(models), len(envelope.arms), len(envelope.samples)), np.inf)
+    passes = np.full(distance.shape, np.nan)
+    distance[place] = rows["distance"].to_numpy(zero_copy_only=False)
+    distance[np.isnan(distance)] = np.inf
+    passes[place] = rows["passes"].to_numpy(zero_copy_only=False)
+    return ArmDistances(envelope, distance, passes.mean(2))
+
+
+def _places(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.int64]:
+    """Where each value stands among the names."""
+    places: NDArray[np.int64] = pc.index_in(column, pa.array(names)).to_numpy().astype(np.int64)
+    return places
 
 
 def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from advrisk.core.flags import FLAGS
 from advrisk.core.version import VERSION
 from advrisk.engine import predicted
 from advrisk.ledger import Outcome, constant, table_from
@@ -158,7 +157,7 @@ def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]
         "unconfirmed": verdict.n_unconfirmed > 0,
         "cut-short": attempt.cut_short,
     }
-    return {"flags": [name for name in FLAGS if raised[name]]}
+    return {"flags": [name for name, is_raised in raised.items() if is_raised]}
 
 
 def _above(share: float | None) -> bool:
