@@ -96,6 +96,23 @@ def torchattacks_deepfool(module: nn.Module, *, steps: int, candidates: int) -> 
     return _plain(torchattacks.DeepFool(module, steps=steps))
 
 
+def foolbox_at_sizes(module: nn.Module, x: Tensor, y: Tensor) -> list[Tensor]:
+    """The points of the 24 configurations that Klemenc & Trittenbach used; at size 0 nothing moves."""
+    import foolbox
+
+    attacks = (foolbox.attacks.LinfPGD(), foolbox.attacks.LinfAdamPGD(), foolbox.attacks.LinfDeepFoolAttack())
+    model = foolbox.PyTorchModel(module, bounds=(0, 1), device="cpu")
+    torch.manual_seed(0)
+    return [attack(model, x, y, epsilons=eps)[1] for attack in attacks for eps in (0.001, 0.01, 0.03, 0.1, 0.3, 1, 3)]
+
+
+def adv_lib_fmn(module: nn.Module, x: Tensor, y: Tensor) -> list[Tensor]:
+    with _stand_ins():
+        from adv_lib.attacks import fmn
+
+    return [fmn(module, x, y, norm=float("inf"), steps=100)]
+
+
 def adv_lib_deepfool(module: nn.Module, *, steps: int, candidates: int) -> Attack:  # noqa: ARG001  (it takes all)
     with _stand_ins():
         from adv_lib.attacks import df
