@@ -27,6 +27,7 @@ QUICK = {
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},
+    "square": {"queries": 60},
 }
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
 

@@ -105,16 +105,19 @@ class Probe:
         """A step of that length up the slope, projected back."""
         return self.project(self.space.climb(x, slope, self.norm, step), rows)
 
-    def forward(self, x: Tensor, rows: Tensor, *, gradient: bool = True) -> "Pass":
+    def forward(self, x: Tensor, rows: Tensor, *, gradient: bool = True, wanted: Tensor | None = None) -> "Pass":
         """Ask for the scores of proposed points; `rows` says whose they are and may repeat.
 
         What must not be asked is not: a sample that is finished, is beyond its `max_queries`, or whose
-        point lies outside the space. Such a row answers like a failure, with a zero gradient. Say
-        `gradient=False` when no gradient will be wanted: the pass is then cheaper.
+        point lies outside the space; nor what `wanted`, if given, does not mark. Such a row answers like a
+        failure, with a zero gradient. Say `gradient=False` when no gradient will be wanted: the pass is then
+        cheaper.
         """
         if time.monotonic() > self.task.deadline:
             raise OutOfTimeError
         asked = self._askable(x, rows)
+        if wanted is not None:
+            asked &= wanted
         whole = bool(asked.all())
         points = (x if whole else x[asked]).detach()
         gradient = gradient and gives(self.model.capability, "gradients")

@@ -10,6 +10,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     minimum_norm,
     pgd,
     pgd_adam,
+    square,
 )
 from advrisk.parts.attacks.registry import attacks
 
