@@ -20,6 +20,7 @@ from advrisk.testing.conformance import N_SAMPLES, cases
 QUICK = {
     "apgd": {"steps": 5, "restarts": 2},
     "apgd-t": {"steps": 4, "targets": 2},
+    "autoattack": {"steps": 4, "targets": 2, "queries": 20},
     "bim": {"steps": 5},
     "carlini-wagner": {"searches": 3, "steps": 6},
     "deepfool": {"steps": 15},

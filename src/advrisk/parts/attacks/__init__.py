@@ -2,6 +2,7 @@
 
 from advrisk.parts.attacks import (  # noqa: F401  (their decorators register them)
     apgd,
+    autoattack,
     bim,
     carlini_wagner,
     deepfool,

@@ -1,8 +1,10 @@
 """Square: random search with squares, from scores alone."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from typing import Annotated
 
 import torch
@@ -21,6 +23,7 @@ _TILES = 5  # l2 and l1: how many squares stand above each other at the start
 _SMALLEST = {"linf": 1, "l2": 3, "l1": 3}  # sides of a square
 _POWER = {"l2": 2, "l1": 1}  # a length is made of the sum of |δ| to this power
 _FALL = {"l2": 2, "l1": 4}  # how fast a hill falls off around its top
+_WITHIN = 1 - 1e-6  # of eps: rounding would else take half of the points beyond it
 _TINY = 1e-12
 
 Layout = tuple[int, int, int]  # channels, height, width
@@ -59,15 +62,26 @@ def search(probe: Probe, queries: int, p_init: float, *, schedule: int) -> None:
     layout = layout_of(probe)
     propose = _jump if probe.norm == "linf" else _shift
     state = _State.start(probe, layout)
-    for place in range(queries - 1):
-        if not len(state.rows):
-            return
-        if place % _BLOCK == 0:
-            state = replace(state, drawn=probe.noise.uniform(state.rows, (_BLOCK, 5 + layout[0])))
-        side = sides(probe.norm, layout, share_at(place, p_init, schedule))
-        state = _step(probe, state, propose(probe, state, layout, side, state.drawn[:, place % _BLOCK]))
+    shares = [share_at(place, p_init, schedule) for place in range(queries - 1)]
+    for side, steps in _blocks([sides(probe.norm, layout, share) for share in shares]):
+        draws = _draw(probe, state.rows, layout, side, steps)
+        for place in range(steps):
+            if not len(state.rows):
+                return
+            staying = None if len(state.rows) == len(draws.rows) else positions(state.rows, draws.rows)
+            draws = draws if staying is None else draws.of(staying)
+            x, inside = propose(probe, state, draws, place)
+            state = _step(probe, state, x, inside)
     if probe.task.keep == "last":  # the last query may have been turned down
         probe.forward(state.x, state.rows, gradient=False)
+
+
+def _blocks(sides: Sequence[Side]) -> Iterator[tuple[Side, int]]:
+    """Runs of equal squares, cut into blocks: each with its number of steps."""
+    for side, run in groupby(sides):
+        steps = len(list(run))
+        for done in range(0, steps, _BLOCK):
+            yield side, min(_BLOCK, steps - done)
 
 
 def share_at(place: int, p_init: float, schedule: int) -> float:
@@ -95,54 +109,87 @@ def layout_of(probe: Probe) -> Layout:
 
 @dataclass(frozen=True)
 class _State:
-    """One entry per row that is still attacked: the best point, its height, random numbers for the next steps."""
+    """One entry per row that is still attacked: its best point and how high that is. Written in place."""
 
     rows: Tensor
     x: Tensor
     height: Tensor
-    drawn: Tensor
 
     @classmethod
     def start(cls, probe: Probe, layout: Layout) -> "_State":
         rows = probe.active()
         move = _stripes(probe, rows, layout) if probe.norm == "linf" else _tiles(probe, rows, layout)
         x0 = probe.x0[rows]
-        x = probe.project(x0 + move.view_as(x0) * probe.space.scale, rows)
-        height = probe.forward(x, rows, gradient=False).heights()
-        return cls(rows, x, height, drawn=x.new_empty(len(rows), 0)).without_finished(probe)
+        x = probe.project(x0 + move.reshape(x0.shape) * probe.space.scale, rows)
+        return cls(rows, x, probe.forward(x, rows, gradient=False).heights()).without_finished(probe)
 
     def without_finished(self, probe: Probe) -> "_State":
         left = probe.active()
         if len(left) == len(self.rows):
             return self
         staying = positions(left, self.rows)
-        return _State(*(getattr(self, field.name)[staying] for field in fields(self)))
+        return _State(left, self.x[staying], self.height[staying])
 
 
-def _step(probe: Probe, state: _State, x: Tensor) -> _State:
-    """Ask at these points what differs from the best ones; what is higher becomes the best."""
+@dataclass(frozen=True)
+class _Draws:
+    """What chance decided for the rows in a block of steps with squares of one size, (rows, steps, …) each."""
+
+    rows: Tensor
+    corners: Tensor  # the place of the upper left feature of two squares
+    signs: Tensor  # one per channel
+    turned: Tensor
+    layout: Layout
+    side: Side
+
+    def of(self, staying: Tensor) -> "_Draws":
+        drawn = {name: getattr(self, name)[staying] for name in ("rows", "corners", "signs", "turned")}
+        return replace(self, **drawn)
+
+    def window(self, which: int, place: int) -> Tensor:
+        """The places of the features in a square, for each row and channel."""
+        channels, _, width = self.layout
+        inside = _places(*self.side, width, self.corners.device)
+        return (self.corners[:, place, which, None] + inside)[:, None].expand(-1, channels, -1)
+
+
+def _draw(probe: Probe, rows: Tensor, layout: Layout, side: Side, steps: int) -> _Draws:
+    channels, height, width = layout
+    drawn = probe.noise.uniform(rows, (steps, 5 + channels))
+    room = drawn.new_tensor([height - side[0] + 1, width - side[1] + 1])
+    top, left = (drawn[..., :4].view(len(rows), steps, 2, 2) * room).long().unbind(3)
+    signs = _signs(drawn[..., 5:, None])
+    return _Draws(rows, top * width + left, signs, drawn[..., 4:5] < 0.5, layout, side)
+
+
+def _step(probe: Probe, state: _State, x: Tensor, inside: Tensor) -> _State:
+    """Ask at these points, where the square differs from that of the best ones; what is higher becomes the best."""
     x = probe.project(x.view_as(state.x), state.rows)
-    changed = (x != state.x).flatten(1).any(1)
+    before, after = (point.reshape(*inside.shape[:2], -1).gather(2, inside) for point in (state.x, x))
+    changed = (before != after).flatten(1).any(1)
     height = probe.forward(x, state.rows, gradient=False, wanted=changed).heights()
-    higher = height > state.height
-    x = torch.where(higher.view(-1, *[1] * (x.dim() - 1)), x, state.x)
-    return replace(state, x=x, height=torch.where(higher, height, state.height)).without_finished(probe)
+    higher = (height > state.height).nonzero().squeeze(1)
+    if len(higher):
+        state.x.index_copy_(0, higher, x[higher])
+        state.height.index_copy_(0, higher, height[higher])
+    return state.without_finished(probe)
 
 
 def _stripes(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
     """linf: each column of each channel moves by eps, up or down."""
     channels, height, width = layout
     signs = _signs(probe.noise.uniform(rows, (channels, 1, width)))
-    return (probe.eps * signs).expand(-1, channels, height, width).contiguous()
+    return (probe.eps * signs).expand(-1, channels, height, width)
 
 
-def _jump(probe: Probe, state: _State, layout: Layout, side: Side, drawn: Tensor) -> Tensor:
+def _jump(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tensor, Tensor]:
     """linf: each channel of the square moves by 2·eps, up or down."""
-    channels = layout[0]
-    x = state.x.reshape(len(state.x), channels, -1)
-    inside = _window(layout, side, drawn[:, :2])
-    reach = _scale(probe, layout).expand_as(x).gather(2, inside) * (2 * probe.eps)
-    return x.scatter_add(2, inside, reach * _signs(drawn[:, -channels:, None]))
+    inside = draws.window(0, place)
+    x = state.x.reshape(*inside.shape[:2], -1)
+    jump = (2 * probe.eps * draws.signs[:, place]).expand(inside.shape)
+    scale = probe.space.scale
+    scale = scale if scale.numel() == 1 else _in_layout(scale, x).gather(2, inside)
+    return x.scatter_add(2, inside, jump * scale), inside
 
 
 def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
@@ -161,28 +208,29 @@ def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
     return move * per_row(probe.eps / _length(move.flatten(1), probe.norm)[:, 0], move)
 
 
-def _shift(probe: Probe, state: _State, layout: Layout, side: Side, drawn: Tensor) -> Tensor:
+def _shift(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tensor, Tensor]:
     """l2 and l1: the second square gives up its change; the first gets that, and what is left of eps."""
-    norm, channels = probe.norm, layout[0]
-    power = _POWER[norm]
-    clean = probe.x0[state.rows].reshape(len(state.x), channels, -1)
-    scale = _scale(probe, layout)
-    move = (state.x.view_as(clean) - clean) / scale
+    norm, power = probe.norm, _POWER[probe.norm]
+    to, of = (draws.window(which, place) for which in (0, 1))
+    clean, x = (point.reshape(*to.shape[:2], -1) for point in (probe.x0[state.rows], state.x))
+    scale = _in_layout(probe.space.scale, x)
+    move = (x - clean) / scale
+    channels = to.shape[1]
     unused = (probe.eps**power - _length(move.flatten(1), norm) ** power).clamp_min(0)[:, None] / channels
-    to, of = (_window(layout, side, drawn[:, place : place + 2]) for place in (0, 2))
     own = move.gather(2, to)
-    move = move.scatter(2, to, 0.0)
+    move.scatter_(2, to, 0.0)
     given = move.gather(2, of)
-    shape = _turned(hill_and_hollow(*side, norm).to(clean.device), drawn[:, 4:5] < 0.5).flatten(-2)
-    new = shape * _signs(drawn[:, -channels:, None]) + own / _length(own, norm).clamp_min(_TINY)
-    size = (unused + _length(own, norm) ** power + _length(given, norm) ** power) ** (1 / power)
-    new = new * (size / _length(new, norm).clamp_min(_TINY))
+    move.scatter_(2, of, 0.0)
+    shape = _turned(hill_and_hollow(*draws.side, norm).to(x.device), draws.turned[:, place]).flatten(-2)
+    size = _length(own, norm)
+    new = shape * draws.signs[:, place] + own / size.clamp_min(_TINY)
+    grown = (unused + size**power + _length(given, norm) ** power) ** (1 / power)
     if norm == "l1":
-        new = new * channels
-    move = move.scatter(2, of, 0.0).scatter(2, to, new)
+        grown = grown * channels  # as the authors have it: the projection cuts off what is too much
+    move.scatter_(2, to, new * (grown / _length(new, norm).clamp_min(_TINY)))
     if norm == "l2":
-        move = move * (probe.eps / _length(move.flatten(1), norm).clamp_min(_TINY))[:, None]
-    return clean + move * scale
+        move *= (_WITHIN * probe.eps / _length(move.flatten(1), norm).clamp_min(_TINY))[:, None]
+    return torch.addcmul(clean, move, scale), to
 
 
 @cache
@@ -209,25 +257,20 @@ def _turned(shape: Tensor, turned: Tensor) -> Tensor:
     return torch.where(turned[..., None, None], shape.T, shape) if shape.shape[0] == shape.shape[1] else shape
 
 
-def _window(layout: Layout, side: Side, drawn: Tensor) -> Tensor:
-    """The places of the features in a square at a random position, for each row and channel."""
-    channels, height, width = layout
-    top, left = (
-        (number * (room + 1)).long()
-        for number, room in zip(drawn.unbind(1), (height - side[0], width - side[1]), strict=True)
-    )
-    down, across = (torch.arange(size, device=drawn.device) for size in side)
-    inside = (down[:, None] * width + across).flatten()
-    return ((top * width + left)[:, None] + inside)[:, None].expand(-1, channels, -1)
+@cache
+def _places(tall: int, wide: int, width: int, device: torch.device) -> Tensor:
+    """The places of the features of a square whose upper left one has place 0."""
+    down, across = (torch.arange(size, device=device) for size in (tall, wide))
+    return (down[:, None] * width + across).flatten()
 
 
 def _signs(drawn: Tensor) -> Tensor:
     return torch.where(drawn < 0.5, -1.0, 1.0)
 
 
-def _scale(probe: Probe, layout: Layout) -> Tensor:
-    """The unit of each feature, as (1, channels, places)."""
-    return probe.space.scale.expand(probe.x0.shape[1:]).reshape(1, layout[0], -1)
+def _in_layout(scale: Tensor, x: Tensor) -> Tensor:
+    """The unit of each feature beside x, (rows, channels, places)."""
+    return scale if scale.numel() == 1 else scale.reshape(1, *x.shape[1:]).expand_as(x)
 
 
 def _length(values: Tensor, norm: Norm) -> Tensor:
