@@ -49,4 +49,4 @@ $(VENV)/.%: pyproject.toml constraints.txt
 # Libraries to measure ourselves against. Some pin old packages, or a torchvision whose wheel would want another torch:
 # they come without their dependencies. Where they cannot be had, the benchmarks say "not installed".
 $(VENV)/.peers: $(VENV)/.bench
-	$(BIN)/pip install --quiet --no-deps torchattacks adv-lib secml-torch && touch $@ || true
+	$(BIN)/pip install --quiet --no-deps torchattacks adv-lib secml-torch pyautoattack && touch $@ || true

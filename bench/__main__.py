@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
+ALL = ("startup", "ledger", "passes", "attacks", "autoattack", "distances", "workers", "damage")
 
 for name in sys.argv[1:] or ALL:
     module = importlib.import_module(f"bench.{name}")

@@ -136,6 +136,17 @@ def secml_torch_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -
     return _plain(run)
 
 
+def pyautoattack_standard(module: nn.Module, *, norm: str, eps: float) -> Attack:
+    """The code of AutoAttack's authors, packaged; it packs its warnings into a log."""
+    import logging
+
+    from pyautoattack import AutoAttack
+
+    logging.getLogger("auto-attack").setLevel(logging.ERROR)
+    made = AutoAttack(module, norm=norm.capitalize(), eps=eps, seed=0, device="cpu")
+    return _plain(lambda x, y: made.run_standard_evaluation(x, y, batch_size=len(x))[0], clean_where_failed=True)
+
+
 def _plain(attack: Callable[[Tensor, Tensor], Tensor], *, clean_where_failed: bool = False) -> Attack:
     """An attack that says nothing of success, or says it by giving back the clean input where it failed."""
 

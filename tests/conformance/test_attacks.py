@@ -20,6 +20,7 @@ from advrisk.testing.conformance import N_SAMPLES, cases
 QUICK = {
     "apgd": {"steps": 5, "restarts": 2},
     "apgd-t": {"steps": 4, "targets": 2},
+    "autoattack": {"steps": 4, "targets": 2, "queries": 20},
     "bim": {"steps": 5},
     "carlini-wagner": {"searches": 3, "steps": 6},
     "deepfool": {"steps": 15},
@@ -27,6 +28,7 @@ QUICK = {
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},
+    "square": {"queries": 60},
 }
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
 

@@ -26,6 +26,7 @@ with warnings.catch_warnings():
 
 N = 100
 STEPS = 20
+QUERIES = 200
 SEEDS = range(4)
 MANY_SEEDS = range(16)
 # At these sizes some samples of each model fall to each attack, and some do not.
@@ -185,6 +186,19 @@ def test_success_at_a_size_is_not_lower(attack, objective, norm, name, demo_net,
     theirs = [mean(share(broken(net, points, norm, eps)) for points in of_peer) for of_peer in zip(*runs, strict=True)]
     assert 0.02 < max(theirs) < 0.98  # else the comparison would say nothing
     assert ours >= max(theirs) - 0.02, (ours, theirs)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_square_breaks_as_many_as_arts(norm, name, demo_net, verdict_of):
+    """With as many queries, of which ours leaves out those that change nothing."""
+    net, eps = demo_net(name, N), EPS[name][norm]
+    ours = success_of(net, verdict_of, "square", norm, eps, seeds=SEEDS, params={"queries": QUERIES})
+    settings = {"norm": ART_NORM[norm], "eps": eps, "max_iter": QUERIES}
+    runs = [by_art(net, "SquareAttack", seed=seed, **settings) for seed in SEEDS]
+    theirs = mean(share(broken(net, points, norm, eps)) for points in runs)
+    assert 0.02 < theirs < 0.98
+    assert ours >= theirs - 0.02, (ours, theirs)
 
 
 @pytest.mark.parametrize("name", MODELS)

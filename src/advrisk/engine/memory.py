@@ -76,8 +76,10 @@ class Memory:
         if order is not None:
             x, rows, success, merit = x[order], rows[order], success[order], merit[order]
         had, merit_had = self.success[rows], self.merit[rows]
-        better = (success & ~had) | ((success == had) & (merit >= merit_had))
-        if not bool(better.all()):
+        better = ((success & ~had) | ((success == had) & (merit >= merit_had))).nonzero().squeeze(1)
+        if not len(better):
+            return
+        if len(better) < len(rows):
             x, rows, success, merit = x[better], rows[better], success[better], merit[better]
         self.kept.index_copy_(0, rows, x)
         self.success[rows] = success

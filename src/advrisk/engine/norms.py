@@ -75,7 +75,7 @@ def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, e
 
     `eps` is one number for all rows, or one for each.
     """
-    boxed = torch.minimum(torch.maximum(delta, low), high)
+    boxed = torch.clamp(delta, low, high)
     limit = torch.as_tensor(eps, dtype=delta.dtype, device=delta.device).expand(len(delta))[:, None]
     flat = boxed.flatten(1)
     if norm == "linf":

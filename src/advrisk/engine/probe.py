@@ -105,16 +105,22 @@ class Probe:
         """A step of that length up the slope, projected back."""
         return self.project(self.space.climb(x, slope, self.norm, step), rows)
 
-    def forward(self, x: Tensor, rows: Tensor, *, gradient: bool = True) -> "Pass":
+    def forward(self, x: Tensor, rows: Tensor, *, gradient: bool = True, wanted: Tensor | None = None) -> "Pass":
         """Ask for the scores of proposed points; `rows` says whose they are and may repeat.
 
         What must not be asked is not: a sample that is finished, is beyond its `max_queries`, or whose
-        point lies outside the space. Such a row answers like a failure, with a zero gradient. Say
-        `gradient=False` when no gradient will be wanted: the pass is then cheaper.
+        point lies outside the space; nor what `wanted`, if given, does not mark. Such a row answers like a
+        failure, with a zero gradient. Say `gradient=False` when no gradient will be wanted: the pass is then
+        cheaper.
         """
         if time.monotonic() > self.task.deadline:
             raise OutOfTimeError
-        asked = self._askable(x, rows)
+        projected = self._was_projected(x, rows)
+        if not projected:
+            self._fail_outside(x, rows)
+        asked = self._askable(rows)
+        if wanted is not None:
+            asked &= wanted
         whole = bool(asked.all())
         points = (x if whole else x[asked]).detach()
         gradient = gradient and gives(self.model.capability, "gradients")
@@ -130,26 +136,30 @@ class Probe:
                     height = objectives.value(self.task.objective, answer, goal)
         self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began)
         if answer is not None:
-            self._notice(points.detach(), rows_asked, goal, answer.detach(), height)
+            near = None if projected else self._near(points.detach(), rows_asked)
+            self._notice(points.detach(), rows_asked, goal, answer.detach(), height, near)
         return Pass(self, rows, asked, points, goal, answer, height)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
         """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
         return self.forward(x, rows, gradient=False).labels
 
-    def _askable(self, x: Tensor, rows: Tensor) -> Tensor:
-        self._fail_outside(x, rows)
+    def _askable(self, rows: Tensor) -> Tensor:
         asked = ~self._done[rows]
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward[rows]
             asked &= _occurrence(rows) < left
         return asked
 
+    def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
+        """Whether these are the points that `project` gave last: they lie in the space and within eps."""
+        known = self._projected
+        if known is None or known[0] is not x or known[2] is not rows:
+            return False
+        return known[1::2] == (x._version, rows._version)
+
     def _fail_outside(self, x: Tensor, rows: Tensor) -> None:
         """A sample whose proposed point left the space (or eps, where promised) ends with an error."""
-        known = self._projected
-        if known is not None and known[0] is x and known[2] is rows and known[1::2] == (x._version, rows._version):
-            return
         x0, box = self._around(rows)
         if box is not None and self.task.within_eps and torch.equal(torch.clamp(x, *box), x):
             return  # the usual case in one look
@@ -177,10 +187,11 @@ class Probe:
         self.memory.failed.setdefault(row, message)
         self._done[row] = True
 
-    def _notice(self, x: Tensor, rows: Tensor, goal: Goal, answer: Tensor, height: Tensor | None) -> None:
+    def _notice(
+        self, x: Tensor, rows: Tensor, goal: Goal, answer: Tensor, height: Tensor | None, near: Tensor | None
+    ) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
         success = self._met(goal, answer)
-        near = self._near(x, rows)
         if near is not None:
             success &= near
         if height is not None and not bool(torch.isfinite(answer).all()):
@@ -189,9 +200,10 @@ class Probe:
             for point in (~told).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), "the model answered with a number that is not finite")
         merit = self._merit(x, rows, height, success)
-        self.memory.note_first(rows[success])
-        if self.task.keep == "first":
-            self._done[rows[success]] = True
+        if bool(success.any()):
+            self.memory.note_first(rows[success])
+            if self.task.keep == "first":
+                self._done[rows[success]] = True
         if near is not None and not bool(near.all()):  # what lies beyond eps is not kept, whatever came of it
             x, rows, success, merit = x[near], rows[near], success[near], merit[near]
         self._trace.note(rows, merit if height is not None else merit.masked_fill(~success, torch.nan), success)

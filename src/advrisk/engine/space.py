@@ -41,7 +41,7 @@ class Space:
 
     def difference(self, x: Tensor, x0: Tensor) -> Tensor:
         """How far each feature moved, in units of its scale; a changed category moved by one."""
-        delta = x - x0 if self._unit_scale else (x - x0) / self.scale
+        delta = self._in_units(x - x0)
         return delta if self.category is None else torch.where(self.category, (x != x0).to(x.dtype), delta)
 
     def distance(self, x: Tensor, x0: Tensor, norm: Norm) -> Tensor:
@@ -58,10 +58,10 @@ class Space:
         if norm == "linf" and eps is not None and (box := self.linf_box(x0, eps)) is not None:
             return torch.clamp(x, *box)
         if norm is not None and eps is not None:
-            low, high = (self.low - x0) / self.scale, (self.high - x0) / self.scale
-            delta = self._numeric((x - x0) / self.scale)
-            x = x0 + project_ball_and_box(delta, low, high, norm, eps) * self.scale
-        x = torch.minimum(torch.maximum(x, self.low), self.high)
+            low, high, delta = (self._in_units(end - x0) for end in (self.low, self.high, x))
+            delta = project_ball_and_box(self._numeric(delta), low, high, norm, eps)
+            x = x0 + (delta if self._unit_scale else delta * self.scale)
+        x = torch.clamp(x, self.low, self.high)
         return self._constrain(x, wanted, x0, norm, eps)
 
     def linf_box(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor] | None:
@@ -137,6 +137,9 @@ class Space:
     @property
     def _free(self) -> bool:
         return self.immutable is None and self.integer is None and self.category is None
+
+    def _in_units(self, delta: Tensor) -> Tensor:
+        return delta if self._unit_scale else delta / self.scale
 
     def _numeric(self, delta: Tensor) -> Tensor:
         """The moves that share the eps-ball: not those of immutable features, nor of categories."""

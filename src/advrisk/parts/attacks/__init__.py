@@ -2,6 +2,7 @@
 
 from advrisk.parts.attacks import (  # noqa: F401  (their decorators register them)
     apgd,
+    autoattack,
     bim,
     carlini_wagner,
     deepfool,
@@ -11,6 +12,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     minimum_norm,
     pgd,
     pgd_adam,
+    square,
 )
 from advrisk.parts.attacks.registry import attacks
 

@@ -43,8 +43,7 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
     how many the best point changed), and the limit is 3·eps at first, then 2·eps, then eps.
     """
     for _ in range(restarts):
-        rows = probe.active()
-        climb(probe, point_in_ball(probe, rows, probe.eps), rows, None, steps)
+        climb(probe, Aim(), steps)
 
 
 @attacks.register(
@@ -66,21 +65,30 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
 def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotated[int, Ge(1)] = 9) -> None:
     """Targeted Auto-PGD (Croce & Hein 2020, arXiv:2003.01690): APGD towards each of the best wrong classes in turn."""
     for column in classes_to_try(probe, targets):
-        rows = probe.active()
-        climb(probe, point_in_ball(probe, rows, probe.eps), rows, column, steps)
+        climb(probe, Aim(target=column), steps)
 
 
-def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
-    """One run from x on the given rows; `target` holds a class for every sample of the shard, or nothing."""
+@dataclass(frozen=True)
+class Aim:
+    """What to climb: an objective (the arm's own, if none is named), towards a class for every sample of the shard."""
+
+    objective: str | None = None
+    target: Tensor | None = None
+
+
+def climb(probe: Probe, aim: Aim, steps: int) -> None:
+    """One run from a random point on the samples that are still active."""
+    rows = probe.active()
     if not len(rows):
         return
+    x = point_in_ball(probe, rows, probe.eps)
     if probe.norm == "l1":
-        _climb_in_stages(probe, x, rows, target, steps)
+        _climb_in_stages(probe, x, rows, aim, steps)
         return
     state = _State.start(x, rows, step=2 * probe.eps)
     marks = checkpoints(steps)
     for place in range(steps + 1):
-        state = _ask(probe, state, target, last=place == steps)
+        state = _ask(probe, state, aim, last=place == steps)
         if not len(state.rows) or place == steps:
             return
         if place in marks:
@@ -93,7 +101,7 @@ def climb(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: i
         state = replace(state, x=z, x_before=x)
 
 
-def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int) -> None:
+def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int) -> None:
     """In l1: first within three and two times eps, whose best points are good starts within eps itself."""
     shares = [round(share * steps) for share in _L1_STAGES]
     left = steps
@@ -101,16 +109,14 @@ def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, target: Tensor | Non
         if len(rows):
             limit = factor * probe.eps
             x = probe.space.project(x, probe.x0[rows], norm="l1", eps=limit)
-            x, rows = _climb_l1(probe, x, rows, target, share - 1, limit)
+            x, rows = _climb_l1(probe, x, rows, aim, share - 1, limit)
             left -= share
     if len(rows):
         x = probe.project(x, rows)
-        _climb_l1(probe, x, rows, target, left, probe.eps)
+        _climb_l1(probe, x, rows, aim, left, probe.eps)
 
 
-def _climb_l1(
-    probe: Probe, x: Tensor, rows: Tensor, target: Tensor | None, steps: int, eps: float
-) -> tuple[Tensor, Tensor]:
+def _climb_l1(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int, eps: float) -> tuple[Tensor, Tensor]:
     """APGD where a step moves a share of the features that adapts to the best point's own; gives the best points."""
     state = _State.start(x, rows, step=eps)
     n_features = x[0].numel()
@@ -118,7 +124,7 @@ def _climb_l1(
     share = (changed / n_features / _L1_REDUCE).clamp_max(_L1_SHARE)
     every = max(1, int(_L1_CHECK * steps))
     for place in range(steps + 1):
-        asked = _ask(probe, state, target, last=place == steps)
+        asked = _ask(probe, state, aim, last=place == steps)
         if len(asked.rows) < len(state.rows):
             staying = positions(asked.rows, state.rows)
             share, changed = share[staying], changed[staying]
@@ -195,12 +201,12 @@ class _State:
         return _State(*(getattr(self, field.name)[staying] for field in fields(self)))
 
 
-def _ask(probe: Probe, state: _State, target: Tensor | None, *, last: bool) -> _State:
+def _ask(probe: Probe, state: _State, aim: Aim, *, last: bool) -> _State:
     """Ask at the present points; rows that are done leave. Nobody climbs from the last ones: they need no slope."""
-    aim = None if target is None else target[state.rows]
+    target = None if aim.target is None else aim.target[state.rows]
     answered = probe.forward(state.x, state.rows, gradient=not last)
-    height = answered.heights(target=aim)
-    slope = state.slope if last else answered.gradient(target=aim)
+    height = answered.heights(aim.objective, target=target)
+    slope = state.slope if last else answered.gradient(aim.objective, target=target)
     better = height > state.height_best
     state = replace(
         state,
