@@ -54,14 +54,18 @@ def equal_moves(flat: Tensor, smallest_chosen: Tensor) -> Tensor:
 
 
 def random_in_ball(noise: Noise, rows: Tensor, shape: tuple[int, ...], norm: Norm, eps: float) -> Tensor:
-    """A point drawn uniformly from the eps-ball for each row."""
+    """A point drawn uniformly from the eps-ball for each row.
+
+    Powers and logarithms in float64: in float32 torch's differ in the last bit between the body and the tail of a
+    vector, so that a row's point would depend on how many others are drawn with it.
+    """
     if norm == "linf":
         return (noise.uniform(rows, shape) * 2 - 1) * eps
-    radius = noise.uniform(rows, (1,))
-    direction = noise.normal(rows, shape) if norm == "l2" else _laplace(noise.uniform(rows, shape))
+    radius = noise.uniform(rows, (1,)).double()
+    direction = noise.normal(rows, shape).double() if norm == "l2" else _laplace(noise.uniform(rows, shape).double())
     flat = direction.flatten(1)
     reach: Tensor = eps * radius.pow(1 / flat.shape[1]) / length(flat, norm).unsqueeze(1)
-    return torch.mul(flat, reach).view_as(direction)
+    return torch.mul(flat, reach).float().view_as(direction)
 
 
 def _laplace(uniform: Tensor) -> Tensor:
@@ -81,7 +85,8 @@ def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, e
     if norm == "linf":
         return torch.minimum(torch.maximum(flat, -limit), limit).view_as(delta)
     if norm == "l0":
-        return _most_useful_entries(delta.flatten(1), flat, limit.long()).view_as(delta)
+        count = limit.clamp_max(flat.shape[1]).long()  # infinity is no whole number
+        return _most_useful_entries(delta.flatten(1), flat, count).view_as(delta)
     outside = (length(boxed, norm)[:, None] > limit).nonzero()[:, 0]
     if len(outside):
         wanted = delta[outside].flatten(1)

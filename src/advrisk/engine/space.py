@@ -131,6 +131,11 @@ class Space:
         return self.low + (level * 255).round() / 255 * span
 
     @cached_property
+    def unrounded(self) -> "Space":
+        """The same space without whole numbers: for walks whose steps are shorter than one."""
+        return self if self.integer is None else replace(self, integer=None)
+
+    @cached_property
     def _unit_scale(self) -> bool:
         return self.scale.numel() == 1 and float(self.scale) == 1
 

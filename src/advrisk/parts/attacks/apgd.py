@@ -103,7 +103,7 @@ def climb(probe: Probe, aim: Aim, steps: int) -> None:
 
 def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int) -> None:
     """In l1: first within three and two times eps, whose best points are good starts within eps itself."""
-    shares = [round(share * steps) for share in _L1_STAGES]
+    shares = [int(share * steps) for share in _L1_STAGES]
     left = steps
     for factor, share in zip((3, 2), shares, strict=True):
         if len(rows):

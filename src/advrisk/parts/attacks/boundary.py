@@ -56,11 +56,18 @@ class Nearest:
         return hit
 
     def close_in(self, tries: int, rows: Tensor | None = None) -> None:
-        """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between."""
+        """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between.
+
+        Where the last point counts, the nearest success is asked once more instead: that is what was found.
+        """
         probe = self._probe
         rows = probe.active() if rows is None else rows
         rows = rows[self.distance[rows].isfinite()]
-        if len(rows) and tries:
+        if not len(rows):
+            return
+        if probe.task.keep == "last":
+            probe.forward(self.point[rows], rows, gradient=False)
+        elif tries:
             clean = probe.forward(probe.x0[rows], rows, gradient=False).heights("margin")
             heights = torch.stack([clean, self._margin[rows]])
             close_in(probe, probe.x0[rows], self.point[rows], rows, heights, tries=tries, nearest=self)
@@ -130,39 +137,63 @@ def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int, 
     While a sample has no success, its ball reaches just beyond the linearised boundary; afterwards it grows after each
     failure, and shrinks below the nearest success after each success.
     """
-    limit = nearest.distance[rows]
+    walk = _Walk(probe, nearest, rows, x, nearest.distance[rows])
     for place in range(steps):
-        if not len(rows):
+        if not len(walk.rows):
             return
-        give, stride = schedule.at(place / max(1, steps - 1))
-        answered = probe.forward(x, rows)
-        nearest.note(x, rows, answered)
+        walk.step(*schedule.at(place / max(1, steps - 1)), of_ball=schedule.of_ball)
+    if len(walk.rows):
+        walk.ask(gradient=False)
+
+
+@dataclass
+class _Walk:
+    """One entry per row: where it stands (whole numbers not yet rounded), and the size of its ball."""
+
+    probe: Probe
+    nearest: Nearest
+    rows: Tensor
+    x: Tensor
+    limit: Tensor
+
+    def ask(self, *, gradient: bool = True) -> tuple[Pass, Tensor]:
+        """The answers at the allowed points nearest to where the rows stand, and whether those succeed."""
+        x = self.probe.space.project(self.x, self.probe.x0[self.rows])
+        answered = self.probe.forward(x, self.rows, gradient=gradient)
+        return answered, self.nearest.note(x, self.rows, answered)
+
+    def step(self, give: float, stride: float, *, of_ball: bool) -> None:
+        space, norm = self.probe.space, self.probe.norm
+        answered, hit = self.ask()
         slope = answered.gradient("margin")
-        limit = _next_limit(probe, nearest, answered, slope, x, rows, limit, give)
-        length, norm = (stride * limit, probe.norm) if schedule.of_ball else (torch.full_like(limit, stride), "l2")
-        move = per_row(length, x) * probe.space.scale * probe.space.direction(slope, norm)
-        x = probe.space.project(x + move, probe.x0[rows], norm=probe.norm, eps=limit)
-        going = torch.isin(rows, probe.active())
+        self.limit = self._next_limit(answered, hit, slope, give)
+        if of_ball:
+            move = per_row(stride * self.limit, slope) * space.direction(slope, norm)
+        else:
+            move = stride * space.direction(slope, "l2")
+        moved = self.x + move * space.scale
+        self.x = space.unrounded.project(moved, self.probe.x0[self.rows], norm=norm, eps=self.limit)
+        going = torch.isin(self.rows, self.probe.active())
         if not bool(going.all()):
-            x, rows, limit = x[going], rows[going], limit[going]
-    if len(rows):
-        nearest.note(x, rows, probe.forward(x, rows, gradient=False))
+            self.rows, self.x, self.limit = self.rows[going], self.x[going], self.limit[going]
 
+    def _next_limit(self, answered: Pass, hit: Tensor, slope: Tensor, give: float) -> Tensor:
+        """The next size of each row's ball."""
+        best = self.nearest.distance[self.rows]
+        if self.probe.norm == "l0":  # whole features: one more or one fewer at least
+            limit = torch.where(self.limit.isinf(), 0.0, self.limit)
+            fewer = torch.minimum(best - 1, (best * (1 - give)).floor())
+            more = torch.maximum(limit + 1, (limit * (1 + give)).floor())
+            return torch.where(hit, fewer, torch.minimum(more, best)).clamp_min(1)
+        grown = torch.minimum(self.limit * (1 + give), best)
+        lost = best.isinf().nonzero().squeeze(1)
+        if len(lost):
+            gap = -answered.heights("margin")[lost].to(slope.dtype)
+            grown[lost] = self._reach(lost, slope[lost], gap)
+        return torch.where(hit, best * (1 - give), grown)
 
-def _next_limit(
-    probe: Probe, nearest: Nearest, answered: Pass, slope: Tensor, x: Tensor, rows: Tensor, limit: Tensor, give: float
-) -> Tensor:
-    """The next size of each row's ball."""
-    best, hit = nearest.distance[rows], answered.met
-    if probe.norm == "l0":  # whole features: one more or one fewer at least
-        limit = torch.where(limit.isinf(), 0.0, limit)
-        fewer = torch.minimum(best - 1, (best * (1 - give)).floor())
-        more = torch.maximum(limit + 1, (limit * (1 + give)).floor())
-        return torch.where(hit, fewer, torch.minimum(more, best)).clamp_min(1)
-    grown = torch.minimum(limit * (1 + give), best)
-    lost = best.isinf().nonzero().squeeze(1)
-    if len(lost):  # as far as just beyond the linearised boundary
-        gap = -answered.heights("margin")[lost].to(x.dtype)
-        step = probe.space.step_to(x[lost], slope[lost], gap, probe.norm)
-        grown[lost] = probe.space.distance(x[lost] + _BEYOND * step, probe.x0[rows[lost]], probe.norm)
-    return torch.where(hit, best * (1 - give), grown)
+    def _reach(self, lost: Tensor, slope: Tensor, gap: Tensor) -> Tensor:
+        """How far from the clean input the linearised boundary is."""
+        space, norm, x = self.probe.space, self.probe.norm, self.x[lost]
+        step = space.step_to(x, slope, gap, norm)
+        return space.distance(x + _BEYOND * step, self.probe.x0[self.rows[lost]], norm)

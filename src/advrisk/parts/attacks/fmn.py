@@ -18,7 +18,7 @@ _LAST_STEP = 0.01  # of the first
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1", "l0"),
-        passes=lambda given, _: (given["steps"] + 1, given["steps"]),
+        passes=lambda given, _: (given["steps"] + 2, given["steps"]),
         use_when="the smallest perturbation, the number of changed features (l0) among others",
         keep="smallest",
         within_eps=False,
@@ -31,6 +31,7 @@ def fmn(probe: Probe, *, steps: Annotated[int, Ge(1)] = 100, step_size: Annotate
     Steps along the slope of the margin, of length `step_size` in l2 at first and a hundredth of it at last, each put
     back into the ball and the bounds. The ball shrinks by 5 % at first and 0.01 % at last.
     """
-    rows = probe.active()
+    rows, nearest = probe.active(), Nearest(probe)
     schedule = Schedule(_GIVE, (step_size, _LAST_STEP * step_size), of_ball=False)
-    shrink(probe, Nearest(probe), probe.x0[rows], rows, steps, schedule)
+    shrink(probe, nearest, probe.x0[rows], rows, steps, schedule)
+    nearest.close_in(0)
