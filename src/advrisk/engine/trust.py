@@ -57,7 +57,7 @@ class Trace:
     def trust(self, *, smallest: bool) -> Trust:
         """The shares; `smallest` says that the merit of a success is its nearness, not its objective."""
         zero = self.n_zero / self.n_gradients if self.n_gradients else None
-        if not self.rows:
+        if not any(len(rows) for rows in self.rows):  # nothing was asked, or nothing within eps
             return Trust(zero)
         rows, merit, success = (torch.cat(part).cpu().numpy() for part in (self.rows, self.merits, self.successes))
         order = np.argsort(rows, kind="stable")

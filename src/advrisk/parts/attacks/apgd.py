@@ -33,6 +33,7 @@ _L1_STAGES = (0.3, 0.3)  # the shares of steps within 3·eps and 2·eps
         within_eps=("linf", "l2"),
         random=True,
     ),
+    version=2,
 )
 def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotated[int, Ge(1)] = 1) -> None:
     """Auto-PGD (Croce & Hein 2020, arXiv:2003.01690; in l1: Croce & Hein 2021, arXiv:2103.01208).
@@ -61,6 +62,7 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
         random=True,
         aims=True,
     ),
+    version=2,
 )
 def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotated[int, Ge(1)] = 9) -> None:
     """Targeted Auto-PGD (Croce & Hein 2020, arXiv:2003.01690): APGD towards each of the best wrong classes in turn."""
@@ -81,11 +83,10 @@ def climb(probe: Probe, aim: Aim, steps: int) -> None:
     rows = probe.active()
     if not len(rows):
         return
-    x = point_in_ball(probe, rows, probe.eps)
     if probe.norm == "l1":
-        _climb_in_stages(probe, x, rows, aim, steps)
+        _climb_in_stages(probe, _far_start(probe, rows), rows, aim, steps)
         return
-    state = _State.start(x, rows, step=2 * probe.eps)
+    state = _State.start(point_in_ball(probe, rows, probe.eps), rows, step=2 * probe.eps)
     marks = checkpoints(steps)
     for place in range(steps + 1):
         state = _ask(probe, state, aim, last=place == steps)
@@ -99,6 +100,12 @@ def climb(probe: Probe, aim: Aim, steps: int) -> None:
             drawn = torch.lerp(x, z, _MOMENTUM).add_(x - state.x_before, alpha=1 - _MOMENTUM)
             z = probe.project(drawn, state.rows)
         state = replace(state, x=z, x_before=x)
+
+
+def _far_start(probe: Probe, rows: Tensor) -> Tensor:
+    """In l1: far outside the ball, onto which projection leaves few features changed; so few move at first, too."""
+    x0 = probe.x0[rows]
+    return x0 + probe.noise.normal(rows, tuple(x0.shape[1:])) * probe.space.scale
 
 
 def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int) -> None:

@@ -193,7 +193,7 @@ def _jump(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tenso
 
 
 def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
-    """l2 and l1: hills and hollows side by side all over the image, of length eps together."""
+    """l2 and l1: hills and hollows side by side all over the image; in l2 of length eps together."""
     channels, height, width = layout
     wide = max(1, (width if height == 1 else height) // _TILES)
     tall = min(wide, height)
@@ -205,6 +205,8 @@ def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
     move = signs.new_zeros(len(rows), channels, height, width)
     top, left = (height - down * tall) // 2, (width - across * wide) // 2
     move[:, :, top : top + down * tall, left : left + across * wide] = tiled
+    if probe.norm == "l1":
+        return move  # each tile of length one: projection leaves the tops
     return move * per_row(probe.eps / _length(move.flatten(1), probe.norm)[:, 0], move)
 
 
