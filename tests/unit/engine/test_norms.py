@@ -104,6 +104,11 @@ class TestProjection:
         projected = project_ball_and_box(delta, low, high, norm, 0.5)
         torch.testing.assert_close(length(projected.double(), norm), torch.full((40,), 0.5).double(), rtol=3e-6, atol=0)
 
+    def test_l0_without_a_limit_is_the_box(self):
+        delta = normal(4, 9) * 3
+        projected = project_ball_and_box(delta, delta * 0 - 1, delta * 0 + 1, "l0", float("inf"))
+        assert torch.equal(projected, delta.clamp(-1, 1))
+
     @pytest.mark.parametrize("norm", NORMS)
     def test_a_point_inside_does_not_move(self, norm):
         delta = torch.zeros(3, 10)
@@ -207,6 +212,14 @@ class TestRandomInBall:
             else:
                 half = (self.D + 1) / 2 if norm == "l2" else 1
                 assert stats.kstest((feature + 1) / 2, stats.beta(half, half).cdf).pvalue > 0.001
+
+    @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+    def test_a_row_does_not_depend_on_how_many_are_drawn(self, norm):
+        for n_features in (4, 12, 13, 30, 41):
+            whole = random_in_ball(Noise(range(200)), torch.arange(200), (n_features,), norm, 1.5)
+            for rows in (torch.arange(1), torch.arange(5), torch.arange(190, 200)):
+                few = random_in_ball(Noise(range(200)), rows, (n_features,), norm, 1.5)
+                assert torch.equal(few, whole[rows])
 
     @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
     def test_features_are_not_correlated(self, norm):

@@ -5,6 +5,7 @@ The truth is the user's module in float64, asked before anything was done to it.
 
 import copy
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -380,6 +381,34 @@ class Asserting(nn.Module):
         return self.end(x.mean((2, 3)))
 
 
+class Branching(nn.Module):
+    """What fixed inputs do not show: bright ones take a way that needs channels first. torch cannot trace it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.end = nn.Conv2d(3, 6, 3), nn.Linear(6 * 7 * 7, 4)
+
+    def forward(self, x):
+        y = self.conv(x).relu()
+        flat = y.view(len(x), -1) if bool(x.mean() > 0.9) else y.flatten(1)
+        return self.end(flat)
+
+
+class OnlyFloat32(nn.Module):
+    """Refuses float64, in its own words."""
+
+    ERRORS: ClassVar = {"assert": AssertionError, "value": ValueError, "key": KeyError, "own": Exception}
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.conv, self.end = kind, nn.Conv2d(3, 6, 3), nn.Linear(6, 4)
+
+    def forward(self, x):
+        if x.dtype != torch.float32:
+            raise self.ERRORS[self.kind]("float32 only")
+        return self.end(self.conv(x).mean((2, 3)))
+
+
 class Unsteady(nn.Module):
     def __init__(self):
         super().__init__()
@@ -400,6 +429,36 @@ class TestCheckedModel:
     def test_a_module_that_insists_on_its_memory_layout_is_left_alone(self):
         module = seeded(Asserting)
         assert_same(checked(module).answer, module, images(16))
+
+    @pytest.mark.parametrize("kind", ["assert", "value", "key", "own"])
+    def test_a_module_that_refuses_float64_is_left_alone(self, kind):
+        module = seeded(lambda: OnlyFloat32(kind))
+        model = checked(module)
+        assert torch.equal(model.ask(images(16)), module(images(16)))
+
+    def test_a_module_that_cannot_be_traced_keeps_its_memory_layout(self):
+        module = seeded(Branching)
+        bright = torch.ones(16, 3, 9, 9)
+        torch.testing.assert_close(checked(module).ask(bright), module(bright))
+
+    def test_log_probabilities_are_no_hindrance(self):
+        module = seeded(
+            lambda: nn.Sequential(
+                head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), channels=8), nn.LogSoftmax(dim=1)
+            )
+        )
+        quick = quickened(module, images(16))
+        assert "BatchNorm2d" not in names(quick)
+        assert_same(quick, module, images())
+
+    def test_weights_that_rounding_would_spoil_are_left_alone(self):
+        """The convolution's large bias goes away only after the normalisation's equally large mean."""
+        module = seeded(lambda: head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), channels=8))
+        module[0].bias.fill_(1e7)
+        module[1].running_mean.fill_(1e7)
+        quick = quickened(module, images(16))
+        error = (quick(images(16)) - module(images(16))).abs().max() / module(images(16)).abs().max()
+        assert error <= 1e-3
 
     def test_what_is_not_traced_is_not_fused(self):
         quick = checked(seeded(Choosing)).answer
