@@ -11,11 +11,13 @@ EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
 QUICK = {
     "apgd": {"steps": 15},
     "apgd-t": {"steps": 15},
+    "autoattack": {"steps": 10, "targets": 2, "queries": 50},
     "carlini-wagner": {"searches": 5, "steps": 100},
     "fab": {"steps": 15},
     "fab-t": {"steps": 15},
     "pgd": {"steps": 15},
     "pgd-adam": {"steps": 15},
+    "square": {"queries": 1000},
 }
 TARGETS = [TargetSpec(target="next"), TargetSpec(target="least-likely"), TargetSpec(target=1)]
 # At these sizes some samples can become their target, and some cannot.
