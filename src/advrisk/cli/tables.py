@@ -131,7 +131,7 @@ def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
             facts = [part["summary"], f"use it for: {part['use_when']}", *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
-            for fact in facts:
+            for fact in filter(None, facts):  # a part may have no docstring
                 _print_indented(console, fact, by=4)
 
 

@@ -37,6 +37,11 @@ def test_a_fact_that_is_broken_into_lines_goes_on_further_in(capsys: pytest.Capt
     assert " ".join(" ".join(lines[2:5]).split()) == ("a word " * 20).strip()
 
 
+def test_a_part_without_a_docstring_leaves_no_empty_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_parts({"attacks": [_part(summary="")]})
+    assert all(capsys.readouterr().out.splitlines())
+
+
 def test_the_list_of_parts_shows_limits_and_whole_summaries(capsys: pytest.CaptureFixture[str]) -> None:
     print_parts(describe_parts("attacks") | describe_parts("objectives"))
     shown = " ".join(capsys.readouterr().out.split())
