@@ -5,7 +5,6 @@ Both have one thread and all samples in one batch.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,13 +14,13 @@ from advrisk.plan import Cell
 from advrisk.run.rows import CellResult
 from advrisk.testing import toys
 from bench.cells import Shop, shop
+from bench.nets import LENET
 from bench.peers import pyautoattack_standard
 from bench.timing import seconds
 
 SAMPLES, QUERIES = 100, 1000
 EPS = {"linf": 0.2, "l2": 1.6, "l1": 8.0}
 TRIALS = [("pgd-trained", EPS), ("trades", EPS), ("plain", {"linf": 0.06})]
-LENET = {"source": "torch", "factory": "bench.nets:lenet5"}
 UNBREAKABLE = 1e-4  # LeNet-5 has random weights here: no sample is to leave
 
 
@@ -89,7 +88,7 @@ def _measure_square(name: str, model: dict[str, Any], norm: str, eps: float) -> 
 def _batches(place: Shop, cell: Cell) -> Iterator[Tensor]:
     """What goes through the model for a cell, padding and the judge's passes included."""
     model, record = toys.recorded(place.model)
-    replace(place.bench, material=replace(place.bench.material, models={"model": model}), _targets={}).carry_out(cell)
+    place.carry_out_on(model, cell)
     for x, _ in record.passes:
         yield x
 

@@ -61,9 +61,13 @@ class Shop:
         The ledger leaves out rows that share a backward pass without needing it, and those that pad a small batch.
         """
         counter = Counted(self.model.answer)
-        material = replace(self.bench.material, models={"model": replace(self.model, answer=counter)})
-        replace(self.bench, material=material, _targets={}).carry_out(cell)
+        self.carry_out_on(replace(self.model, answer=counter), cell)
         return counter.n_forward, counter.n_backward
+
+    def carry_out_on(self, model: Model, cell: Cell) -> None:
+        """The same cell with another model in place of the study's, such as one that counts."""
+        material = replace(self.bench.material, models={"model": model})
+        replace(self.bench, material=material, _targets={}).carry_out(cell)
 
     def kept(self, cell: Cell) -> tuple[Tensor, Tensor]:
         """The points that a cell keeps, and whether its attack claims success there."""

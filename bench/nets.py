@@ -5,6 +5,9 @@ from itertools import pairwise
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+LENET = {"source": "torch", "factory": "bench.nets:lenet5"}
+RESNET = {"source": "torch", "factory": "bench.nets:resnet20"}
+
 
 class Block(nn.Module):
     """Two convolutions with batch normalisation, and a way past them."""

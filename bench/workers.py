@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from advrisk.run.executors import Assignment, WorkerPool
 from advrisk.run.rows import CellResult
 from bench.cells import DIGITS, SMALL_CNN, Shop, n_passes, shop
+from bench.nets import LENET, RESNET
 from bench.timing import median_ratio
 
 WORKERS = 2
@@ -27,8 +28,6 @@ CELLS = 2  # per worker and round
 NAIVE_S = 1.5
 WHOLE = 1.8  # of two cores: less means that somebody else was using them
 Rate = tuple[float, float]  # gradients per second, and cores that were used
-LENET = {"source": "torch", "factory": "bench.nets:lenet5"}
-RESNET = {"source": "torch", "factory": "bench.nets:resnet20"}
 
 
 def main() -> None:

@@ -68,23 +68,13 @@ def test_successes_on_the_linear_toy_are_the_target(name, norm, success, verdict
 def distances_to(toy, x, target, norm):
     """A bound on the distance at which the target leads the class there is: no attack can come nearer."""
     if norm == "l0":
-        return n_features_to(toy, x, target)
+        return toy.n_features_to(x, target)
     dual = {"linf": 1, "l2": 2, "l1": float("inf")}[norm]
     scores = toy.model.ask(x).double()
     best = scores.argmax(1)
     lead = scores.amax(1) - scores.gather(1, target[:, None]).squeeze(1)
     slope = torch.linalg.vector_norm((toy.weight[best] - toy.weight[target]).double(), ord=dual, dim=1)
     return torch.where(best == target, 0.0, lead / slope.clamp_min(1e-9))
-
-
-def n_features_to(toy, x, target):
-    """How many features must go as far as the bounds allow."""
-    scores = toy.model.ask(x)
-    best, (low, high) = scores.argmax(1), toy.bounds
-    slope = toy.weight[target] - toy.weight[best]
-    gain = (slope * torch.where(slope > 0, high - x, low - x)).sort(1, descending=True).values.cumsum(1)
-    lead = scores.amax(1) - scores.gather(1, target[:, None]).squeeze(1)
-    return torch.where(best == target, 0.0, (gain < lead[:, None]).sum(1) + 1.0)
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)

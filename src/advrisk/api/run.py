@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ class Run:
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
-        return flagged_arms(self.ledger, self._leads())
+        return flagged_arms(self.ledger, self._leads)
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""
@@ -150,6 +151,7 @@ class Run:
             n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
         return n_cells
 
+    @cached_property
     def _leads(self) -> tuple[Lead, ...]:
         """Black-box attacks that did better than those with gradients, where arms can be compared at all."""
         if not has_black_box(self.ledger):

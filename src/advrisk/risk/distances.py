@@ -85,8 +85,7 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     rows = ledger.query(_REDUCE.format(norm=norm), {"arms": arm_names, "models": names})
     rows = rows.filter(pc.is_in(rows["sample"], samples["sample"]))  # cheaper than a join of all rows before
     shape = len(names), len(order)
-    model = np.array([names.index(name) for name in rows["model"].to_pylist()], dtype=np.int64)
-    sample = np.array([order[name] for name in rows["sample"].to_pylist()], dtype=np.int64)
+    model, sample = _places(rows["model"], names), _places(rows["sample"], list(order))
     distance, n_rows, n_failed = np.full(shape, np.inf), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     distance[model, sample] = rows["distance"].to_numpy(zero_copy_only=False)
     distance[np.isnan(distance)] = np.inf

@@ -60,6 +60,15 @@ class Linear:
         distance: Tensor = (lead / slope).scatter(1, best[:, None], torch.inf)
         return distance.amin(1)
 
+    def n_features_to(self, x: Tensor, target: Tensor) -> Tensor:
+        """How many features must move, each as far as the bounds, for a class to lead; 0 where it leads already."""
+        scores = self.model.ask(x)
+        best, (low, high) = scores.argmax(1), self.bounds
+        slope = self.weight[target] - self.weight[best]
+        gain = (slope * torch.where(slope > 0, high - x, low - x)).sort(1, descending=True).values.cumsum(1)
+        lead = scores.amax(1) - scores.gather(1, target[:, None]).squeeze(1)
+        return torch.where(best == target, 0.0, (gain < lead[:, None]).sum(1) + 1.0)
+
 
 def linear(*, features: int = 12, classes: int = 3, seed: int = 1) -> Linear:
     """A linear classifier with random weights; keep `features` below 30 for exact l1 steps."""

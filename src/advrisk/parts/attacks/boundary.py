@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from advrisk.engine import Pass, Probe
-from advrisk.parts.attacks.moves import per_row
+from advrisk.parts.attacks.moves import Candidates, other_classes, per_row
 
 _ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
 _SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
@@ -107,10 +107,15 @@ def close_in(
         high, low = torch.where(hit, height, high), torch.where(hit, low, height)
 
 
-def step_across(probe: Probe, answered: Pass, x: Tensor, rows: Tensor, classes: Tensor) -> Tensor:
-    """Points just beyond the nearest of the linearised boundaries to some classes."""
-    slope, gap = nearest_boundary(probe, answered, rows, classes)
-    return probe.space.project(x + _BEYOND * probe.space.step_to(x, slope, gap, probe.norm), probe.x0[rows])
+def step_across(probe: Probe, rows: Tensor, candidates: Candidates) -> Tensor:
+    """DeepFool's first step: from the clean inputs just beyond the nearest linearised boundary to some classes.
+
+    Takes one forward pass, and a backward pass for each class.
+    """
+    x = probe.x0[rows]
+    answered = probe.forward(x, rows)
+    slope, gap = nearest_boundary(probe, answered, rows, other_classes(probe, rows, answered.scores, candidates))
+    return probe.space.project(x + _BEYOND * probe.space.step_to(x, slope, gap, probe.norm), x)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.parts.attacks.adam import Adam
 from advrisk.parts.attacks.boundary import Nearest, shrink, step_across
-from advrisk.parts.attacks.moves import n_others, other_classes, per_row
+from advrisk.parts.attacks.moves import n_others, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
@@ -72,10 +72,7 @@ def _refine(probe: Probe, nearest: Nearest) -> None:
     rows = probe.active()
     if not len(rows):
         return
-    x = probe.x0[rows]
-    answered = probe.forward(x, rows)
-    x = step_across(probe, answered, x, rows, other_classes(probe, rows, answered.scores, _CANDIDATES))
-    shrink(probe, nearest, x, rows, _STEPS_FROM_CLEAN)
+    shrink(probe, nearest, step_across(probe, rows, _CANDIDATES), rows, _STEPS_FROM_CLEAN)
     rows = rows[torch.isin(rows, probe.active())]
     shrink(probe, nearest, nearest.point[rows], rows, _STEPS_FROM_NEAREST)
     nearest.close_in(_LAST_TRIES)

@@ -9,7 +9,7 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.parts.attacks.boundary import Nearest, shrink, step_across
-from advrisk.parts.attacks.moves import Candidates, n_others, other_classes
+from advrisk.parts.attacks.moves import Candidates, n_others
 from advrisk.parts.attacks.registry import attacks
 
 _RESCUES = 4  # random inputs that a sample without a success is compared with
@@ -44,10 +44,7 @@ def minimum_norm(probe: Probe, *, steps: Annotated[int, Ge(1)] = 22, candidates:
     nearest, rows = Nearest(probe), probe.active()
     if not len(rows):
         return
-    x = probe.x0[rows]
-    answered = probe.forward(x, rows)
-    x = step_across(probe, answered, x, rows, other_classes(probe, rows, answered.scores, candidates))
-    shrink(probe, nearest, x, rows, steps)
+    shrink(probe, nearest, step_across(probe, rows, candidates), rows, steps)
     _rescue(probe, nearest)
     nearest.close_in(_LAST_TRIES)
 
