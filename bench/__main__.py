@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-# Not among them: `autoattack`, which takes half an hour.
+# Not among them: `autoattack` and `strength`, which take half an hour each.
 ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
 
 for name in sys.argv[1:] or ALL:

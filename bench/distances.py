@@ -5,7 +5,7 @@ demo's. A success is a change of prediction.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bench import zoo
-from bench.cells import DIGITS, Counted, Shop, shop
+from bench.cells import Counted, Shop, shop
 from bench.peers import adv_lib_fmn, foolbox_at_sizes
 
 SAMPLES = 100
@@ -51,7 +51,7 @@ def main() -> None:
 
 def _print_model(name: str) -> None:
     arm = {"attack": "minimum-norm", "norm": "linf"}
-    with shop([arm], samples=SAMPLES, shard=SAMPLES, **_of(name)) as place, warnings.catch_warnings():
+    with shop([arm], samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(name)) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = _ours(place, place.cells[0])
         x, y = place.samples(place.cells[0])
@@ -69,14 +69,6 @@ def _print_model(name: str) -> None:
         f"{mean[0]:9.4f} {mean[1]:8.4f}",
         flush=True,
     )
-
-
-def _of(name: str) -> Mapping[str, Any]:
-    """Data and model of a study."""
-    if not zoo.folder():
-        return {"data": DIGITS, "model": {"source": "demo", "name": name}}
-    data = {"source": zoo.DATA[zoo.registered()[name]["dataset"]]}
-    return {"data": data, "model": {"source": "torch", "factory": "bench.zoo:net", "args": {"name": name}}}
 
 
 def _ours(place: Shop, cell: Any) -> Found:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from advrisk.parts.models.torch_module import Normalised
 
-DATA = {"mnist": "mnist", "fmnist": "fashion-mnist", "cifar10": "cifar10"}
+_DATA = {"mnist": "mnist", "fmnist": "fashion-mnist", "cifar10": "cifar10"}
 
 
 def folder() -> Path | None:
@@ -30,6 +30,14 @@ def registered() -> dict[str, dict[str, Any]]:
     home = folder()
     entries: dict[str, dict[str, Any]] = json.loads((home / "registry.json").read_text()) if home else {}
     return entries
+
+
+def data_and_model(name: str) -> dict[str, dict[str, Any]]:
+    """Those of a study; without the folder, of the demo's model of that name."""
+    if not folder():
+        return {"data": {"source": "mnist-5k"}, "model": {"source": "demo", "name": name}}
+    data = {"source": _DATA[registered()[name]["dataset"]]}
+    return {"data": data, "model": {"source": "torch", "factory": "bench.zoo:net", "args": {"name": name}}}
 
 
 def net(name: str) -> nn.Module:

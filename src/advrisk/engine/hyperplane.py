@@ -16,16 +16,16 @@ from advrisk.study import Norm
 
 def step_to_hyperplane(w: Tensor, gap: Tensor, low: Tensor, high: Tensor, norm: Norm) -> Tensor:
     """The δ above for each row; `gap` holds one number per row. In float64, as gaps are small differences."""
-    slope = w.flatten(1).double() * torch.where(gap < 0, -1.0, 1.0)[:, None].double()
-    size = slope.abs()
-    room = torch.where(slope.view_as(w) > 0, high, -low).flatten(1).double()
+    slope = w * torch.where(gap < 0, -1.0, 1.0).view(-1, *[1] * (w.dim() - 1))
+    side = slope.sign()
+    room = torch.maximum(side * high, side * low).nan_to_num_().flatten(1).double()  # no slope: no room, however far
+    size = w.flatten(1).abs().double()
     gap = gap.double().abs()[:, None]
     if norm == "l1":
         moved = _steepest_first(size, room, gap)
     else:
-        rate = torch.ones_like(size).masked_fill(size == 0, 0.0) if norm == "linf" else size
-        moved = _grow_until(size, rate, room, gap)
-    return (slope.sign() * moved).view_as(w).to(w.dtype)
+        moved = _grow_until(size, (size > 0).double() if norm == "linf" else size, room, gap)
+    return moved.to(w.dtype).view_as(w) * side
 
 
 def dual_length(w: Tensor, norm: Norm) -> Tensor:
@@ -45,10 +45,11 @@ def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor
     feature meets its bound.
     """
     t = torch.zeros_like(gap)
+    speeds = size * rate
     for _ in range(60):
-        free = t * rate < room
-        speed = torch.where(free, size * rate, 0.0).sum(1, keepdim=True)
-        missing = gap - (size * torch.minimum(t * rate, room)).sum(1, keepdim=True)
+        moved = t * rate
+        speed = (speeds * (moved < room)).sum(1, keepdim=True)
+        missing = gap - (size * torch.minimum(moved, room)).sum(1, keepdim=True)
         moving = (missing > 1e-12 * gap) & (speed > 0)
         if not bool(moving.any()):
             break

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from advrisk.engine.rows import one_of_each
+
 
 @dataclass
 class Memory:
@@ -61,7 +63,7 @@ class Memory:
 
     def keep_last(self, x: Tensor, rows: Tensor, success: Tensor) -> None:
         """Keep each sample's latest point, whatever came of it."""
-        order = _one_of_each_row(rows, ())
+        order = one_of_each(rows)
         if order is not None:
             x, rows, success = x[order], rows[order], success[order]
         if len(rows) == len(self.kept):  # all of them, in order
@@ -72,7 +74,7 @@ class Memory:
 
     def keep_best(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor) -> None:
         """Keep each point that is no worse than what was kept for its sample."""
-        order = _one_of_each_row(rows, (merit, success))
+        order = one_of_each(rows, merit, success)
         if order is not None:
             x, rows, success, merit = x[order], rows[order], success[order], merit[order]
         had, merit_had = self.success[rows], self.merit[rows]
@@ -84,18 +86,3 @@ class Memory:
         self.kept.index_copy_(0, rows, x)
         self.success[rows] = success
         self.merit[rows] = merit
-
-
-def _one_of_each_row(rows: Tensor, merits: tuple[Tensor, ...]) -> Tensor | None:
-    """Of several points of one sample, the one with the largest merits (the last of them rules), or the latest.
-
-    None when each sample proposed one point, which is the usual case.
-    """
-    if len(rows) < 2 or bool((rows[1:] > rows[:-1]).all()):
-        return None
-    order = torch.arange(len(rows), device=rows.device)
-    for column in (*merits, rows):  # stable sorts: later keys rule, later points win ties
-        order = order[column[order].argsort(stable=True)]
-    last = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-    last[:-1] = rows[order][1:] != rows[order][:-1]
-    return order[last]

@@ -14,6 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from advrisk.engine.rows import occurrence
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -26,11 +28,11 @@ class Noise:
         self._device = device
 
     def uniform(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Uniform on [0, 1): `shape` numbers for each of the (distinct) rows."""
+        """Uniform on [0, 1): `shape` numbers for each row; one that is named twice gets others each time."""
         return self._tensor(self._unit(rows, math.prod(shape)), shape)
 
     def normal(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal (Box–Muller): `shape` numbers for each of the (distinct) rows."""
+        """Standard normal (Box–Muller): `shape` numbers for each row; one that is named twice gets others each time."""
         count = math.prod(shape)
         unit = self._unit(rows, 2 * count)
         radius = np.sqrt(-2 * np.log1p(-unit[:, :count]))
@@ -38,8 +40,9 @@ class Noise:
 
     def _unit(self, rows: Tensor, count: int) -> npt.NDArray[np.float64]:
         index = rows.cpu().numpy()
-        counters = self._drawn[index, None] + np.arange(1, count + 1, dtype=np.uint64)
-        self._drawn[index] += np.uint64(count)
+        before = self._drawn[index] + occurrence(rows).cpu().numpy().astype(np.uint64) * np.uint64(count)
+        counters = before[:, None] + np.arange(1, count + 1, dtype=np.uint64)
+        np.add.at(self._drawn, index, np.uint64(count))
         # 24 bits: exact in float32, where rounding 53 bits could give 1.0.
         state = np.add(self._keys[index, None], counters * _GOLDEN, dtype=np.uint64)
         return (_mix(state) >> np.uint64(40)).astype(np.float64) * 2.0**-24

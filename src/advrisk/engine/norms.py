@@ -89,12 +89,11 @@ def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, e
         return _most_useful_entries(delta.flatten(1), flat, count).view_as(delta)
     outside = (length(boxed, norm)[:, None] > limit).nonzero()[:, 0]
     if len(outside):
-        wanted = delta[outside].flatten(1)
-        # Only the bound on the side a feature moves to can hold it back.
-        cap = torch.where(delta > 0, high, -low)[outside].flatten(1)
+        wanted = delta.flatten(1)[outside]
         shrink = _shrink_l2 if norm == "l2" else _shrink_l1
-        boxed[outside] = (wanted.sign() * shrink(wanted.abs(), cap, limit[outside])).view(-1, *delta.shape[1:])
-    return boxed
+        # Features only shrink, so no bound beyond the boxed point can hold one back.
+        flat[outside] = wanted.sign() * shrink(wanted.abs(), flat[outside].abs(), limit[outside])
+    return flat.view_as(delta)
 
 
 def _shrink_l2(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
@@ -104,10 +103,11 @@ def _shrink_l2(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
     steps climb, never pass the answer, and end when the set of capped features stands still.
     """
     t = eps / size.norm(dim=1, keepdim=True)
+    squares, caps = size.square(), cap.square()
     for _ in range(30):
-        capped = t * size > cap
-        fixed = torch.where(capped, cap, 0.0).square().sum(1, keepdim=True)
-        free = torch.where(capped, 0.0, size).square().sum(1, keepdim=True)
+        free_ones = t * size <= cap
+        free = (squares * free_ones).sum(1, keepdim=True)
+        fixed = (caps * ~free_ones).sum(1, keepdim=True)
         climbed = torch.where(free > 0, ((eps**2 - fixed).clamp_min(0) / free).sqrt(), t).maximum(t)
         climbing = climbed > t * (1 + 1e-6)
         if not bool(climbing.any()):

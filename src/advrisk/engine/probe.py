@@ -20,6 +20,7 @@ from advrisk.engine.goal import Goal
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
+from advrisk.engine.rows import occurrence
 from advrisk.engine.space import Space, within_rounding
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Keep, Norm
@@ -148,7 +149,7 @@ class Probe:
         asked = ~self._done[rows]
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward[rows]
-            asked &= _occurrence(rows) < left
+            asked &= occurrence(rows) < left
         return asked
 
     def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
@@ -256,6 +257,7 @@ class Pass:
     ) -> None:
         self._probe, self._rows, self._asked = probe, rows, asked
         self._points, self._goal, self._answer, self._height = points, goal, answer, height
+        self._other_height: tuple[str | None, Tensor | None, Tensor] | None = None
 
     @property
     def scores(self) -> Tensor:
@@ -306,8 +308,12 @@ class Pass:
         own = self._probe.task.objective
         if self._answer is None or (target is None and objective in (None, own)):
             return self._height
-        goal = self._goal if target is None else self._goal.towards(target[self._asked])
-        return objectives.value(objective or own, self._answer, goal)
+        known = self._other_height
+        if known is None or known[0] != objective or known[1] is not target:  # `heights` and `gradient` want the same
+            goal = self._goal if target is None else self._goal.towards(target[self._asked])
+            known = objective, target, objectives.value(objective or own, self._answer, goal)
+            self._other_height = known
+        return known[2]
 
     def gradients(
         self, classes: Tensor, *, over: Tensor | None = None, wanted: Tensor | None = None, retain: bool = False
@@ -379,14 +385,3 @@ def _now(of: Tensor) -> float:
     if of.device.type != "cpu":
         torch.accelerator.synchronize(of.device)
     return time.perf_counter()
-
-
-def _occurrence(rows: Tensor) -> Tensor:
-    """For each entry, how many equal entries stand before it."""
-    order = rows.argsort(stable=True)
-    ranked = rows[order]
-    position = torch.arange(len(rows), device=rows.device)
-    first = torch.searchsorted(ranked, ranked)
-    result = torch.empty_like(position)
-    result[order] = position - first
-    return result

@@ -78,7 +78,7 @@ class Space:
 
     def direction(self, slope: Tensor, norm: Norm) -> Tensor:
         """The direction of length one in which the slope climbs fastest, in units of the scale."""
-        return steepest(slope if self._unit_scale else slope * self.scale, norm)
+        return steepest(self._per_unit(slope), norm)
 
     def step_to(
         self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm, *, within: tuple[Tensor, Tensor] | None = None
@@ -87,8 +87,9 @@ class Space:
 
         `within` gives tighter bounds, such as those of `linf_bounds`.
         """
-        low, high = ((bound - x) / self.scale for bound in within or (self.low, self.high))
-        return step_to_hyperplane(self._numeric(slope * self.scale), gap, low, high, norm) * self.scale
+        low, high = (self._in_units(bound - x) for bound in within or (self.low, self.high))
+        step = step_to_hyperplane(self._numeric(self._per_unit(slope)), gap, low, high, norm)
+        return step if self._unit_scale else step * self.scale
 
     def linf_bounds(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of each feature within the bounds and within eps of x0."""
@@ -99,7 +100,7 @@ class Space:
 
     def steepness(self, slope: Tensor, norm: Norm) -> Tensor:
         """How much each row can gain by a step of length one, bounds left aside."""
-        return dual_length(self._numeric(slope if self._unit_scale else slope * self.scale), norm)
+        return dual_length(self._numeric(self._per_unit(slope)), norm)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
@@ -145,6 +146,9 @@ class Space:
 
     def _in_units(self, delta: Tensor) -> Tensor:
         return delta if self._unit_scale else delta / self.scale
+
+    def _per_unit(self, slope: Tensor) -> Tensor:
+        return slope if self._unit_scale else slope * self.scale
 
     def _numeric(self, delta: Tensor) -> Tensor:
         """The moves that share the eps-ball: not those of immutable features, nor of categories."""

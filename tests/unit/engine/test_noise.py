@@ -88,6 +88,17 @@ def test_a_row_does_not_see_who_left_the_batch():
     assert torch.equal(leaving.uniform(rows(0), (5,)), expected[[0]])
 
 
+@pytest.mark.parametrize("method", ["uniform", "normal"])
+def test_a_row_named_twice_goes_on_in_its_stream(method):
+    """As if the two had been drawn one after the other, whoever else is drawn with them."""
+    keys = [key("f", number) for number in range(3)]
+    repeated, plain = Noise(keys), Noise(keys)
+    at_once = getattr(repeated, method)(rows(1, 1, 0, 2, 1), (2, 3))
+    in_turn = [getattr(plain, method)(rows(number), (2, 3)) for number in (1, 1, 0, 2, 1)]
+    assert torch.equal(at_once, torch.cat(in_turn))
+    assert torch.equal(getattr(repeated, method)(rows(0, 1, 2), (4,)), getattr(plain, method)(rows(0, 1, 2), (4,)))
+
+
 def test_large_keys_wrap_around():
     drawn = Noise([2**64 - 1, 0]).uniform(rows(0, 1), (100,))
     assert torch.isfinite(drawn).all()

@@ -24,11 +24,11 @@ def attacked(model, x0, *, norm="linf", eps=1e-5, keep="first", **params):
 
 @pytest.fixture
 def climbed(monkeypatch):
-    """The objective and whether there is a target, for each run of APGD, with the samples left before it."""
+    """What each run of APGD climbs: the objective, whether towards classes, and how many rows."""
     runs = []
 
     def climb(probe, aim, steps):
-        runs.append((aim.objective, aim.target is not None, len(probe.active())))
+        runs.append((aim.objective, aim.towards is not None, len(aim.rows)))
         apgd.climb(probe, aim, steps)
 
     monkeypatch.setattr(autoattack, "climb", climb)
@@ -38,11 +38,11 @@ def climbed(monkeypatch):
 class TestRuns:
     def test_cross_entropy_first_then_the_ratio_towards_each_class(self, climbed):
         attacked(toys.conv_net(classes=5), toys.images(4))
-        assert climbed == [("ace", False, 4)] + 3 * [("dlr", True, 4)]
+        assert climbed == [("ace", False, 4)] + 3 * [("dlr", True, 4)]  # one class of four, two classes of two, of two
 
     def test_more_starts_and_fewer_classes_in_l1(self, climbed):
         attacked(toys.conv_net(classes=10), toys.images(4), norm="l1", eps=1e-4, targets=9)
-        assert climbed == 5 * [("ace", False, 4)] + 5 * [("dlr", True, 4)]
+        assert climbed == 5 * [("ace", False, 4)] + 5 * [("dlr", True, 4)]  # four classes of one sample after another
 
     @pytest.mark.parametrize(("classes", "targets"), [(2, 1), (3, 2)])
     def test_the_margin_where_there_are_too_few_classes_for_the_ratio(self, climbed, classes, targets):
@@ -51,7 +51,7 @@ class TestRuns:
 
     def test_each_attacks_what_is_left(self, climbed):
         probe = attacked(toys.conv_net(), toys.images(20), eps=0.06)
-        left = [n_left for *_, n_left in climbed]
+        left = [n_rows for *_, n_rows in climbed]
         assert left[0] == 20
         assert 0 < int((~probe.memory.success).sum()) <= left[1] < 20
         resisted = ~probe.memory.success

@@ -11,7 +11,7 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import equal_moves
-from advrisk.parts.attacks.moves import classes_to_try, n_others, per_row, point_in_ball, positions
+from advrisk.parts.attacks.moves import chosen, n_others, per_row, point_in_ball, towards_classes
 from advrisk.parts.attacks.registry import attacks
 
 _MOMENTUM = 0.75
@@ -44,7 +44,7 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
     how many the best point changed), and the limit is 3·eps at first, then 2·eps, then eps.
     """
     for _ in range(restarts):
-        climb(probe, Aim(), steps)
+        climb(probe, Aim(probe.active()), steps)
 
 
 @attacks.register(
@@ -62,34 +62,37 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
         random=True,
         aims=True,
     ),
-    version=2,
+    version=3,
 )
 def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotated[int, Ge(1)] = 9) -> None:
-    """Targeted Auto-PGD (Croce & Hein 2020, arXiv:2003.01690): APGD towards each of the best wrong classes in turn."""
-    for column in classes_to_try(probe, targets):
-        climb(probe, Aim(target=column), steps)
+    """Targeted Auto-PGD (Croce & Hein 2020, arXiv:2003.01690): APGD towards the best wrong class, then all others."""
+    for rows, towards in towards_classes(probe, targets):
+        climb(probe, Aim(rows, towards), steps)
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What to climb: an objective (the arm's own, if none is named), towards a class for every sample of the shard."""
+    """Who climbs what: rows, which may repeat, a class for each to go towards, and an objective (else the arm's)."""
 
+    rows: Tensor
+    towards: Tensor | None = None
     objective: str | None = None
-    target: Tensor | None = None
+
+    def of(self, staying: Tensor) -> "Aim":
+        return Aim(self.rows[staying], None if self.towards is None else self.towards[staying], self.objective)
 
 
 def climb(probe: Probe, aim: Aim, steps: int) -> None:
-    """One run from a random point on the samples that are still active."""
-    rows = probe.active()
-    if not len(rows):
+    """One run from a random point for each row."""
+    if not len(aim.rows):
         return
     if probe.norm == "l1":
-        _climb_in_stages(probe, _far_start(probe, rows), rows, aim, steps)
+        _climb_in_stages(probe, _far_start(probe, aim.rows), aim, steps)
         return
-    state = _State.start(point_in_ball(probe, rows, probe.eps), rows, step=2 * probe.eps)
+    state = _State.start(point_in_ball(probe, aim.rows, probe.eps), aim, step=2 * probe.eps)
     marks = checkpoints(steps)
     for place in range(steps + 1):
-        state = _ask(probe, state, aim, last=place == steps)
+        state = _ask(probe, state, last=place == steps)
         if not len(state.rows) or place == steps:
             return
         if place in marks:
@@ -108,32 +111,32 @@ def _far_start(probe: Probe, rows: Tensor) -> Tensor:
     return x0 + probe.noise.normal(rows, tuple(x0.shape[1:])) * probe.space.scale
 
 
-def _climb_in_stages(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int) -> None:
+def _climb_in_stages(probe: Probe, x: Tensor, aim: Aim, steps: int) -> None:
     """In l1: first within three and two times eps, whose best points are good starts within eps itself."""
     shares = [int(share * steps) for share in _L1_STAGES]
     left = steps
     for factor, share in zip((3, 2), shares, strict=True):
-        if len(rows):
+        if len(aim.rows):
             limit = factor * probe.eps
-            x = probe.space.project(x, probe.x0[rows], norm="l1", eps=limit)
-            x, rows = _climb_l1(probe, x, rows, aim, share - 1, limit)
+            x = probe.space.project(x, probe.x0[aim.rows], norm="l1", eps=limit)
+            x, aim = _climb_l1(probe, x, aim, share - 1, limit)
             left -= share
-    if len(rows):
-        x = probe.project(x, rows)
-        _climb_l1(probe, x, rows, aim, left, probe.eps)
+    if len(aim.rows):
+        x = probe.project(x, aim.rows)
+        _climb_l1(probe, x, aim, left, probe.eps)
 
 
-def _climb_l1(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int, eps: float) -> tuple[Tensor, Tensor]:
+def _climb_l1(probe: Probe, x: Tensor, aim: Aim, steps: int, eps: float) -> tuple[Tensor, Aim]:
     """APGD where a step moves a share of the features that adapts to the best point's own; gives the best points."""
-    state = _State.start(x, rows, step=eps)
+    state = _State.start(x, aim, step=eps)
     n_features = x[0].numel()
-    changed = probe.space.distance(x, probe.x0[rows], "l0").double()
+    changed = probe.space.distance(x, probe.x0[aim.rows], "l0").double()
     share = (changed / n_features / _L1_REDUCE).clamp_max(_L1_SHARE)
     every = max(1, int(_L1_CHECK * steps))
     for place in range(steps + 1):
-        asked = _ask(probe, state, aim, last=place == steps)
+        asked = _ask(probe, state, last=place == steps)
         if len(asked.rows) < len(state.rows):
-            staying = positions(asked.rows, state.rows)
+            staying = torch.isin(state.rows, asked.rows)
             share, changed = share[staying], changed[staying]
         state = asked
         if not len(state.rows) or place == steps:
@@ -147,14 +150,14 @@ def _climb_l1(probe: Probe, x: Tensor, rows: Tensor, aim: Aim, steps: int, eps: 
         direction = _sparse(state.slope * probe.space.scale, share)
         moved = state.x + per_row(state.step, x) * probe.space.scale * direction
         state = replace(state, x=probe.space.project(moved, probe.x0[state.rows], norm="l1", eps=eps))
-    return state.x_best, state.rows
+    return state.x_best, state.aim
 
 
 def _sparse(slope: Tensor, share: Tensor) -> Tensor:
     """Equal moves, of length one in l1 together, of that share of a row's features with the largest slope."""
     flat = slope.flatten(1)
     count = (share * flat.shape[1]).long().clamp(1, flat.shape[1])
-    ranked = flat.abs().sort(1, descending=True).values
+    ranked = flat.abs().topk(int(count.max()), dim=1).values
     return equal_moves(flat, ranked.gather(1, count[:, None] - 1)).view_as(slope)
 
 
@@ -170,7 +173,7 @@ def checkpoints(steps: int) -> list[int]:
 class _State:
     """One entry per row that is still climbing."""
 
-    rows: Tensor
+    aim: Aim
     x: Tensor
     x_before: Tensor
     slope: Tensor
@@ -184,13 +187,13 @@ class _State:
     height_then: Tensor  # the best at the last checkpoint
 
     @classmethod
-    def start(cls, x: Tensor, rows: Tensor, *, step: float) -> "_State":
+    def start(cls, x: Tensor, aim: Aim, *, step: float) -> "_State":
         def column(value: float, dtype: torch.dtype = torch.float64) -> Tensor:
-            return torch.full((len(rows),), value, dtype=dtype, device=x.device)
+            return torch.full((len(x),), value, dtype=dtype, device=x.device)
 
         low = column(-torch.inf)
         return cls(
-            rows=rows,
+            aim=aim,
             x=x,
             x_before=x,
             slope=torch.zeros_like(x),
@@ -204,24 +207,29 @@ class _State:
             height_then=low,
         )
 
+    @property
+    def rows(self) -> Tensor:
+        return self.aim.rows
+
     def of(self, staying: Tensor) -> "_State":
-        return _State(*(getattr(self, field.name)[staying] for field in fields(self)))
+        columns = {field.name: getattr(self, field.name)[staying] for field in fields(self) if field.name != "aim"}
+        return _State(aim=self.aim.of(staying), **columns)
 
 
-def _ask(probe: Probe, state: _State, aim: Aim, *, last: bool) -> _State:
+def _ask(probe: Probe, state: _State, *, last: bool) -> _State:
     """Ask at the present points; rows that are done leave. Nobody climbs from the last ones: they need no slope."""
-    target = None if aim.target is None else aim.target[state.rows]
+    objective, target = state.aim.objective, state.aim.towards
     answered = probe.forward(state.x, state.rows, gradient=not last)
-    height = answered.heights(aim.objective, target=target)
-    slope = state.slope if last else answered.gradient(aim.objective, target=target)
+    height = answered.heights(objective, target=target)
+    slope = state.slope if last else answered.gradient(objective, target=target)
     better = height > state.height_best
     state = replace(
         state,
         slope=slope,
         height=height,
         n_rises=state.n_rises + (height > state.height),
-        x_best=_chosen(better, state.x, state.x_best),
-        slope_best=state.slope_best if last else _chosen(better, slope, state.slope_best),
+        x_best=chosen(better, state.x, state.x_best),
+        slope_best=state.slope_best if last else chosen(better, slope, state.slope_best),
         height_best=torch.where(better, height, state.height_best),
     )
     left = probe.active()
@@ -233,18 +241,12 @@ def _left(state: _State, left: Tensor) -> _State:
     return state if bool(staying.all()) else state.of(staying.nonzero().squeeze(1))
 
 
-def _chosen(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    if bool(mask.all()):
-        return yes
-    return torch.where(mask.view(-1, *[1] * (yes.dim() - 1)), yes, no)
-
-
 def _back_to_best(state: _State, back: Tensor) -> _State:
     """The marked rows stand where they were best."""
     return replace(
         state,
-        x=_chosen(~back, state.x, state.x_best),
-        slope=_chosen(~back, state.slope, state.slope_best),
+        x=chosen(~back, state.x, state.x_best),
+        slope=chosen(~back, state.slope, state.slope_best),
         height=torch.where(back, state.height_best, state.height),
     )
 

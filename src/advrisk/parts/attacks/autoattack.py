@@ -10,7 +10,7 @@ from advrisk.engine import Probe
 from advrisk.engine.objectives import objectives
 from advrisk.parts.attacks.apgd import Aim, climb
 from advrisk.parts.attacks.fab import fab_t
-from advrisk.parts.attacks.moves import classes_to_try
+from advrisk.parts.attacks.moves import towards_classes
 from advrisk.parts.attacks.registry import attacks
 from advrisk.parts.attacks.square import PAPER_QUERIES, search
 
@@ -41,6 +41,7 @@ def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
         within_eps=False,  # FAB walks beyond it
         random=True,
     ),
+    version=2,
 )
 def autoattack(
     probe: Probe,
@@ -58,10 +59,10 @@ def autoattack(
     """
     restarts, aimed = (_L1_RESTARTS, min(targets, _L1_TARGETS)) if probe.norm == "l1" else (1, targets)
     for _ in range(restarts):
-        climb(probe, Aim("ace"), steps)
+        climb(probe, Aim(probe.active(), objective="ace"), steps)
     objective = _aimed_objective(probe)
-    for column in classes_to_try(probe, aimed):
-        climb(probe, Aim(objective, column), steps)
+    for rows, towards in towards_classes(probe, aimed):
+        climb(probe, Aim(rows, towards, objective), steps)
     fab_t(probe, steps=steps, targets=targets)
     search(probe, queries, _P_INIT, schedule=PAPER_QUERIES)
 

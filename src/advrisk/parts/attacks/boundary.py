@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from advrisk.engine import Pass, Probe
-from advrisk.parts.attacks.moves import Candidates, other_classes, per_row
+from advrisk.engine.rows import one_of_each
+from advrisk.parts.attacks.moves import Candidates, chosen, other_classes, per_row
 
 _ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
 _SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
@@ -49,8 +50,10 @@ class Nearest:
         """Whether each row succeeds; the nearest are remembered."""
         hit = answered.met
         distance = self._probe.space.distance(x, self._probe.x0[rows], self._probe.norm)
-        nearer = hit & (distance < self.distance[rows])
-        if bool(nearer.any()):
+        nearer = (hit & (distance < self.distance[rows])).nonzero().squeeze(1)
+        if len(nearer):
+            first = one_of_each(rows[nearer], -distance[nearer])
+            nearer = nearer if first is None else nearer[first]
             self.point[rows[nearer]], self.distance[rows[nearer]] = x[nearer], distance[nearer]
             self._margin[rows[nearer]] = answered.heights("margin")[nearer]
         return hit
@@ -102,8 +105,7 @@ def close_in(
         answered = probe.forward(x, rows, gradient=False)
         height = answered.heights("margin")
         hit = answered.met if nearest is None else nearest.note(x, rows, answered)
-        shown = per_row(hit, x) > 0
-        inside, outside = torch.where(shown, x, inside), torch.where(shown, outside, x)
+        inside, outside = chosen(hit, x, inside), chosen(hit, outside, x)
         high, low = torch.where(hit, height, high), torch.where(hit, low, height)
 
 

@@ -10,7 +10,7 @@ from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
 from advrisk.parts.attacks.boundary import Nearest, nearest_boundary
-from advrisk.parts.attacks.moves import classes_to_try, n_others, other_classes, per_row
+from advrisk.parts.attacks.moves import chosen, n_others, other_classes, per_row, towards_classes
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of the final search between the best point and the clean input
@@ -72,6 +72,7 @@ def fab(
         needs_eps=False,
         random=True,
     ),
+    version=2,
 )
 def fab_t(
     probe: Probe,
@@ -83,17 +84,15 @@ def fab_t(
     overshoot: Annotated[float, Ge(1)] = 1.05,
     backward: _Share = 0.9,
 ) -> None:
-    """Targeted FAB (Croce & Hein 2020, arXiv:1907.02044): FAB towards each of the best wrong classes in turn.
+    """Targeted FAB (Croce & Hein 2020, arXiv:1907.02044): FAB towards the best wrong class, then all others.
 
     One gradient per step, whatever the number of classes.
     """
     nearest = Nearest(probe)
-    classes = classes_to_try(probe, targets)
-    for place in range(restarts):
-        for column in classes:
-            rows = probe.active()
+    for rows, towards in towards_classes(probe, targets):
+        for place in range(restarts):
             x = _start(probe, rows, nearest, first=place == 0)
-            _search(probe, nearest, x, rows, column, steps=steps, pull=pull, overshoot=overshoot, backward=backward)
+            _search(probe, nearest, x, rows, towards, steps=steps, pull=pull, overshoot=overshoot, backward=backward)
     nearest.close_in(_LAST_TRIES)
 
 
@@ -121,23 +120,23 @@ def _search(
     overshoot: float,
     backward: float,
 ) -> None:
-    """`steps` steps from x, towards one class per sample or the nearest of all."""
+    """`steps` steps from x, towards one class per row or the nearest of all."""
     for _ in range(steps):
         if not len(rows):
             return
         x0 = probe.x0[rows]
         x = probe.space.project(_step(probe, x, rows, towards, pull, overshoot), x0)
         hit = nearest.note(x, rows, probe.forward(x, rows, gradient=False))
-        x = torch.where(per_row(hit, x) > 0, probe.space.project(x0 + backward * (x - x0), x0), x)
+        x = chosen(hit, probe.space.project(x0 + backward * (x - x0), x0), x)
         going = torch.isin(rows, probe.active())
         if not bool(going.all()):
-            x, rows = x[going], rows[going]
+            x, rows, towards = x[going], rows[going], None if towards is None else towards[going]
 
 
 def _step(probe: Probe, x: Tensor, rows: Tensor, towards: Tensor | None, pull: float, overshoot: float) -> Tensor:
     x0, space, norm = probe.x0[rows], probe.space, probe.norm
     answered = probe.forward(x, rows)
-    classes = other_classes(probe, rows, answered.scores, "all") if towards is None else towards[rows][:, None]
+    classes = other_classes(probe, rows, answered.scores, "all") if towards is None else towards[:, None]
     slope, gap = nearest_boundary(probe, answered, rows, classes)
     step = space.step_to(x, slope, gap, norm)
     step_clean = space.step_to(x0, slope, gap - (slope * (x0 - x)).flatten(1).sum(1), norm)

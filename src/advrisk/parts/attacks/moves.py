@@ -1,5 +1,6 @@
 """What several attacks do alike: starting somewhere, following the active set, choosing classes."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import torch
@@ -38,6 +39,12 @@ def per_row(values: Tensor, like: Tensor) -> Tensor:
     return values.to(like.dtype).view(-1, *[1] * (like.dim() - 1))
 
 
+def chosen(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """Rows of the one where marked, else of the other: whole rows are copied faster than torch.where looks at each."""
+    marked = mask.nonzero().squeeze(1)
+    return yes if len(marked) == len(mask) else no.index_copy(0, marked, yes[marked])
+
+
 def other_classes(probe: Probe, rows: Tensor, scores: Tensor, count: Candidates) -> Tensor:
     """The classes a sample might become, best first: its target, or the best but its reference."""
     goal = probe.goal.of(rows)
@@ -48,19 +55,23 @@ def other_classes(probe: Probe, rows: Tensor, scores: Tensor, count: Candidates)
     return others.topk(most if count == "all" else min(count, most), dim=1).indices
 
 
-def classes_to_try(probe: Probe, count: int) -> list[Tensor]:
-    """For an attack that tries classes one by one: in each round, a class for every sample of the shard.
+def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches for an attack that goes towards one class at a time: rows, and a class for each.
 
-    Takes one forward pass at the clean inputs.
+    First the likeliest class of every sample, which breaks most of those that can be broken; then the others of what is
+    left, all at once, as few samples make slow batches. No batch is larger than the shard, unless that is a single
+    sample's. Takes one forward pass at the clean inputs.
     """
     rows = probe.active()
     if not len(rows):
-        return []
-    scores = probe.forward(probe.x0[rows], rows, gradient=False).scores
-    chosen = other_classes(probe, rows, scores, count)
-    classes = chosen.new_zeros((len(probe.x0), chosen.shape[1]))
-    classes[rows] = chosen
-    return list(classes.unbind(1))
+        return
+    classes = other_classes(probe, rows, probe.forward(probe.x0[rows], rows, gradient=False).scores, count)
+    yield rows, classes[:, 0]
+    left = torch.isin(rows, probe.active())
+    rows, others = rows[left], classes[left, 1:]
+    for some in torch.arange(len(rows)).split(max(1, len(probe.x0) // max(1, others.shape[1]))):
+        if others[some].numel():
+            yield rows[some].repeat_interleave(others.shape[1]), others[some].flatten()
 
 
 def n_others(count: Candidates, classes: int) -> int:

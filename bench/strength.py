@@ -1,0 +1,66 @@
+"""What 40 steps of PGD miss: predictions that stand within eps according to PGD, minimal-distance and AutoAttack.
+
+With $ADVRISK_ZOO and $ADVRISK_DATA, on classifiers that others trained; else on the demo's.
+"""
+
+import torch
+from torch import Tensor
+
+from advrisk.plan import Cell
+from bench import zoo
+from bench.cells import Shop, shop
+
+SAMPLES = 100
+FOREIGN = {
+    "mnist_colt_0.1": 0.2,
+    "mnist_wong_0.1": 0.1,
+    "mnist_wong_small_0.3": 0.3,
+    "mnist_cnn_a_adv": 0.3,
+    "mnist_advertorch_lenet5_adv": 0.3,
+    "mnist_advertorch_lenet5_std": 0.1,
+    "fmnist_wong_0.1": 0.1,
+    "cifar10_cnn_a_adv": 2 / 255,
+    "cifar10_cnn_a_mix": 2 / 255,
+    "cifar10_wong_small_8px": 8 / 255,
+    "cifar10_resnet20_std": 1 / 255,
+}
+DEMO = {"plain": 0.06, "noise-augmented": 0.1, "pgd-trained": 0.2, "trades": 0.2}
+
+
+def main() -> None:
+    """Print a line for each model."""
+    print(f"{SAMPLES} samples, linf. Standing: predictions that no attack changed within eps. All: the three together.")
+    print("                                       standing                              passes per sample")
+    print("  model                        eps     PGD-40  minimal  AutoAttack   all     PGD-40  minimal  AutoAttack")
+    for name, eps in (FOREIGN if zoo.folder() else DEMO).items():
+        _print_model(name, eps)
+
+
+def _print_model(name: str, eps: float) -> None:
+    arms = [
+        {"attack": "pgd", "norm": "linf", "eps": eps, "steps": 40},
+        {"preset": "minimal-distance", "norm": "linf"},
+        {"preset": "autoattack", "norm": "linf", "eps": eps},
+    ]
+    with shop(arms, samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(name)) as place:
+        tried = [_tried(place, cell, eps) for cell in place.cells]
+    standing = [~broken for broken, _ in tried]
+    everywhere = torch.stack(standing).all(0)
+    pgd, minimal, auto, together = (int(one.sum()) for one in (*standing, everywhere))
+    passes = [n_passes for _, n_passes in tried]
+    print(
+        f"  {name:28} {eps:.4f} {pgd:6} {minimal:8} {auto:11} {together:6} "
+        f"{passes[0]:10.0f} {passes[1]:8.0f} {passes[2]:11.0f}",
+        flush=True,
+    )
+
+
+def _tried(place: Shop, cell: Cell, eps: float) -> tuple[Tensor, float]:
+    """Which samples the judge finds broken within eps, and the passes that an average sample took."""
+    rows = place.carry_out(cell).tables["outcomes"].to_pylist()
+    broken = torch.tensor([row["outcome"] == "success" and row["d_linf"] <= eps * (1 + 1e-5) for row in rows])
+    return broken, sum(row["n_forward"] + row["n_backward"] for row in rows) / len(rows)
+
+
+if __name__ == "__main__":
+    main()

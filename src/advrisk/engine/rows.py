@@ -1,0 +1,37 @@
+"""Row numbers that may repeat: several points of one sample in one batch."""
+
+import torch
+from torch import Tensor
+
+
+def occurrence(rows: Tensor) -> Tensor:
+    """For each entry, how many equal entries stand before it."""
+    result = torch.zeros_like(rows)
+    if distinct(rows):
+        return result
+    order = rows.argsort(stable=True)
+    ranked = rows[order]
+    first = torch.searchsorted(ranked, ranked)
+    result[order] = torch.arange(len(rows), device=rows.device) - first
+    return result
+
+
+def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor | None:
+    """Of several points of one sample, the place of the one with the largest merits (the last of them rules), or of
+    the latest.
+
+    None when each sample proposed one point, which is the usual case.
+    """
+    if distinct(rows):
+        return None
+    order = torch.arange(len(rows), device=rows.device)
+    for column in (*merits, rows):  # stable sorts: later keys rule, later points win ties
+        order = order[column[order].argsort(stable=True)]
+    last = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+    last[:-1] = rows[order][1:] != rows[order][:-1]
+    return order[last]
+
+
+def distinct(rows: Tensor) -> bool:
+    """Whether each row stands there once, in ascending order (as `Probe.active` gives them)."""
+    return len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())
