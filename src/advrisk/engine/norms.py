@@ -89,11 +89,12 @@ def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, e
         return _most_useful_entries(delta.flatten(1), flat, count).view_as(delta)
     outside = (length(boxed, norm)[:, None] > limit).nonzero()[:, 0]
     if len(outside):
-        wanted = delta[outside].flatten(1)
+        wanted = delta.index_select(0, outside).flatten(1)
         # Only the bound on the side a feature moves to can hold it back.
-        cap = torch.where(delta > 0, high, -low)[outside].flatten(1)
+        cap = torch.where(delta > 0, high, -low).index_select(0, outside).flatten(1)
         shrink = _shrink_l2 if norm == "l2" else _shrink_l1
-        boxed[outside] = (wanted.sign() * shrink(wanted.abs(), cap, limit[outside])).view(-1, *delta.shape[1:])
+        shrunk = wanted.sign() * shrink(wanted.abs(), cap, limit[outside])
+        boxed.index_copy_(0, outside, shrunk.view(-1, *delta.shape[1:]))
     return boxed
 
 
