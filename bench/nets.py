@@ -6,6 +6,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 LENET = {"source": "torch", "factory": "bench.nets:lenet5"}
+SURE_LENET = {"source": "torch", "factory": "bench.nets:sure_lenet5"}
 RESNET = {"source": "torch", "factory": "bench.nets:resnet20"}
 
 
@@ -40,3 +41,10 @@ def lenet5() -> nn.Module:
     first = [nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     second = [nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(3136, 200), nn.ReLU(), nn.Linear(200, 10))
+
+
+def sure_lenet5() -> nn.Module:
+    """The same, but the first class always wins: no sample leaves an attack."""
+    net = lenet5()
+    nn.init.constant_(net[-1].bias[:1], 100.0)
+    return net

@@ -20,9 +20,9 @@ class Goal:
 
     def of(self, rows: Tensor) -> "Goal":
         """The goals of some of the rows."""
-        target = None if self.target is None else self.target[rows]
-        clean = None if self.clean is None else self.clean[rows]
-        return Goal(self.reference[rows], target, clean)
+        target = None if self.target is None else self.target.index_select(0, rows)
+        clean = None if self.clean is None else self.clean.index_select(0, rows)
+        return Goal(self.reference.index_select(0, rows), target, clean)
 
     def towards(self, target: Tensor) -> "Goal":
         """The same rows with these targets."""

@@ -13,6 +13,7 @@ class Memory:
     """One entry per row of the shard. `n_forward_first` is -1 where no success was seen.
 
     `keep_best`: of two points, the successful one is kept, then the one of larger `merit`; a later point wins ties.
+    `ascending` says that each sample proposed one point, in the order of the shard: the usual case.
     """
 
     kept: Tensor
@@ -61,28 +62,27 @@ class Memory:
         self.n_backward_first[new] = self.n_backward[new]
         self.first_s[new] = self.spent_s[new]
 
-    def keep_last(self, x: Tensor, rows: Tensor, success: Tensor) -> None:
+    def keep_last(self, x: Tensor, rows: Tensor, success: Tensor, *, ascending: bool) -> None:
         """Keep each sample's latest point, whatever came of it."""
-        order = one_of_each(rows)
-        if order is not None:
+        if not ascending:
+            order = one_of_each(rows)
             x, rows, success = x[order], rows[order], success[order]
         if len(rows) == len(self.kept):  # all of them, in order
             self.kept.copy_(x)
         else:
             self.kept.index_copy_(0, rows, x)
-        self.success[rows] = success
+        self.success.index_copy_(0, rows, success)
 
-    def keep_best(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor) -> None:
+    def keep_best(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor, *, ascending: bool) -> None:
         """Keep each point that is no worse than what was kept for its sample."""
-        order = one_of_each(rows, merit, success)
-        if order is not None:
+        if not ascending:
+            order = one_of_each(rows, merit, success)
             x, rows, success, merit = x[order], rows[order], success[order], merit[order]
-        had, merit_had = self.success[rows], self.merit[rows]
-        better = ((success & ~had) | ((success == had) & (merit >= merit_had))).nonzero().squeeze(1)
+        had, merit_had = self.success.index_select(0, rows), self.merit.index_select(0, rows)
+        better = torch.where(success == had, merit >= merit_had, success).nonzero().squeeze(1)
         if not len(better):
             return
         if len(better) < len(rows):
-            x, rows, success, merit = x[better], rows[better], success[better], merit[better]
-        self.kept.index_copy_(0, rows, x)
-        self.success[rows] = success
-        self.merit[rows] = merit
+            x, rows, success, merit = (part.index_select(0, better) for part in (x, rows, success, merit))
+        for column, value in ((self.kept, x), (self.success, success), (self.merit, merit)):
+            column.index_copy_(0, rows, value)

@@ -89,10 +89,10 @@ def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, e
         return _most_useful_entries(delta.flatten(1), flat, count).view_as(delta)
     outside = (length(boxed, norm)[:, None] > limit).nonzero()[:, 0]
     if len(outside):
-        wanted = delta.flatten(1)[outside]
+        wanted, within = (part.flatten(1).index_select(0, outside) for part in (delta, boxed))
         shrink = _shrink_l2 if norm == "l2" else _shrink_l1
         # Features only shrink, so no bound beyond the boxed point can hold one back.
-        flat[outside] = wanted.sign() * shrink(wanted.abs(), flat[outside].abs(), limit[outside])
+        flat.index_copy_(0, outside, wanted.sign() * shrink(wanted.abs(), within.abs(), limit[outside]))
     return flat.view_as(delta)
 
 

@@ -6,9 +6,11 @@ the arm asks for, and refuses points outside the space. So no attack re-runs a f
 itself, tracks its own best, or can forget a success.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -20,7 +22,7 @@ from advrisk.engine.goal import Goal
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
-from advrisk.engine.rows import occurrence
+from advrisk.engine.rows import distinct, occurrence
 from advrisk.engine.space import Space, within_rounding
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Keep, Norm
@@ -64,7 +66,7 @@ class Probe:
         self._reach = float("inf")
         if task.eps is not None and task.norm is not None:
             self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
-        self._remembered: tuple[Tensor, int, Tensor, tuple[Tensor, Tensor] | None] | None = None
+        self._remembered: _Around | None = None
         self._projected: tuple[Tensor, int, Tensor, int] | None = None
         self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
 
@@ -94,11 +96,12 @@ class Probe:
 
     def project(self, x: Tensor, rows: Tensor) -> Tensor:
         """The nearest points that the space and the arm's eps allow."""
-        x0, box = self._around(rows)
-        if box is not None:
-            x = torch.clamp(x, *box)
+        around = self._around(rows)
+        if around.box is not None:
+            x = torch.clamp(x, *around.box)
         else:
-            x = self.space.project(x, x0, norm=self.task.norm, eps=self.task.eps)
+            room = None if self.task.eps is None else around.room
+            x = self.space.project(x, around.x0, norm=self.task.norm, eps=self.task.eps, room=room)
         self._projected = x, x._version, rows, rows._version  # `forward` need not look at it again
         return x
 
@@ -119,13 +122,14 @@ class Probe:
         projected = self._was_projected(x, rows)
         if not projected:
             self._fail_outside(x, rows)
-        asked = self._askable(rows)
+        askable = self._askable(rows)
         if wanted is not None:
-            asked &= wanted
-        whole = bool(asked.all())
-        points = (x if whole else x[asked]).detach()
+            askable &= wanted
+        asked = askable.nonzero().squeeze(1)
+        whole = len(asked) == len(rows)
+        points = (x if whole else x.index_select(0, asked)).detach()
         gradient = gradient and gives(self.model.capability, "gradients")
-        rows_asked = rows if whole else rows[asked]
+        rows_asked = rows if whole else rows.index_select(0, asked)
         goal = self.goal.of(rows_asked)
         answer, height = None, None
         began = _now(self.x0)
@@ -138,7 +142,8 @@ class Probe:
         self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began)
         if answer is not None:
             near = None if projected else self._near(points.detach(), rows_asked)
-            self._notice(points.detach(), rows_asked, goal, answer.detach(), height, near)
+            ascending = self._around(rows).ascending
+            self._notice(points.detach(), rows_asked, goal, answer.detach(), height, near, ascending=ascending)
         return Pass(self, rows, asked, points, goal, answer, height)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
@@ -146,11 +151,11 @@ class Probe:
         return self.forward(x, rows, gradient=False).labels
 
     def _askable(self, rows: Tensor) -> Tensor:
-        asked = ~self._done[rows]
+        askable = ~self._done.index_select(0, rows)
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward[rows]
-            asked &= occurrence(rows) < left
-        return asked
+            askable &= occurrence(rows) < left
+        return askable
 
     def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
         """Whether these are the points that `project` gave last: they lie in the space and within eps."""
@@ -161,7 +166,8 @@ class Probe:
 
     def _fail_outside(self, x: Tensor, rows: Tensor) -> None:
         """A sample whose proposed point left the space (or eps, where promised) ends with an error."""
-        x0, box = self._around(rows)
+        around = self._around(rows)
+        x0, box = around.x0, around.box
         if box is not None and self.task.within_eps and torch.equal(torch.clamp(x, *box), x):
             return  # the usual case in one look
         valid = self.space.valid(x, x0)
@@ -174,28 +180,34 @@ class Probe:
             for point in ((distance > self._reach) & ~self._done[rows]).nonzero().flatten().tolist():
                 self._fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
 
-    def _around(self, rows: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        """The clean inputs of these rows and, for linf, the box around them; remembered for the next call."""
+    def _around(self, rows: Tensor) -> "_Around":
+        """The clean inputs of these rows and the bounds around them; remembered for the next call."""
         known = self._remembered
-        if known is None or known[0] is not rows or known[1] != rows._version:  # the version tells of writing in place
-            x0 = self.x0[rows]
-            linf = self.task.norm == "linf" and self.task.eps is not None
-            known = rows, rows._version, x0, self.space.linf_box(x0, self.eps) if linf else None
+        if known is None or known.rows is not rows or known.version != rows._version:
+            known = _Around(self.task, rows, rows._version, self.x0.index_select(0, rows))
             self._remembered = known
-        return known[2], known[3]
+        return known
 
     def _fail(self, row: int, message: str) -> None:
         self.memory.failed.setdefault(row, message)
         self._done[row] = True
 
     def _notice(
-        self, x: Tensor, rows: Tensor, goal: Goal, answer: Tensor, height: Tensor | None, near: Tensor | None
+        self,
+        x: Tensor,
+        rows: Tensor,
+        goal: Goal,
+        answer: Tensor,
+        height: Tensor | None,
+        near: Tensor | None,
+        *,
+        ascending: bool,
     ) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
         success = self._met(goal, answer)
         if near is not None:
             success &= near
-        if height is not None and not bool(torch.isfinite(answer).all()):
+        if height is not None and not math.isfinite(float(answer.sum())):  # a quick look: a sum may also overflow
             told = torch.isfinite(answer).all(1)
             success &= told
             for point in (~told).nonzero().flatten().tolist():
@@ -209,9 +221,9 @@ class Probe:
             x, rows, success, merit = x[near], rows[near], success[near], merit[near]
         self._trace.note(rows, merit if height is not None else merit.masked_fill(~success, torch.nan), success)
         if self.task.keep == "last":
-            self.memory.keep_last(x, rows, success)
+            self.memory.keep_last(x, rows, success, ascending=ascending)
         else:
-            self.memory.keep_best(x, rows, success, merit)
+            self.memory.keep_best(x, rows, success, merit, ascending=ascending)
         if self.task.max_queries is not None:
             self._done |= self.memory.n_forward >= self.task.max_queries
 
@@ -237,6 +249,33 @@ class Probe:
             points = success.nonzero().squeeze(1)
             merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm)
         return merit
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What surrounds the clean inputs of some rows. `version` tells whether `rows` was written to since."""
+
+    task: Task
+    rows: Tensor
+    version: int
+    x0: Tensor
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether each sample has one row, in the order of the shard."""
+        return distinct(self.rows)
+
+    @cached_property
+    def box(self) -> tuple[Tensor, Tensor] | None:
+        """In linf, the bounds within eps, if all points between them are allowed."""
+        if self.task.norm != "linf" or self.task.eps is None:
+            return None
+        return self.task.space.linf_box(self.x0, self.task.eps)
+
+    @cached_property
+    def room(self) -> tuple[Tensor, Tensor]:
+        """How far each feature can move down and up."""
+        return self.task.space.room(self.x0)
 
 
 class Pass:
@@ -348,7 +387,7 @@ class Pass:
             return torch.zeros_like(self._probe.x0[self._rows])
         if not self._points.requires_grad:
             raise ModelError(f"{self._probe.model.name}: this pass was asked without gradients")
-        rows = self._rows[self._asked]
+        rows = self._rows.index_select(0, self._asked)
         began = _now(self._points)
         total = heights.sum() if chosen is None else heights[chosen].sum()  # its slope holds every row's own
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
@@ -370,7 +409,7 @@ class Pass:
             return asked.detach()
         filled = stand_in()
         if asked is not None:
-            filled[self._asked] = asked.detach()
+            filled.index_copy_(0, self._asked, asked.detach())
         return filled
 
 

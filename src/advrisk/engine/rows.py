@@ -16,14 +16,8 @@ def occurrence(rows: Tensor) -> Tensor:
     return result
 
 
-def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor | None:
-    """Of several points of one sample, the place of the one with the largest merits (the last of them rules), or of
-    the latest.
-
-    None when each sample proposed one point, which is the usual case.
-    """
-    if distinct(rows):
-        return None
+def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor:
+    """Of several points of one sample, the place of the one with the largest merits (the last rules), or the latest."""
     order = torch.arange(len(rows), device=rows.device)
     for column in (*merits, rows):  # stable sorts: later keys rule, later points win ties
         order = order[column[order].argsort(stable=True)]
@@ -33,5 +27,5 @@ def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor | None:
 
 
 def distinct(rows: Tensor) -> bool:
-    """Whether each row stands there once, in ascending order (as `Probe.active` gives them)."""
+    """Whether each row stands there once, in the order of the shard: the usual case."""
     return len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())

@@ -41,28 +41,44 @@ class Space:
 
     def difference(self, x: Tensor, x0: Tensor) -> Tensor:
         """How far each feature moved, in units of its scale; a changed category moved by one."""
-        delta = self._in_units(x - x0)
+        delta = self.in_units(x - x0)
         return delta if self.category is None else torch.where(self.category, (x != x0).to(x.dtype), delta)
+
+    def in_units(self, delta: Tensor) -> Tensor:
+        """Moves of features, measured in units of their scale."""
+        return delta if self._unit_scale else delta / self.scale
 
     def distance(self, x: Tensor, x0: Tensor, norm: Norm) -> Tensor:
         """The length of the difference, for each row."""
         return length(self.difference(x, x0), norm)
 
-    def project(self, x: Tensor, x0: Tensor, *, norm: Norm | None = None, eps: float | Tensor | None = None) -> Tensor:
+    def project(
+        self,
+        x: Tensor,
+        x0: Tensor,
+        *,
+        norm: Norm | None = None,
+        eps: float | Tensor | None = None,
+        room: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         """The nearest allowed point: within the bounds and, if given, within eps of x0 (one number, or one per row).
 
         Integers are rounded towards x0, so they never leave the ball again. A category takes the
-        nearest code; if the row then lies beyond eps, its categories are put back.
+        nearest code; if the row then lies beyond eps, its categories are put back. `room` is that of x0, if known.
         """
         wanted = x
         if norm == "linf" and eps is not None and (box := self.linf_box(x0, eps)) is not None:
             return torch.clamp(x, *box)
         if norm is not None and eps is not None:
-            low, high, delta = (self._in_units(end - x0) for end in (self.low, self.high, x))
-            delta = project_ball_and_box(self._numeric(delta), low, high, norm, eps)
+            delta = self._numeric(self.in_units(x - x0))
+            delta = project_ball_and_box(delta, *(room or self.room(x0)), norm, eps)
             x = x0 + (delta if self._unit_scale else delta * self.scale)
-        x = torch.clamp(x, self.low, self.high)
+        x = torch.clamp(x, *self._bounds)
         return self._constrain(x, wanted, x0, norm, eps)
+
+    def room(self, x0: Tensor) -> tuple[Tensor, Tensor]:
+        """How far each feature of x0 can move down and up, in units of its scale."""
+        return self.in_units(self.low - x0), self.in_units(self.high - x0)
 
     def linf_box(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor] | None:
         """The bounds within eps of x0, if all points between them are allowed."""
@@ -87,7 +103,7 @@ class Space:
 
         `within` gives tighter bounds, such as those of `linf_bounds`.
         """
-        low, high = (self._in_units(bound - x) for bound in within or (self.low, self.high))
+        low, high = (self.in_units(bound - x) for bound in within or (self.low, self.high))
         step = step_to_hyperplane(self._numeric(self._per_unit(slope)), gap, low, high, norm)
         return step if self._unit_scale else step * self.scale
 
@@ -140,12 +156,15 @@ class Space:
     def _unit_scale(self) -> bool:
         return self.scale.numel() == 1 and float(self.scale) == 1
 
+    @cached_property
+    def _bounds(self) -> tuple[Tensor, Tensor] | tuple[float, float]:
+        """As numbers where there is one pair: torch is much quicker with them."""
+        one = self.low.numel() == self.high.numel() == 1
+        return (float(self.low), float(self.high)) if one else (self.low, self.high)
+
     @property
     def _free(self) -> bool:
         return self.immutable is None and self.integer is None and self.category is None
-
-    def _in_units(self, delta: Tensor) -> Tensor:
-        return delta if self._unit_scale else delta / self.scale
 
     def _per_unit(self, slope: Tensor) -> Tensor:
         return slope if self._unit_scale else slope * self.scale

@@ -20,8 +20,8 @@ def test_distinct_means_ascending_and_once():
 
 
 class TestOneOfEach:
-    def test_distinct_rows_need_no_choice(self):
-        assert one_of_each(torch.tensor([0, 3, 4]), torch.tensor([1.0, 0.0, 2.0])) is None
+    def test_distinct_rows_leave_no_choice(self):
+        assert one_of_each(torch.tensor([0, 3, 4]), torch.tensor([1.0, 0.0, 2.0])).tolist() == [0, 1, 2]
 
     def test_the_latest_without_merits(self):
         assert one_of_each(torch.tensor([5, 2, 5, 2, 2])).tolist() == [4, 2]

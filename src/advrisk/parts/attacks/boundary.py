@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from advrisk.engine import Pass, Probe
-from advrisk.engine.rows import one_of_each
+from advrisk.engine.rows import distinct, one_of_each
 from advrisk.parts.attacks.moves import Candidates, chosen, other_classes, per_row
 
 _ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
@@ -52,8 +52,8 @@ class Nearest:
         distance = self._probe.space.distance(x, self._probe.x0[rows], self._probe.norm)
         nearer = (hit & (distance < self.distance[rows])).nonzero().squeeze(1)
         if len(nearer):
-            first = one_of_each(rows[nearer], -distance[nearer])
-            nearer = nearer if first is None else nearer[first]
+            if not distinct(rows):
+                nearer = nearer[one_of_each(rows[nearer], -distance[nearer])]
             self.point[rows[nearer]], self.distance[rows[nearer]] = x[nearer], distance[nearer]
             self._margin[rows[nearer]] = answered.heights("margin")[nearer]
         return hit

@@ -69,9 +69,12 @@ def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]
     yield rows, classes[:, 0]
     left = torch.isin(rows, probe.active())
     rows, others = rows[left], classes[left, 1:]
-    for some in torch.arange(len(rows)).split(max(1, len(probe.x0) // max(1, others.shape[1]))):
-        if others[some].numel():
-            yield rows[some].repeat_interleave(others.shape[1]), others[some].flatten()
+    each = others.shape[1]
+    if each:
+        n_samples = max(1, len(probe.x0) // each)
+        for start in range(0, len(rows), n_samples):
+            some = slice(start, start + n_samples)
+            yield rows[some].repeat_interleave(each), others[some].flatten()
 
 
 def n_others(count: Candidates, classes: int) -> int:

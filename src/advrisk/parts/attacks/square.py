@@ -112,6 +112,7 @@ class _State:
     """One entry per row that is still attacked: its best point and how high that is. Written in place."""
 
     rows: Tensor
+    clean: Tensor
     x: Tensor
     height: Tensor
 
@@ -119,16 +120,16 @@ class _State:
     def start(cls, probe: Probe, layout: Layout) -> "_State":
         rows = probe.active()
         move = _stripes(probe, rows, layout) if probe.norm == "linf" else _tiles(probe, rows, layout)
-        x0 = probe.x0[rows]
-        x = probe.project(x0 + move.reshape(x0.shape) * probe.space.scale, rows)
-        return cls(rows, x, probe.forward(x, rows, gradient=False).heights()).without_finished(probe)
+        clean = probe.x0[rows]
+        x = probe.project(clean + move.reshape(clean.shape) * probe.space.scale, rows)
+        return cls(rows, clean, x, probe.forward(x, rows, gradient=False).heights()).without_finished(probe)
 
     def without_finished(self, probe: Probe) -> "_State":
         left = probe.active()
         if len(left) == len(self.rows):
             return self
         staying = positions(left, self.rows)
-        return _State(left, self.x[staying], self.height[staying])
+        return _State(left, *(part.index_select(0, staying) for part in (self.clean, self.x, self.height)))
 
 
 @dataclass(frozen=True)
@@ -138,19 +139,19 @@ class _Draws:
     rows: Tensor
     corners: Tensor  # the place of the upper left feature of two squares
     signs: Tensor  # one per channel
-    turned: Tensor
+    turned: Tensor  # 1 where a hill and its hollow lie on their side
     layout: Layout
     side: Side
 
     def of(self, staying: Tensor) -> "_Draws":
-        drawn = {name: getattr(self, name)[staying] for name in ("rows", "corners", "signs", "turned")}
+        drawn = {name: getattr(self, name).index_select(0, staying) for name in ("rows", "corners", "signs", "turned")}
         return replace(self, **drawn)
 
     def window(self, which: int, place: int) -> Tensor:
         """The places of the features in a square, for each row and channel."""
         channels, _, width = self.layout
         inside = _places(*self.side, width, self.corners.device)
-        return (self.corners[:, place, which, None] + inside)[:, None].expand(-1, channels, -1)
+        return (self.corners[:, place, which] + inside).expand(-1, channels, -1)
 
 
 def _draw(probe: Probe, rows: Tensor, layout: Layout, side: Side, steps: int) -> _Draws:
@@ -159,7 +160,8 @@ def _draw(probe: Probe, rows: Tensor, layout: Layout, side: Side, steps: int) ->
     room = drawn.new_tensor([height - side[0] + 1, width - side[1] + 1])
     top, left = (drawn[..., :4].view(len(rows), steps, 2, 2) * room).long().unbind(3)
     signs = _signs(drawn[..., 5:, None])
-    return _Draws(rows, top * width + left, signs, drawn[..., 4:5] < 0.5, layout, side)
+    turned = (drawn[..., 4] < 0.5).long()
+    return _Draws(rows, (top * width + left)[..., None, None], signs, turned, layout, side)
 
 
 def _step(probe: Probe, state: _State, x: Tensor, inside: Tensor) -> _State:
@@ -170,8 +172,8 @@ def _step(probe: Probe, state: _State, x: Tensor, inside: Tensor) -> _State:
     height = probe.forward(x, state.rows, gradient=False, wanted=changed).heights()
     higher = (height > state.height).nonzero().squeeze(1)
     if len(higher):
-        state.x.index_copy_(0, higher, x[higher])
-        state.height.index_copy_(0, higher, height[higher])
+        state.x.index_copy_(0, higher, x.index_select(0, higher))
+        state.height.index_copy_(0, higher, height.index_select(0, higher))
     return state.without_finished(probe)
 
 
@@ -186,10 +188,10 @@ def _jump(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tenso
     """linf: each channel of the square moves by 2·eps, up or down."""
     inside = draws.window(0, place)
     x = state.x.reshape(*inside.shape[:2], -1)
-    jump = (2 * probe.eps * draws.signs[:, place]).expand(inside.shape)
     scale = probe.space.scale
     scale = scale if scale.numel() == 1 else _in_layout(scale, x).gather(2, inside)
-    return x.scatter_add(2, inside, jump * scale), inside
+    jump = 2 * probe.eps * draws.signs[:, place] * scale
+    return x.scatter_add(2, inside, jump.expand(inside.shape)), inside
 
 
 def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
@@ -199,8 +201,8 @@ def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
     tall = min(wide, height)
     down, across = height // tall, width // wide
     signs = _signs(probe.noise.uniform(rows, (channels, down, across)))
-    turned = probe.noise.uniform(rows, (1, down, across)) < 0.5
-    tile = signs[..., None, None] * _turned(hill_and_hollow(tall, wide, probe.norm).to(signs.device), turned)
+    turned = (probe.noise.uniform(rows, (1, down, across)) < 0.5).long()
+    tile = signs[..., None, None] * _both_ways(tall, wide, probe.norm, signs.device)[turned]
     tiled = tile.permute(0, 1, 2, 4, 3, 5).reshape(-1, channels, down * tall, across * wide)
     move = signs.new_zeros(len(rows), channels, height, width)
     top, left = (height - down * tall) // 2, (width - across * wide) // 2
@@ -214,28 +216,32 @@ def _shift(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tens
     """l2 and l1: the second square gives up its change; the first gets that, and what is left of eps."""
     norm, power = probe.norm, _POWER[probe.norm]
     to, of = (draws.window(which, place) for which in (0, 1))
-    clean, x = (point.reshape(*to.shape[:2], -1) for point in (probe.x0[state.rows], state.x))
-    scale = _in_layout(probe.space.scale, x)
-    move = (x - clean) / scale
     channels = to.shape[1]
+    move = probe.space.in_units(state.x - state.clean).reshape(len(to), channels, -1)
     unused = (probe.eps**power - _length(move.flatten(1), norm) ** power).clamp_min(0)[:, None] / channels
     own = move.gather(2, to)
     move.scatter_(2, to, 0.0)
     given = move.gather(2, of)
     move.scatter_(2, of, 0.0)
-    shape = _turned(hill_and_hollow(*draws.side, norm).to(x.device), draws.turned[:, place]).flatten(-2)
+    shape = _both_ways(*draws.side, norm, move.device).flatten(1).index_select(0, draws.turned[:, place])
     size = _length(own, norm)
-    new = shape * draws.signs[:, place] + own / size.clamp_min(_TINY)
+    new = shape[:, None] * draws.signs[:, place] + own / size.clamp_min(_TINY)
     grown = (unused + size**power + _length(given, norm) ** power) ** (1 / power)
     if norm == "l1":
         grown = grown * channels  # as the authors have it: the projection cuts off what is too much
     move.scatter_(2, to, new * (grown / _length(new, norm).clamp_min(_TINY)))
     if norm == "l2":
         move *= (_WITHIN * probe.eps / _length(move.flatten(1), norm).clamp_min(_TINY))[:, None]
-    return torch.addcmul(clean, move, scale), to
+    return torch.addcmul(state.clean, move.view_as(state.clean), probe.space.scale), to
 
 
 @cache
+def _both_ways(tall: int, wide: int, norm: Norm, device: torch.device) -> Tensor:
+    """Hill and hollow as they stand, and on their side; a run cannot be turned."""
+    shape = hill_and_hollow(tall, wide, norm).to(device)
+    return torch.stack([shape, shape.T if tall == wide else shape])
+
+
 def hill_and_hollow(tall: int, wide: int, norm: Norm) -> Tensor:
     """Two halves of opposite signs and equal length, one above the other (in a run: side by side); length one."""
     if tall == 1:
@@ -252,11 +258,6 @@ def _hill(tall: int, wide: int, norm: Norm) -> Tensor:
     steps = (torch.arange(max(tall, wide) // 2 + 1) + 1.0) ** -_FALL[norm]
     hill = steps.flip(0).cumsum(0).flip(0)[ring]
     return hill / _length(hill.flatten(), norm)
-
-
-def _turned(shape: Tensor, turned: Tensor) -> Tensor:
-    """The shape (tall × wide) for each entry, turned on its side where marked; a run cannot be."""
-    return torch.where(turned[..., None, None], shape.T, shape) if shape.shape[0] == shape.shape[1] else shape
 
 
 @cache
