@@ -136,14 +136,14 @@ def secml_torch_pgd(module: nn.Module, *, eps: float, step: float, steps: int) -
     return _plain(run)
 
 
-def pyautoattack_standard(module: nn.Module, *, norm: str, eps: float) -> Attack:
+def pyautoattack_standard(module: nn.Module, *, norm: str, eps: float, seed: int) -> Attack:
     """The code of AutoAttack's authors, packaged; it packs its warnings into a log."""
     import logging
 
     from pyautoattack import AutoAttack
 
     logging.getLogger("auto-attack").setLevel(logging.ERROR)
-    made = AutoAttack(module, norm=norm.capitalize(), eps=eps, seed=0, device="cpu")
+    made = AutoAttack(module, norm=norm.capitalize(), eps=eps, seed=seed, device="cpu")
     return _plain(lambda x, y: made.run_standard_evaluation(x, y, batch_size=len(x))[0], clean_where_failed=True)
 
 
