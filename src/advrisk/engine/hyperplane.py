@@ -24,7 +24,7 @@ def step_to_hyperplane(w: Tensor, gap: Tensor, low: Tensor, high: Tensor, norm: 
     if norm == "l1":
         moved = _steepest_first(size, room, gap)
     else:
-        moved = _grow_until(size, (size > 0).double() if norm == "linf" else size, room, gap)
+        moved = _grow_until(size, size.new_ones(()) if norm == "linf" else size, room, gap)
     return moved.to(w.dtype).view_as(w) * side
 
 
