@@ -55,7 +55,9 @@ def test_the_last_point_of_a_search_for_the_smallest_is_what_it_found(name, norm
     assert "success" in last.outcome
 
 
-@pytest.mark.parametrize(("name", "norm"), [("fmn", "l2"), ("fmn", "linf"), ("minimum-norm", "l2")])
+@pytest.mark.parametrize(
+    ("name", "norm"), [("fmn", "l2"), ("fmn", "linf"), ("minimum-norm", "l2"), ("minimum-norm", "l1")]
+)
 def test_whole_numbers_are_reached_by_short_steps(name, norm, verdict_of):
     toy = toys.linear(features=12, classes=3)
     space = replace(Space.box(*toy.bounds), integer=torch.ones(12, dtype=torch.bool))

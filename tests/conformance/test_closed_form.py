@@ -9,7 +9,7 @@ MINIMAL = [
     *[("fab", norm) for norm in ("l1", "l2", "linf")],
     *[("fab-t", norm) for norm in ("l1", "l2", "linf")],
     *[("deepfool", norm) for norm in ("l2", "linf")],
-    *[("minimum-norm", norm) for norm in ("l2", "linf")],
+    *[("minimum-norm", norm) for norm in ("l1", "l2", "linf")],
 ]
 LIMITED = [
     *[("apgd", {"steps": 40}, objective, norm) for objective in ("ace", "margin") for norm in ("linf", "l2", "l1")],

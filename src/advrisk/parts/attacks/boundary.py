@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from torch import Tensor
 from advrisk.engine import Pass, Probe
 from advrisk.engine.rows import distinct, one_of_each
 from advrisk.parts.attacks.moves import Candidates, chosen, other_classes, per_row
+from advrisk.study import Norm
 
 _ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
 _SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
@@ -38,10 +40,13 @@ def nearest_boundary(
 
 
 class Nearest:
-    """The nearest success of each sample that an attack has seen, and a search between it and the clean input."""
+    """The nearest success of each sample that an attack has seen, and a search between it and the clean input.
 
-    def __init__(self, probe: Probe) -> None:
-        self._probe = probe
+    Nearest in the arm's norm, unless another is given.
+    """
+
+    def __init__(self, probe: Probe, norm: Norm | None = None) -> None:
+        self._probe, self.norm = probe, norm or probe.norm
         self.point = probe.x0.clone()
         self._margin = torch.zeros(len(probe.x0), dtype=torch.float64, device=probe.x0.device)
         self.distance = torch.full((len(probe.x0),), torch.inf, dtype=probe.x0.dtype, device=probe.x0.device)
@@ -49,7 +54,7 @@ class Nearest:
     def note(self, x: Tensor, rows: Tensor, answered: Pass) -> Tensor:
         """Whether each row succeeds; the nearest are remembered."""
         hit = answered.met
-        distance = self._probe.space.distance(x, self._probe.x0[rows], self._probe.norm)
+        distance = self._probe.space.distance(x, self._probe.x0[rows], self.norm)
         nearer = (hit & (distance < self.distance[rows])).nonzero().squeeze(1)
         if len(nearer):
             if not distinct(rows):
@@ -57,6 +62,14 @@ class Nearest:
             self.point[rows[nearer]], self.distance[rows[nearer]] = x[nearer], distance[nearer]
             self._margin[rows[nearer]] = answered.heights("margin")[nearer]
         return hit
+
+    def measured_in(self, norm: Norm) -> Self:
+        """The same successes for a search in another norm."""
+        other = type(self)(self._probe, norm)
+        other.point, other._margin = self.point.clone(), self._margin.clone()
+        distance = self._probe.space.distance(self.point, self._probe.x0, norm)
+        other.distance = torch.where(self.distance.isfinite(), distance, torch.inf)
+        return other
 
     def close_in(self, tries: int, rows: Tensor | None = None) -> None:
         """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between.
@@ -109,15 +122,16 @@ def close_in(
         high, low = torch.where(hit, height, high), torch.where(hit, low, height)
 
 
-def step_across(probe: Probe, rows: Tensor, candidates: Candidates) -> Tensor:
+def step_across(probe: Probe, rows: Tensor, candidates: Candidates, norm: Norm | None = None) -> Tensor:
     """DeepFool's first step: from the clean inputs just beyond the nearest linearised boundary to some classes.
 
-    Takes one forward pass, and a backward pass for each class.
+    The step is the shortest in the arm's norm, unless another is given. Takes one forward pass, and a backward pass
+    for each class.
     """
     x = probe.x0[rows]
     answered = probe.forward(x, rows)
     slope, gap = nearest_boundary(probe, answered, rows, other_classes(probe, rows, answered.scores, candidates))
-    return probe.space.project(x + _BEYOND * probe.space.step_to(x, slope, gap, probe.norm), x)
+    return probe.space.project(x + _BEYOND * probe.space.step_to(x, slope, gap, norm or probe.norm), x)
 
 
 @dataclass(frozen=True)
@@ -170,7 +184,7 @@ class _Walk:
         return answered, self.nearest.note(x, self.rows, answered)
 
     def step(self, give: float, stride: float, *, of_ball: bool) -> None:
-        space, norm = self.probe.space, self.probe.norm
+        space, norm = self.probe.space, self.nearest.norm
         answered, hit = self.ask()
         slope = answered.gradient("margin")
         self.limit = self._next_limit(answered, hit, slope, give)
@@ -187,7 +201,7 @@ class _Walk:
     def _next_limit(self, answered: Pass, hit: Tensor, slope: Tensor, give: float) -> Tensor:
         """The next size of each row's ball."""
         best = self.nearest.distance[self.rows]
-        if self.probe.norm == "l0":  # whole features: one more or one fewer at least
+        if self.nearest.norm == "l0":  # whole features: one more or one fewer at least
             limit = torch.where(self.limit.isinf(), 0.0, self.limit)
             fewer = torch.minimum(best - 1, (best * (1 - give)).floor())
             more = torch.maximum(limit + 1, (limit * (1 + give)).floor())
@@ -201,6 +215,6 @@ class _Walk:
 
     def _reach(self, lost: Tensor, slope: Tensor, gap: Tensor) -> Tensor:
         """How far from the clean input the linearised boundary is."""
-        space, norm, x = self.probe.space, self.probe.norm, self.x[lost]
+        space, norm, x = self.probe.space, self.nearest.norm, self.x[lost]
         step = space.step_to(x, slope, gap, norm)
         return space.distance(x + _BEYOND * step, self.probe.x0[self.rows[lost]], norm)
