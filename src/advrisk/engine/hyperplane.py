@@ -15,17 +15,18 @@ from advrisk.study import Norm
 
 
 def step_to_hyperplane(w: Tensor, gap: Tensor, low: Tensor, high: Tensor, norm: Norm) -> Tensor:
-    """The δ above for each row; `gap` holds one number per row. In float64, as gaps are small differences."""
+    """The δ above for each row; `gap` holds one number per row."""
     slope = w * torch.where(gap < 0, -1.0, 1.0).view(-1, *[1] * (w.dim() - 1))
     side = slope.sign()
-    room = torch.maximum(side * high, side * low).nan_to_num_().flatten(1).double()  # no slope: no room, however far
-    size = w.flatten(1).abs().double()
-    gap = gap.double().abs()[:, None]
+    room = torch.maximum(side * high, side * low).nan_to_num_().flatten(1)  # no slope: no room, however far
+    size, gap = w.flatten(1).abs(), gap.to(w.dtype).abs()[:, None]
+    steepest = size.amax(1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
+    size, gap = size / steepest, gap / steepest  # squares of very small slopes would vanish
     if norm == "l1":
         moved = _steepest_first(size, room, gap)
     else:
         moved = _grow_until(size, size.new_ones(()) if norm == "linf" else size, room, gap)
-    return moved.to(w.dtype).view_as(w) * side
+    return moved.view_as(w) * side
 
 
 def dual_length(w: Tensor, norm: Norm) -> Tensor:
@@ -46,21 +47,25 @@ def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor
     """
     t = torch.zeros_like(gap)
     speeds = size * rate
+    close = 32 * torch.finfo(size.dtype).eps
     for _ in range(60):
         moved = t * rate
         speed = (speeds * (moved < room)).sum(1, keepdim=True)
         missing = gap - (size * torch.minimum(moved, room)).sum(1, keepdim=True)
-        moving = (missing > 1e-12 * gap) & (speed > 0)
+        moving = (missing > close * gap) & (speed > 0)
         if not bool(moving.any()):
             break
-        t = torch.where(moving, t + missing / speed.clamp_min(1e-300), t)
+        t = torch.where(moving, t + missing / speed, t)
     return torch.minimum(t * rate, room)
 
 
 def _steepest_first(size: Tensor, room: Tensor, gap: Tensor) -> Tensor:
-    """Whole moves of the features with the largest slope, and a part of one more."""
+    """Whole moves of the features with the largest slope, and a part of one more.
+
+    In float64: in float32 the errors of a long running sum would add up.
+    """
     order = size.float().argsort(dim=1, descending=True, stable=True)
-    gain = (size * room).gather(1, order)
+    gain = (size * room).gather(1, order).double()
     before = gain.cumsum(1) - gain
-    share = ((gap - before) / gain.clamp_min(1e-300)).clamp(0, 1)
+    share = ((gap - before) / gain.clamp_min(1e-300)).clamp(0, 1).to(size.dtype)
     return torch.zeros_like(size).scatter(1, order, share * room.gather(1, order))

@@ -13,7 +13,7 @@ from advrisk.plan.samples import Shard
 from advrisk.study import Arm, StudySpec, TargetSpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
-RUNNER_VERSION = 2
+RUNNER_VERSION = 3
 
 
 @dataclass(frozen=True)
