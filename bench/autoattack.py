@@ -25,7 +25,7 @@ EPS = {"linf": 0.2, "l2": 1.6, "l1": 8.0}
 DEMO = {"pgd-trained": EPS, "trades": EPS, "plain": {"linf": 0.06}}
 FOREIGN = {
     "cifar10_cnn_a_adv": {"linf": 2 / 255, "l2": 0.25, "l1": 4.0},
-    "mnist_wong_0.1": {"linf": 0.12, "l2": 1.5},
+    "mnist_wong_0.1": {"linf": 0.12},
     "mnist_colt_0.1": {"linf": 0.2},
     "mnist_advertorch_lenet5_std": {"linf": 0.1},
 }

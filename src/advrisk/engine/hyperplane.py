@@ -43,15 +43,15 @@ def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor
     """min(t·rate, room) with the one t at which Σ size·min(t·rate, room) is the gap.
 
     Newton's steps from t = 0: along a concave function they never pass the answer, and they end when no further
-    feature meets its bound.
+    feature meets its bound. One piece of memory holds what each feature adds: new ones would take as long as the work.
     """
     t = torch.zeros_like(gap)
-    speeds = size * rate
+    speeds, each = size * rate, torch.empty_like(room)
     close = 32 * torch.finfo(size.dtype).eps
     for _ in range(60):
         moved = t * rate
-        speed = (speeds * (moved < room)).sum(1, keepdim=True)
-        missing = gap - (size * torch.minimum(moved, room)).sum(1, keepdim=True)
+        speed = torch.lt(moved, room, out=each).mul_(speeds).sum(1, keepdim=True)
+        missing = gap - torch.minimum(moved, room, out=each).mul_(size).sum(1, keepdim=True)
         moving = (missing > close * gap) & (speed > 0)
         if not bool(moving.any()):
             break

@@ -103,11 +103,11 @@ def _shrink_l2(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
     steps climb, never pass the answer, and end when the set of capped features stands still.
     """
     t = eps / size.norm(dim=1, keepdim=True)
-    squares, caps = size.square(), cap.square()
+    squares, caps, each = size.square(), cap.square(), torch.empty_like(size)  # written again and again: see hyperplane
     for _ in range(30):
-        free_ones = t * size <= cap
-        free = (squares * free_ones).sum(1, keepdim=True)
-        fixed = (caps * ~free_ones).sum(1, keepdim=True)
+        moved = t * size
+        free = torch.le(moved, cap, out=each).mul_(squares).sum(1, keepdim=True)
+        fixed = torch.gt(moved, cap, out=each).mul_(caps).sum(1, keepdim=True)
         climbed = torch.where(free > 0, ((eps**2 - fixed).clamp_min(0) / free).sqrt(), t).maximum(t)
         climbing = climbed > t * (1 + 1e-6)
         if not bool(climbing.any()):
