@@ -21,7 +21,7 @@ QUICK = {
     "fab": {"steps": 3, "restarts": 2},
     "fab-t": {"steps": 2, "targets": 2, "restarts": 2},
     "fmn": {"steps": 5},
-    "minimum-norm": {"steps": 4},
+    "minimum-norm": {"steps": 4, "restarts": 2},
     "pgd": {"steps": 4},
     "pgd-adam": {"steps": 4},
     "square": {"queries": 8},

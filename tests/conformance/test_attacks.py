@@ -28,7 +28,7 @@ QUICK = {
     "fab": {"steps": 12, "restarts": 2},
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "fmn": {"steps": 15},
-    "minimum-norm": {"steps": 10},
+    "minimum-norm": {"steps": 10, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},
     "square": {"queries": 60},

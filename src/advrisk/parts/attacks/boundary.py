@@ -71,6 +71,13 @@ class Nearest:
         other.distance = torch.where(self.distance.isfinite(), distance, torch.inf)
         return other
 
+    def take(self, other: Self) -> None:
+        """Remember what the other saw where that is nearer."""
+        nearer = other.distance < self.distance
+        self.point = chosen(nearer, other.point, self.point)
+        self._margin = torch.where(nearer, other._margin, self._margin)
+        self.distance = torch.minimum(self.distance, other.distance)
+
     def close_in(self, tries: int, rows: Tensor | None = None) -> None:
         """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between.
 

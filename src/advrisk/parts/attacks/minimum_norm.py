@@ -1,6 +1,7 @@
 """The nearest success for few passes: one step across the nearest boundary, then a ball that shrinks."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import torch
 from annotated_types import Ge
@@ -8,8 +9,9 @@ from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
-from advrisk.parts.attacks.boundary import Nearest, Schedule, shrink, step_across
-from advrisk.parts.attacks.moves import Candidates, chosen, n_others
+from advrisk.engine.norms import random_in_ball
+from advrisk.parts.attacks.boundary import FEW_STEPS, Nearest, Schedule, shrink, step_across
+from advrisk.parts.attacks.moves import Candidates, chosen, n_others, per_row
 from advrisk.parts.attacks.registry import attacks
 from advrisk.parts.attacks.slide import slide
 
@@ -21,15 +23,22 @@ _STEPS_BESIDE = _LEAD_STEPS + _STEPS_AFTER_RESCUE
 _LAST_TRIES = 3
 
 
+def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
+    steps, restarts = given["steps"], given["restarts"]
+    beside = 5 + _RESCUES + _TRIES_INWARDS + _LAST_TRIES  # forward passes without a slope
+    again = 3 + _LAST_TRIES  # and those of a restart
+    return (
+        steps + _STEPS_BESIDE + beside + restarts * (steps + _LEAD_STEPS + again),
+        steps + _STEPS_BESIDE + n_others(given["candidates"], classes) + restarts * (steps + _LEAD_STEPS),
+    )
+
+
 @attacks.register(
     "minimum-norm",
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1"),
-        passes=lambda given, classes: (
-            given["steps"] + _STEPS_BESIDE + 5 + _RESCUES + _TRIES_INWARDS + _LAST_TRIES,
-            given["steps"] + _STEPS_BESIDE + n_others(given["candidates"], classes),
-        ),
+        passes=_passes,
         use_when="how far the nearest success is, for the fewest passes",
         keep="smallest",
         within_eps=False,
@@ -38,39 +47,81 @@ _LAST_TRIES = 3
     ),
     version=2,
 )
-def minimum_norm(probe: Probe, *, steps: Annotated[int, Ge(1)] = 22, candidates: Candidates = 4) -> None:
+def minimum_norm(
+    probe: Probe,
+    *,
+    steps: Annotated[int, Ge(1)] = 22,
+    candidates: Candidates = 4,
+    restarts: Annotated[int, Ge(0)] = 0,
+) -> None:
     """Our own schedule for minimal distances.
 
     DeepFool's first step goes just beyond the nearest of the linearised boundaries to some classes, by the shortest
-    way in linf. In l2 and l1, a few steps look for a near success in linf: on many models a small change of all
-    features leads to better places than a large change of some. From there, `steps` steps. In linf and l2 they climb
-    the margin within a ball around the clean input that shrinks below each success and grows without one; in l1 they
-    solve the linearised problem within a box (`slide`). A sample that the steps in linf did not break is compared with
-    random inputs; what succeeds is drawn inwards and refined alike. At last, a search on the straight line to the clean
-    input.
+    way in linf. In l2 and l1, a few steps look for a near success in linf first: on the models it was tuned on, what
+    followed ended nearer. From there, `steps` steps. In linf and l2 they climb the margin within a ball around the
+    clean input that shrinks below each success and grows without one; in l1 they solve the linearised problem within a
+    box (`slide`). A sample that the steps in linf did not break is compared with random inputs; what succeeds is drawn
+    inwards and refined alike. At last, a search on the straight line to the clean input.
+
+    `restarts` does this again from a random point, as far in linf as the nearest success; in l1, every other time from
+    the nearest success itself. The nearest of all counts: with more restarts nothing is lost.
     """
-    nearest, rows = Nearest(probe, "linf"), probe.active()
+    rows = probe.active()
     if not len(rows):
         return
     x = step_across(probe, rows, candidates, "linf")
     if probe.norm == "linf":
+        nearest = Nearest(probe)
         shrink(probe, nearest, x, rows, steps)
         rows = _found_by_chance(probe, nearest)
         shrink(probe, nearest, nearest.point[rows], rows, _STEPS_AFTER_RESCUE)
     else:
-        shrink(probe, nearest, x, rows, _LEAD_STEPS, _LEAD)
-        nearest = nearest.measured_in(probe.norm)
+        nearest = _led(probe, x, rows)
         _found_by_chance(probe, nearest)
-        x = chosen(nearest.distance[rows].isfinite(), nearest.point[rows], x)
         _refine(probe, nearest, x, rows, steps)
     nearest.close_in(_LAST_TRIES)
+    for place in range(restarts):
+        _restart(probe, nearest, steps, from_nearest=probe.norm == "l1" and place % 2 == 0)
+    if restarts:
+        nearest.close_in(0)  # where the last point counts, that is the nearest of all
+
+
+def _led(probe: Probe, x: Tensor, rows: Tensor) -> Nearest:
+    """What a few steps in linf find from x."""
+    nearest = Nearest(probe, "linf")
+    shrink(probe, nearest, x, rows, _LEAD_STEPS, _LEAD)
+    return nearest.measured_in(probe.norm)
 
 
 def _refine(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int) -> None:
+    """`steps` steps from the nearest success of each row, or from x where there is none."""
+    x = chosen(nearest.distance[rows].isfinite(), nearest.point[rows], x)
     if probe.norm == "l1":
         slide(probe, nearest, x, rows, steps)
     else:
-        shrink(probe, nearest, x, rows, steps, _IN_L2)
+        shrink(probe, nearest, x, rows, steps, _IN_L2 if probe.norm == "l2" else FEW_STEPS)
+
+
+def _restart(probe: Probe, nearest: Nearest, steps: int, *, from_nearest: bool) -> None:
+    """Search once more, with a ball of its own; what is nearer than the nearest so far replaces it."""
+    rows, found = probe.active(), Nearest(probe)
+    if not len(rows):
+        return
+    x = nearest.point[rows] if from_nearest else _point_as_far(probe, nearest, rows)
+    if not from_nearest and probe.norm != "linf":
+        found = _led(probe, x, rows)
+    _refine(probe, found, x, rows, steps)
+    found.close_in(_LAST_TRIES)
+    nearest.take(found)
+
+
+def _point_as_far(probe: Probe, nearest: Nearest, rows: Tensor) -> Tensor:
+    """Points drawn from the linf ball that the nearest success lies on; from the whole box where there is none."""
+    x0, space = probe.x0[rows], probe.space
+    reach = space.distance(nearest.point[rows], x0, "linf")
+    jump = per_row(reach, x0) * random_in_ball(probe.noise, rows, tuple(x0.shape[1:]), "linf", 1.0)
+    anywhere = _random_inputs(probe, rows, corners=False)
+    return chosen(nearest.distance[rows].isfinite(), space.project(x0 + jump * space.scale, x0), anywhere)
 
 
 def _found_by_chance(probe: Probe, nearest: Nearest) -> Tensor:
