@@ -34,7 +34,7 @@ FOREIGN = {
 def main() -> None:
     """Print how often verdicts agree and how the times compare, then Square's overhead."""
     print(f"AutoAttack, standard version; {SAMPLES} samples. Same verdict: of ours and theirs; and of theirs with two")
-    print("seeds, beyond which agreement means nothing.")
+    print("seeds, beyond which agreement means nothing. Time: the shorter of their two runs / ours.")
     print("                                        left unbroken    same verdict     broken only by     time")
     print("  model                       eps       ours  theirs     ours  reseeded   ours  theirs       theirs / ours")
     for model, sizes in (FOREIGN if zoo.folder() else DEMO).items():
@@ -54,7 +54,7 @@ def _compare(model: str, norm: str, eps: float) -> None:
     arm = _arm("autoattack", norm, eps)
     with shop([arm], samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(model)) as place:
         (cell,) = place.cells
-        (theirs, wall_theirs), (reseeded, _) = (_theirs(place, cell, norm, eps, seed) for seed in (0, 1))
+        (theirs, wall_first), (reseeded, wall_second) = (_theirs(place, cell, norm, eps, seed) for seed in (0, 1))
         results: list[CellResult] = []
         wall = seconds(lambda: results.append(place.carry_out(cell)))
     outcomes = results[0].tables["outcomes"]["outcome"].to_pylist()
@@ -65,7 +65,7 @@ def _compare(model: str, norm: str, eps: float) -> None:
     same, same_reseeded = (float((column == theirs).double().mean()) for column in (ours, reseeded))
     print(
         f"  {model:27} {norm:4} {eps:.4g}".ljust(41) + f"{left:4} {left_theirs:7} {same:9.0%} {same_reseeded:9.0%} "
-        f"{ours_only:6} {theirs_only:7} {wall_theirs / wall:14.2f}",
+        f"{ours_only:6} {theirs_only:7} {min(wall_first, wall_second) / wall:14.2f}",
         flush=True,
     )
 

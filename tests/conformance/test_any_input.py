@@ -13,13 +13,13 @@ from advrisk.testing import toys
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
 QUICK = {
     "apgd": {"steps": 4},
-    "apgd-t": {"steps": 3, "targets": 2},
-    "autoattack": {"steps": 2, "targets": 2, "queries": 4},
+    "apgd-t": {"steps": 3, "targets": 3},
+    "autoattack": {"steps": 2, "targets": 3, "queries": 4},
     "bim": {"steps": 4},
     "carlini-wagner": {"searches": 2, "steps": 4},
     "deepfool": {"steps": 5},
     "fab": {"steps": 3, "restarts": 2},
-    "fab-t": {"steps": 2, "targets": 2, "restarts": 2},
+    "fab-t": {"steps": 2, "targets": 3, "restarts": 2},
     "fmn": {"steps": 5},
     "minimum-norm": {"steps": 4, "restarts": 2},
     "pgd": {"steps": 4},

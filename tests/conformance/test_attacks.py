@@ -20,13 +20,13 @@ from advrisk.testing.conformance import N_SAMPLES, cases
 # attacks are is tested in test_closed_form.py and test_peers.py.
 QUICK = {
     "apgd": {"steps": 5, "restarts": 2},
-    "apgd-t": {"steps": 4, "targets": 2},
-    "autoattack": {"steps": 4, "targets": 2, "queries": 20},
+    "apgd-t": {"steps": 4, "targets": 3},
+    "autoattack": {"steps": 4, "targets": 3, "queries": 20},
     "bim": {"steps": 5},
     "carlini-wagner": {"searches": 3, "steps": 6},
     "deepfool": {"steps": 15},
     "fab": {"steps": 12, "restarts": 2},
-    "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
+    "fab-t": {"steps": 3, "targets": 3, "restarts": 2},
     "fmn": {"steps": 15},
     "minimum-norm": {"steps": 10, "restarts": 2},
     "pgd": {"steps": 4, "restarts": 2},

@@ -18,10 +18,10 @@ def step_to_hyperplane(w: Tensor, gap: Tensor, low: Tensor, high: Tensor, norm: 
     """The δ above for each row; `gap` holds one number per row."""
     slope = w * torch.where(gap < 0, -1.0, 1.0).view(-1, *[1] * (w.dim() - 1))
     side = slope.sign()
-    room = torch.maximum(side * high, side * low).nan_to_num_().flatten(1)  # no slope: no room, however far
+    room = torch.maximum(side * high, side * low).nan_to_num_().flatten(1)  # no slope: no room
     size, gap = w.flatten(1).abs(), gap.to(w.dtype).abs()[:, None]
     steepest = size.amax(1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny)
-    size, gap = size / steepest, gap / steepest  # squares of very small slopes would vanish
+    size, gap = size / steepest, (gap / steepest).clamp_max(torch.finfo(w.dtype).max)  # else tiny squares would vanish
     if norm == "l1":
         moved = _steepest_first(size, room, gap)
     else:
@@ -55,7 +55,7 @@ def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor
         moving = (missing > close * gap) & (speed > 0)
         if not bool(moving.any()):
             break
-        t = torch.where(moving, t + missing / speed, t)
+        t = torch.where(moving, (t + missing / speed).clamp_max(torch.finfo(t.dtype).max), t)
     return torch.minimum(t * rate, room)
 
 
@@ -67,5 +67,5 @@ def _steepest_first(size: Tensor, room: Tensor, gap: Tensor) -> Tensor:
     order = size.float().argsort(dim=1, descending=True, stable=True)
     gain = (size * room).gather(1, order).double()
     before = gain.cumsum(1) - gain
-    share = ((gap - before) / gain.clamp_min(1e-300)).clamp(0, 1).to(size.dtype)
-    return torch.zeros_like(size).scatter(1, order, share * room.gather(1, order))
+    share = ((gap - before) / gain.clamp_min(1e-300)).clamp(0, 1)
+    return torch.zeros_like(size).scatter(1, order, (share * room.gather(1, order)).to(size.dtype))

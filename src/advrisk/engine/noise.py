@@ -39,8 +39,9 @@ class Noise:
         return self._tensor(radius * np.cos(2 * np.pi * unit[:, count:]), shape)
 
     def _unit(self, rows: Tensor, count: int) -> npt.NDArray[np.float64]:
-        index = rows.cpu().numpy()
-        before = self._drawn[index] + occurrence(rows).cpu().numpy().astype(np.uint64) * np.uint64(count)
+        rows = rows.cpu()
+        index = rows.numpy()
+        before = self._drawn[index] + occurrence(rows).numpy().astype(np.uint64) * np.uint64(count)
         counters = before[:, None] + np.arange(1, count + 1, dtype=np.uint64)
         np.add.at(self._drawn, index, np.uint64(count))
         # 24 bits: exact in float32, where rounding 53 bits could give 1.0.

@@ -22,7 +22,7 @@ from advrisk.engine.goal import Goal
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
-from advrisk.engine.rows import distinct, occurrence
+from advrisk.engine.rows import ascending, occurrence
 from advrisk.engine.space import Space, within_rounding
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Keep, Norm
@@ -263,7 +263,7 @@ class _Around:
     @cached_property
     def ascending(self) -> bool:
         """Whether each sample has one row, in the order of the shard."""
-        return distinct(self.rows)
+        return ascending(self.rows)
 
     @cached_property
     def box(self) -> tuple[Tensor, Tensor] | None:

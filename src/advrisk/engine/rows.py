@@ -7,7 +7,7 @@ from torch import Tensor
 def occurrence(rows: Tensor) -> Tensor:
     """For each entry, how many equal entries stand before it."""
     result = torch.zeros_like(rows)
-    if distinct(rows):
+    if ascending(rows):
         return result
     order = rows.argsort(stable=True)
     ranked = rows[order]
@@ -26,6 +26,6 @@ def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor:
     return order[last]
 
 
-def distinct(rows: Tensor) -> bool:
+def ascending(rows: Tensor) -> bool:
     """Whether each row stands there once, in the order of the shard: the usual case."""
     return len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())

@@ -24,7 +24,7 @@ def first_look(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
 
 @presets.register("minimal-distance", traits=SourceTraits("how far the nearest success is: all that damage needs"))
 def minimal_distance(*, norm: str = "linf") -> Lines:
-    """The attack `minimum-norm`: few passes, and on nearly all samples as near as all arms of `damage-paper`."""
+    """The attack `minimum-norm`: few passes, and in linf on nearly all samples as near as all of `damage-paper`."""
     return [{"attack": "minimum-norm", "norm": norm}]
 
 

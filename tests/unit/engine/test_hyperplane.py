@@ -266,3 +266,26 @@ def test_whatever_the_problem_the_step_is_allowed_gets_as_far_as_any_and_is_no_l
         progress = w @ other
         if progress * np.sign(gap) > abs(wanted) > 0:  # shrunk back onto the plane
             assert size(other * wanted / progress, norm) >= size(delta, norm) * (1 - 1e-9)
+
+
+class TestFloat32:
+    """What attacks really ask for; the tests above are in float64."""
+
+    @pytest.mark.parametrize("norm", NORMS)
+    @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e12])
+    def test_the_size_of_slopes_does_not_matter(self, norm, scale):
+        w, low, high = np.array([3.0, -2.0, 0.5, 0.0]), np.full(4, -0.4), np.full(4, 0.3)
+        plain = step(w, 0.9, low, high, norm, dtype=torch.float32)
+        scaled = step(w * scale, 0.9 * scale, low, high, norm, dtype=torch.float32)
+        np.testing.assert_allclose(scaled, plain, rtol=1e-5)
+        np.testing.assert_allclose(w @ plain, 0.9, rtol=1e-5)
+
+    @pytest.mark.parametrize("norm", NORMS)
+    def test_slopes_of_very_different_sizes_stay_finite(self, norm):
+        found = step([1, 1e-20, 0], 0.5, [-1] * 3, [0.1, 1, 1], norm, dtype=torch.float32)
+        np.testing.assert_allclose(found, [0.1, 1, 0], rtol=1e-6)  # as far as it can
+
+    @pytest.mark.parametrize("norm", NORMS)
+    def test_slopes_that_lead_nowhere_go_as_far_as_they_can(self, norm):
+        found = step([1e-38, -1e-38], 10.0, [-1] * 2, [1] * 2, norm, dtype=torch.float32)
+        np.testing.assert_allclose(found, [1, -1])

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from advrisk.engine.rows import distinct, occurrence, one_of_each
+from advrisk.engine.rows import ascending, occurrence, one_of_each
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,11 @@ def test_occurrence_counts_what_stands_before(rows, expected):
     assert occurrence(torch.tensor(rows, dtype=torch.int64)).tolist() == expected
 
 
-def test_distinct_means_ascending_and_once():
-    assert distinct(torch.tensor([0, 1, 7]))
-    assert distinct(torch.tensor([], dtype=torch.int64))
-    assert not distinct(torch.tensor([0, 1, 1]))
-    assert not distinct(torch.tensor([1, 0]))
+def test_ascending_means_each_row_once():
+    assert ascending(torch.tensor([0, 1, 7]))
+    assert ascending(torch.tensor([], dtype=torch.int64))
+    assert not ascending(torch.tensor([0, 1, 1]))
+    assert not ascending(torch.tensor([1, 0]))
 
 
 class TestOneOfEach:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from advrisk.engine import Pass, Probe
-from advrisk.engine.rows import distinct, one_of_each
+from advrisk.engine.rows import ascending, one_of_each
 from advrisk.parts.attacks.moves import Candidates, chosen, other_classes, per_row
 from advrisk.study import Norm
 
@@ -57,7 +57,7 @@ class Nearest:
         distance = self._probe.space.distance(x, self._probe.x0[rows], self.norm)
         nearer = (hit & (distance < self.distance[rows])).nonzero().squeeze(1)
         if len(nearer):
-            if not distinct(rows):
+            if not ascending(rows):
                 nearer = nearer[one_of_each(rows[nearer], -distance[nearer])]
             self.point[rows[nearer]], self.distance[rows[nearer]] = x[nearer], distance[nearer]
             self._margin[rows[nearer]] = answered.heights("margin")[nearer]

@@ -63,8 +63,8 @@ def minimum_norm(
     box (`slide`). A sample that the steps in linf did not break is compared with random inputs; what succeeds is drawn
     inwards and refined alike. At last, a search on the straight line to the clean input.
 
-    `restarts` does this again from a random point, as far in linf as the nearest success; in l1, every other time from
-    the nearest success itself. The nearest of all counts: with more restarts nothing is lost.
+    `restarts` takes these steps again from a random point, as far in linf as the nearest success; in l1, every other
+    time from the nearest success itself. The nearest of all counts: with more restarts nothing is lost.
     """
     rows = probe.active()
     if not len(rows):
@@ -72,12 +72,12 @@ def minimum_norm(
     x = step_across(probe, rows, candidates, "linf")
     if probe.norm == "linf":
         nearest = Nearest(probe)
-        shrink(probe, nearest, x, rows, steps)
-        rows = _found_by_chance(probe, nearest)
-        shrink(probe, nearest, nearest.point[rows], rows, _STEPS_AFTER_RESCUE)
+        _refine(probe, nearest, x, rows, steps)
+        rows = _try_random_inputs(probe, nearest)
+        _refine(probe, nearest, nearest.point[rows], rows, _STEPS_AFTER_RESCUE)
     else:
-        nearest = _led(probe, x, rows)
-        _found_by_chance(probe, nearest)
+        nearest = _lead(probe, x, rows)
+        _try_random_inputs(probe, nearest)
         _refine(probe, nearest, x, rows, steps)
     nearest.close_in(_LAST_TRIES)
     for place in range(restarts):
@@ -86,7 +86,7 @@ def minimum_norm(
         nearest.close_in(0)  # where the last point counts, that is the nearest of all
 
 
-def _led(probe: Probe, x: Tensor, rows: Tensor) -> Nearest:
+def _lead(probe: Probe, x: Tensor, rows: Tensor) -> Nearest:
     """What a few steps in linf find from x."""
     nearest = Nearest(probe, "linf")
     shrink(probe, nearest, x, rows, _LEAD_STEPS, _LEAD)
@@ -109,7 +109,7 @@ def _restart(probe: Probe, nearest: Nearest, steps: int, *, from_nearest: bool) 
         return
     x = nearest.point[rows] if from_nearest else _point_as_far(probe, nearest, rows)
     if not from_nearest and probe.norm != "linf":
-        found = _led(probe, x, rows)
+        found = _lead(probe, x, rows)
     _refine(probe, found, x, rows, steps)
     found.close_in(_LAST_TRIES)
     nearest.take(found)
@@ -124,7 +124,7 @@ def _point_as_far(probe: Probe, nearest: Nearest, rows: Tensor) -> Tensor:
     return chosen(nearest.distance[rows].isfinite(), space.project(x0 + jump * space.scale, x0), anywhere)
 
 
-def _found_by_chance(probe: Probe, nearest: Nearest) -> Tensor:
+def _try_random_inputs(probe: Probe, nearest: Nearest) -> Tensor:
     """Where slopes lead nowhere, a random input may still succeed; the rows for which one did, drawn inwards."""
     lost = _without_success(probe, nearest)
     for place in range(_RESCUES):

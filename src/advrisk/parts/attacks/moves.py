@@ -58,8 +58,8 @@ def other_classes(probe: Probe, rows: Tensor, scores: Tensor, count: Candidates)
 def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches for an attack that goes towards one class at a time: rows, and a class for each.
 
-    First the likeliest class of every sample, which breaks most of those that can be broken; then the others of what is
-    left, all at once, as few samples make slow batches. No batch is larger than the shard, unless that is a single
+    First the likeliest class of every sample; then the others of what that left, all at once, as few samples make slow
+    batches. No batch is larger than the shard, unless that is a single
     sample's. Takes one forward pass at the clean inputs.
     """
     rows = probe.active()

@@ -25,8 +25,9 @@ def slide(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int) -
         asked = space.project(x, x0)
         answered = probe.forward(asked, rows)
         nearest.note(asked, rows, answered)
-        height, slope = answered.heights("margin").to(x.dtype), answered.gradient("margin")
+        slope = answered.gradient("margin")
         mean = (mean + slope) / 2 if place else slope
+        height = answered.heights("margin").to(x.dtype) + _gain(mean, x - asked)  # whole numbers were rounded
         climb = _gain(mean, x - x0).abs()
         aim = torch.maximum(promised - height, aim) / 2 if place else _FIRST_AIM * climb
         aim = aim.maximum(_LEAST_AIM * climb).minimum(_LARGEST_AIM * climb)
@@ -56,5 +57,6 @@ def nearest_in_reach(space: Space, x: Tensor, x0: Tensor, slope: Tensor, gap: Te
     room = reach * (space.high - space.low)
     low, high = torch.maximum(x - room, space.low), torch.minimum(x + room, space.high)
     back = torch.minimum(torch.maximum(x0, low), high)
+    back = back if space.category is None else torch.where(space.category, x, back)  # codes have no order to walk along
     missing = gap - _gain(slope, back - x)
     return back + space.step_to(back, slope, missing.clamp_min(0), "l1", within=(low, high))
