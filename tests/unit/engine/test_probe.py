@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from advrisk.core.errors import ModelError
-from advrisk.engine import Goal, Noise, OutOfTimeError, Probe, Space, Task, Trust
+from advrisk.engine import Goal, Noise, OutOfTimeError, Probe, Space, Task, Trust, objectives
 from advrisk.testing import toys
 
 LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
@@ -794,3 +794,22 @@ class TestMoves:
         probe = make_probe(1, norm="l2", eps=9.0, space=space)
         moved = probe.climb(probe.x0, torch.arange(1), torch.tensor([[1.0, 1.0]]), 1.0)
         torch.testing.assert_close(moved - probe.x0, torch.tensor([[1.0, 9.0]]) / 10**0.5)
+
+
+def test_heights_are_those_of_the_objective_and_class_asked_for():
+    """Whatever was asked of the same pass before."""
+    toy = toys.linear(features=6, classes=5)
+    x0 = toy.inputs(4)
+    probe = Probe(
+        toy.model, Task(x0, Goal(toy.model.ask(x0).argmax(1)), Space.box(-10, 10), "l2", 1.0), Noise(range(4))
+    )
+    answered = probe.forward(x0, torch.arange(4))
+    targets = [torch.full((4,), number) for number in (0, 3)]
+    for objective, target in (
+        ("margin", targets[0]),
+        ("margin", targets[1]),
+        ("dlr", targets[1]),
+        ("margin", targets[0]),
+    ):
+        expected = objectives.value(objective, toy.model.ask(x0), probe.goal.towards(target)).float().double()
+        assert torch.equal(answered.heights(objective, target=target), expected)

@@ -60,3 +60,15 @@ def test_the_nearest_of_several_points_of_a_sample_is_remembered():
         candidates = ((rows == row) & hit).nonzero().squeeze(1)
         best = candidates[distance[candidates].argmin()]
         assert torch.equal(nearest.point[row], other[best])
+
+
+def test_successes_measured_in_another_norm_keep_their_points():
+    probe = make_probe(3, keep="smallest")
+    nearest = Nearest(probe, "linf")
+    x = -probe.x0
+    hit = nearest.note(x, torch.arange(3), probe.forward(x, torch.arange(3)))
+    other = nearest.measured_in("l1")
+    assert hit.any()
+    torch.testing.assert_close(other.distance[hit], (2 * probe.x0[hit]).abs().sum(1))
+    assert other.distance[~hit].isinf().all()
+    assert torch.equal(other.point, nearest.point)
