@@ -186,7 +186,12 @@ def test_an_interrupted_run_says_how_to_go_on(
 ) -> None:
     study["data"]["evaluate"] = 400
     command = [sys.executable, "-m", "advrisk", "run", str(write_study(study)), "--out", str(tmp_path / "run")]
-    process = subprocess.Popen([*command, "--publish-s", "0"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "--publish-s", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell's background jobs ignore interrupts
+    )
     segments = tmp_path / "run" / "ledger" / "segments"
     while process.poll() is None and (not segments.exists() or len(list(segments.glob("0*"))) < 3):
         time.sleep(0.01)
