@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from advrisk.engine.norms import length
+from advrisk.plan import Cell
+from advrisk.study import Norm
 from bench import zoo
 from bench.cells import Counted, Shop, shop
 from bench.peers import adv_lib_fmn, foolbox_at_sizes, foolbox_minimum_norm
@@ -29,7 +31,7 @@ HELD_OUT = (
     "mnist_advertorch_lenet5_std",
 )
 DEMO = ("plain", "noise-augmented", "pgd-trained", "trades")
-FOOLBOX = {
+FOOLBOX: dict[Norm, str] = {
     "linf": "PGD, PGD-Adam and DeepFool, each at 8 sizes",
     "l2": "DeepFool, DDN, FMN and C&W",
     "l1": "EAD and FMN",
@@ -60,11 +62,11 @@ def main() -> None:
             _print_model(name, norm)
 
 
-def _print_model(name: str, norm: str) -> None:
+def _print_model(name: str, norm: Norm) -> None:
     arm = {"attack": "minimum-norm", "norm": norm}
     with shop([arm], samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(name)) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours = _ours(place, place.cells[0], norm)
+        ours = found_by(place, place.cells[0], norm)
         x, y = place.samples(place.cells[0])
         module = place.module(frozen=False)
         peer = foolbox_at_sizes if norm == "linf" else partial(foolbox_minimum_norm, norm=norm)
@@ -83,24 +85,21 @@ def _print_model(name: str, norm: str) -> None:
     )
 
 
-def _ours(place: Shop, cell: Any, norm: str) -> Found:
+def found_by(place: Shop, cell: Cell, norm: Norm) -> Found:
     """As the judge has it, without its own passes."""
     outcomes = place.carry_out(cell).tables["outcomes"].to_pylist()
     hit = [row[f"d_{norm}"] if row["outcome"] == "success" else float("inf") for row in outcomes]
     return Found(torch.tensor(hit), sum(row["n_forward"] + row["n_backward"] for row in outcomes) / len(outcomes))
 
 
-def _theirs(attack: Callable[..., list[Tensor]], module: nn.Module, x: Tensor, y: Tensor, norm: str) -> Found:
+def _theirs(attack: Callable[..., list[Tensor]], module: nn.Module, x: Tensor, y: Tensor, norm: Norm) -> Found:
     """The nearest of the points that a pass of our own finds broken."""
     counted = Counted(module)
     nearest = torch.full((len(x),), torch.inf)
     for x_adv in attack(counted, x, y):
         with torch.no_grad():
             broken = module(x_adv).argmax(1) != y
-        distance = torch.linalg.vector_norm(
-            (x_adv - x).flatten(1), ord={"linf": torch.inf, "l2": 2, "l1": 1}[norm], dim=1
-        )
-        nearest = torch.where(broken, torch.minimum(nearest, distance), nearest)
+        nearest = torch.where(broken, torch.minimum(nearest, length(x_adv - x, norm)), nearest)
     return Found(nearest, (counted.n_forward + counted.n_backward) / len(x))
 
 

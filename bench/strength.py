@@ -4,11 +4,10 @@ With $ADVRISK_ZOO and $ADVRISK_DATA, on classifiers that others trained; else on
 """
 
 import torch
-from torch import Tensor
 
-from advrisk.plan import Cell
 from bench import zoo
-from bench.cells import Shop, shop
+from bench.cells import shop
+from bench.distances import found_by
 
 SAMPLES = 100
 FOREIGN = {  # the largest of the sizes that the collection's own table gives at which PGD leaves something standing
@@ -43,23 +42,16 @@ def _print_model(name: str, eps: float) -> None:
         {"preset": "autoattack", "norm": "linf", "eps": eps},
     ]
     with shop(arms, samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(name)) as place:
-        tried = [_tried(place, cell, eps) for cell in place.cells]
-    standing = [~broken for broken, _ in tried]
+        tried = [found_by(place, cell, "linf") for cell in place.cells]
+    standing = [found.distance > eps * (1 + 1e-5) for found in tried]  # eps itself, but for rounding
     everywhere = torch.stack(standing).all(0)
     pgd, minimal, auto, together = (int(one.sum()) for one in (*standing, everywhere))
-    passes = [n_passes for _, n_passes in tried]
+    passes = [found.n_passes for found in tried]
     print(
         f"  {name:28} {eps:.4f} {pgd:6} {minimal:8} {auto:11} {together:6} "
         f"{passes[0]:10.0f} {passes[1]:8.0f} {passes[2]:11.0f}",
         flush=True,
     )
-
-
-def _tried(place: Shop, cell: Cell, eps: float) -> tuple[Tensor, float]:
-    """Which samples the judge finds broken within eps, and the passes that an average sample took."""
-    rows = place.carry_out(cell).tables["outcomes"].to_pylist()
-    broken = torch.tensor([row["outcome"] == "success" and row["d_linf"] <= eps * (1 + 1e-5) for row in rows])
-    return broken, sum(row["n_forward"] + row["n_backward"] for row in rows) / len(rows)
 
 
 if __name__ == "__main__":

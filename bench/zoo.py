@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from advrisk.parts.models.torch_module import Normalised
+from bench.cells import DIGITS
 
 _DATA = {"mnist": "mnist", "fmnist": "fashion-mnist", "cifar10": "cifar10"}
 
@@ -35,7 +36,7 @@ def registered() -> dict[str, dict[str, Any]]:
 def data_and_model(name: str) -> dict[str, dict[str, Any]]:
     """Those of a study; without the folder, of the demo's model of that name."""
     if not folder():
-        return {"data": {"source": "mnist-5k"}, "model": {"source": "demo", "name": name}}
+        return {"data": DIGITS, "model": {"source": "demo", "name": name}}
     data = {"source": _DATA[registered()[name]["dataset"]]}
     return {"data": data, "model": {"source": "torch", "factory": "bench.zoo:net", "args": {"name": name}}}
 

@@ -88,6 +88,10 @@ class Probe:
         """Row numbers of the samples still to be attacked."""
         return (~self._done).nonzero().squeeze(1)
 
+    def is_active(self, rows: Tensor) -> Tensor:
+        """Whether each of these rows belongs to a sample that is still to be attacked."""
+        return ~self._done.index_select(0, rows)
+
     @property
     def trust(self) -> Trust:
         """Signs that the attack did not do what it should."""
@@ -151,7 +155,7 @@ class Probe:
         return self.forward(x, rows, gradient=False).labels
 
     def _askable(self, rows: Tensor) -> Tensor:
-        askable = ~self._done.index_select(0, rows)
+        askable = self.is_active(rows)
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward[rows]
             askable &= occurrence(rows) < left

@@ -72,7 +72,7 @@ class Space:
         if norm is not None and eps is not None:
             delta = self._numeric(self.in_units(x - x0))
             delta = project_ball_and_box(delta, *(room or self.room(x0)), norm, eps)
-            x = x0 + (delta if self._unit_scale else delta * self.scale)
+            x = x0 + self._scaled(delta)
         x = torch.clamp(x, *self._bounds)
         return self._constrain(x, wanted, x0, norm, eps)
 
@@ -94,7 +94,7 @@ class Space:
 
     def direction(self, slope: Tensor, norm: Norm) -> Tensor:
         """The direction of length one in which the slope climbs fastest, in units of the scale."""
-        return steepest(self._per_unit(slope), norm)
+        return steepest(self._scaled(slope), norm)
 
     def step_to(
         self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm, *, within: tuple[Tensor, Tensor] | None = None
@@ -104,8 +104,7 @@ class Space:
         `within` gives tighter bounds, such as those of `linf_bounds`.
         """
         low, high = (self.in_units(bound - x) for bound in within or (self.low, self.high))
-        step = step_to_hyperplane(self._numeric(self._per_unit(slope)), gap, low, high, norm)
-        return step if self._unit_scale else step * self.scale
+        return self._scaled(step_to_hyperplane(self._numeric(self._scaled(slope)), gap, low, high, norm))
 
     def linf_bounds(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of each feature within the bounds and within eps of x0."""
@@ -116,7 +115,7 @@ class Space:
 
     def steepness(self, slope: Tensor, norm: Norm) -> Tensor:
         """How much each row can gain by a step of length one, bounds left aside."""
-        return dual_length(self._numeric(self._per_unit(slope)), norm)
+        return dual_length(self._numeric(self._scaled(slope)), norm)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
@@ -166,8 +165,9 @@ class Space:
     def _free(self) -> bool:
         return self.immutable is None and self.integer is None and self.category is None
 
-    def _per_unit(self, slope: Tensor) -> Tensor:
-        return slope if self._unit_scale else slope * self.scale
+    def _scaled(self, values: Tensor) -> Tensor:
+        """Moves in units as moves of features; slopes in features as slopes per unit."""
+        return values if self._unit_scale else values * self.scale
 
     def _numeric(self, delta: Tensor) -> Tensor:
         """The moves that share the eps-ball: not those of immutable features, nor of categories."""

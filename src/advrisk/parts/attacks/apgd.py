@@ -136,7 +136,7 @@ def _climb_l1(probe: Probe, x: Tensor, aim: Aim, steps: int, eps: float) -> tupl
     for place in range(steps + 1):
         asked = _ask(probe, state, last=place == steps)
         if len(asked.rows) < len(state.rows):
-            staying = torch.isin(state.rows, asked.rows)
+            staying = probe.is_active(state.rows)
             share, changed = share[staying], changed[staying]
         state = asked
         if not len(state.rows) or place == steps:
@@ -232,12 +232,7 @@ def _ask(probe: Probe, state: _State, *, last: bool) -> _State:
         slope_best=state.slope_best if last else chosen(better, slope, state.slope_best),
         height_best=torch.where(better, height, state.height_best),
     )
-    left = probe.active()
-    return state if len(left) == len(probe.x0) else _left(state, left)
-
-
-def _left(state: _State, left: Tensor) -> _State:
-    staying = torch.isin(state.rows, left)
+    staying = probe.is_active(state.rows)
     return state if bool(staying.all()) else state.of(staying.nonzero().squeeze(1))
 
 

@@ -63,6 +63,12 @@ class Nearest:
             self._margin[rows[nearer]] = answered.heights("margin")[nearer]
         return hit
 
+    def ask(self, x: Tensor, rows: Tensor, *, gradient: bool = True) -> tuple[Tensor, Pass, Tensor]:
+        """Ask at the allowed points nearest to x: these points, the answers, and whether each row succeeds."""
+        x = self._probe.space.project(x, self._probe.x0[rows])
+        answered = self._probe.forward(x, rows, gradient=gradient)
+        return x, answered, self.note(x, rows, answered)
+
     def measured_in(self, norm: Norm) -> Self:
         """The same successes for a search in another norm."""
         other = type(self)(self._probe, norm)
@@ -171,7 +177,7 @@ def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int, 
             return
         walk.step(*schedule.at(place / max(1, steps - 1)), of_ball=schedule.of_ball)
     if len(walk.rows):
-        walk.ask(gradient=False)
+        nearest.ask(walk.x, walk.rows, gradient=False)
 
 
 @dataclass
@@ -184,15 +190,9 @@ class _Walk:
     x: Tensor
     limit: Tensor
 
-    def ask(self, *, gradient: bool = True) -> tuple[Pass, Tensor]:
-        """The answers at the allowed points nearest to where the rows stand, and whether those succeed."""
-        x = self.probe.space.project(self.x, self.probe.x0[self.rows])
-        answered = self.probe.forward(x, self.rows, gradient=gradient)
-        return answered, self.nearest.note(x, self.rows, answered)
-
     def step(self, give: float, stride: float, *, of_ball: bool) -> None:
         space, norm = self.probe.space, self.nearest.norm
-        answered, hit = self.ask()
+        _, answered, hit = self.nearest.ask(self.x, self.rows)
         slope = answered.gradient("margin")
         self.limit = self._next_limit(answered, hit, slope, give)
         if of_ball:
@@ -201,7 +201,7 @@ class _Walk:
             move = stride * space.direction(slope, "l2")
         moved = self.x + move * space.scale
         self.x = space.unrounded.project(moved, self.probe.x0[self.rows], norm=norm, eps=self.limit)
-        going = torch.isin(self.rows, self.probe.active())
+        going = self.probe.is_active(self.rows)
         if not bool(going.all()):
             self.rows, self.x, self.limit = self.rows[going], self.x[going], self.limit[going]
 

@@ -73,7 +73,7 @@ def _refine(probe: Probe, nearest: Nearest) -> None:
     if not len(rows):
         return
     shrink(probe, nearest, step_across(probe, rows, _CANDIDATES), rows, _STEPS_FROM_CLEAN)
-    rows = rows[torch.isin(rows, probe.active())]
+    rows = rows[probe.is_active(rows)]
     shrink(probe, nearest, nearest.point[rows], rows, _STEPS_FROM_NEAREST)
     nearest.close_in(_LAST_TRIES)
 
@@ -132,7 +132,7 @@ class _Descent:
             took[self.rows[hit]] = took[self.rows[hit]].minimum(paid[hit])
             self._note_lacking(loss < best, loss, size)
             best = best.minimum(loss)
-            going = torch.isin(self.rows, self.probe.active())
+            going = self.probe.is_active(self.rows)
             if self.probe.norm == "linf":
                 going &= ~hit
             if abort_early and place % look == 0:

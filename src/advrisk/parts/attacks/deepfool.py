@@ -61,7 +61,7 @@ def deepfool(
         answered = probe.forward(x, rows, gradient=place < steps)
         margin, hit = answered.heights("margin"), answered.met
         found.append((x_before[hit], x[hit], rows[hit], before[hit], margin[hit]))
-        going = ~hit & torch.isin(rows, probe.active())
+        going = ~hit & probe.is_active(rows)
         if place == steps or not bool(going.any()):
             break
         classes = other_classes(probe, rows, answered.scores, candidates)

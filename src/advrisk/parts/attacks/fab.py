@@ -91,6 +91,8 @@ def fab_t(
     nearest = Nearest(probe)
     for rows, towards in towards_classes(probe, targets):
         for place in range(restarts):
+            left = probe.is_active(rows)
+            rows, towards = rows[left], towards[left]
             x = _start(probe, rows, nearest, first=place == 0)
             _search(probe, nearest, x, rows, towards, steps=steps, pull=pull, overshoot=overshoot, backward=backward)
     nearest.close_in(_LAST_TRIES)
@@ -125,10 +127,9 @@ def _search(
         if not len(rows):
             return
         x0 = probe.x0[rows]
-        x = probe.space.project(_step(probe, x, rows, towards, pull, overshoot), x0)
-        hit = nearest.note(x, rows, probe.forward(x, rows, gradient=False))
+        x, _, hit = nearest.ask(_step(probe, x, rows, towards, pull, overshoot), rows, gradient=False)
         x = chosen(hit, probe.space.project(x0 + backward * (x - x0), x0), x)
-        going = torch.isin(rows, probe.active())
+        going = probe.is_active(rows)
         if not bool(going.all()):
             x, rows, towards = x[going], rows[going], None if towards is None else towards[going]
 

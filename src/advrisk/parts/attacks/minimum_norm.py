@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import torch
 from annotated_types import Ge
 from torch import Tensor
 
@@ -104,12 +103,11 @@ def _refine(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int)
 
 def _restart(probe: Probe, nearest: Nearest, steps: int, *, from_nearest: bool) -> None:
     """Search once more, with a ball of its own; what is nearer than the nearest so far replaces it."""
-    rows, found = probe.active(), Nearest(probe)
+    rows = probe.active()
     if not len(rows):
         return
     x = nearest.point[rows] if from_nearest else _point_as_far(probe, nearest, rows)
-    if not from_nearest and probe.norm != "linf":
-        found = _lead(probe, x, rows)
+    found = Nearest(probe) if from_nearest or probe.norm == "linf" else _lead(probe, x, rows)
     _refine(probe, found, x, rows, steps)
     found.close_in(_LAST_TRIES)
     nearest.take(found)
@@ -133,7 +131,7 @@ def _try_random_inputs(probe: Probe, nearest: Nearest) -> Tensor:
             break
         x = _random_inputs(probe, rows, corners=place % 2 == 1)
         nearest.note(x, rows, probe.forward(x, rows, gradient=False))
-    rows = lost[torch.isin(lost, probe.active()) & nearest.distance[lost].isfinite()]
+    rows = lost[probe.is_active(lost) & nearest.distance[lost].isfinite()]
     nearest.close_in(_TRIES_INWARDS, rows)
     return rows
 

@@ -67,7 +67,7 @@ def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]
         return
     classes = other_classes(probe, rows, probe.forward(probe.x0[rows], rows, gradient=False).scores, count)
     yield rows, classes[:, 0]
-    left = torch.isin(rows, probe.active())
+    left = probe.is_active(rows)
     rows, others = rows[left], classes[left, 1:]
     each = others.shape[1]
     if each:

@@ -22,9 +22,7 @@ def slide(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int) -
         if not len(rows):
             return
         x0, space = probe.x0[rows], probe.space
-        asked = space.project(x, x0)
-        answered = probe.forward(asked, rows)
-        nearest.note(asked, rows, answered)
+        asked, answered, _ = nearest.ask(x, rows)
         slope = answered.gradient("margin")
         mean = (mean + slope) / 2 if place else slope
         height = answered.heights("margin").to(x.dtype) + _gain(mean, x - asked)  # whole numbers were rounded
@@ -34,11 +32,10 @@ def slide(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int) -
         reach = _REACH[0] * (_REACH[1] / _REACH[0]) ** (place / max(1, steps - 1))
         moved = nearest_in_reach(space, x, x0, mean, aim - height, reach)
         promised = height + _gain(mean, moved - x)
-        going = torch.isin(rows, probe.active())
+        going = probe.is_active(rows)
         rows, x, mean, aim, promised = (part[going] for part in (rows, moved, mean, aim, promised))
     if len(rows):
-        asked = probe.space.project(x, probe.x0[rows])
-        nearest.note(asked, rows, probe.forward(asked, rows, gradient=False))
+        nearest.ask(x, rows, gradient=False)
 
 
 def _gain(slope: Tensor, step: Tensor) -> Tensor:

@@ -273,7 +273,7 @@ def _signs(drawn: Tensor) -> Tensor:
 
 def _in_layout(scale: Tensor, x: Tensor) -> Tensor:
     """The unit of each feature beside x, (rows, channels, places)."""
-    return scale if scale.numel() == 1 else scale.reshape(1, *x.shape[1:]).expand_as(x)
+    return scale.reshape(1, *x.shape[1:]).expand_as(x)
 
 
 def _length(values: Tensor, norm: Norm) -> Tensor:
