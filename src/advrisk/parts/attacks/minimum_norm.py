@@ -9,7 +9,7 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.parts.attacks.boundary import Nearest, shrink, step_across
-from advrisk.parts.attacks.moves import Candidates, n_others
+from advrisk.parts.attacks.moves import Candidates, n_others, random_inputs
 from advrisk.parts.attacks.registry import attacks
 
 _RESCUES = 4  # random inputs that a sample without a success is compared with
@@ -56,7 +56,7 @@ def _rescue(probe: Probe, nearest: Nearest) -> None:
         rows = _without_success(probe, nearest)
         if not len(rows):
             break
-        x = _random_inputs(probe, rows, corners=place % 2 == 1)
+        x = random_inputs(probe, rows, corners=place % 2 == 1)
         nearest.note(x, rows, probe.forward(x, rows, gradient=False))
     rows = lost[torch.isin(lost, probe.active()) & nearest.distance[lost].isfinite()]
     if len(rows):
@@ -67,10 +67,3 @@ def _rescue(probe: Probe, nearest: Nearest) -> None:
 def _without_success(probe: Probe, nearest: Nearest) -> Tensor:
     rows = probe.active()
     return rows[nearest.distance[rows].isinf()]
-
-
-def _random_inputs(probe: Probe, rows: Tensor, *, corners: bool) -> Tensor:
-    """Points drawn uniformly from the box, or from its corners."""
-    share = probe.noise.uniform(rows, tuple(probe.x0.shape[1:]))
-    share = share.round() if corners else share
-    return probe.space.project(probe.space.low + share * (probe.space.high - probe.space.low), probe.x0[rows])
