@@ -212,8 +212,8 @@ class TestWhole:
         assert ratio.max() < 1.05
 
     def test_evaluations_grow_with_the_root_of_the_step(self):
-        given = {"initial_evaluations": 100, "max_evaluations": 250}
-        assert [hopskipjump._evaluations(step, given) for step in (1, 2, 4, 6, 7, 99)] == [100, 141, 200, 244, 250, 250]
+        counts = [hopskipjump._evaluations(step, 100, 250) for step in (1, 2, 4, 6, 7, 99)]
+        assert counts == [100, 141, 200, 244, 250, 250]
 
     def test_asks_as_often_as_it_says(self):
         params = {"steps": 4, "initial_evaluations": 10, "max_evaluations": 15}

@@ -22,8 +22,9 @@ _Count = Annotated[int, Ge(1)]
 
 
 def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
-    directions = sum(_evaluations(step, given) for step in range(1, given["steps"] + 1))
-    return given["starts"] + _FINEST + directions + given["steps"] * (_HALVINGS + _FINEST) + 1, 0
+    steps, sizes = given["steps"], (given["initial_evaluations"], given["max_evaluations"])
+    directions = sum(_evaluations(step, *sizes) for step in range(1, steps + 1))
+    return given["starts"] + _FINEST + directions + steps * (_HALVINGS + _FINEST) + 1, 0
 
 
 @attacks.register(
@@ -60,22 +61,21 @@ def hopskipjump(
     d = math.prod(probe.x0.shape[1:])
     bisections = min(_FINEST, max(1, math.ceil(math.log2(d ** _POWER[probe.norm] / gamma))))
     x = _to_boundary(probe, x, rows, bisections)
-    settings = {"initial_evaluations": initial_evaluations, "max_evaluations": max_evaluations}
     for step in range(1, steps + 1):
         left = torch.isin(rows, probe.active())
         rows, x = rows[left], x[left]
         if not len(rows):
             return
         distance = probe.space.distance(x, probe.x0[rows], probe.norm)
-        slope = _slopes(probe, x, rows, gamma / d * distance, _evaluations(step, settings))
+        slope = _slopes(probe, x, rows, gamma / d * distance, _evaluations(step, initial_evaluations, max_evaluations))
         x = _step(probe, x, rows, steepest(slope, probe.norm), distance / math.sqrt(step))
         x = _to_boundary(probe, x, rows, bisections)
     if probe.task.keep == "last":  # the last bisection may have failed
         probe.labels(x, rows)
 
 
-def _evaluations(step: int, given: Mapping[str, Any]) -> int:
-    return min(int(given["initial_evaluations"] * math.sqrt(step)), given["max_evaluations"])
+def _evaluations(step: int, initial: int, most: int) -> int:
+    return min(int(initial * math.sqrt(step)), most)
 
 
 def _start(probe: Probe, starts: int) -> tuple[Tensor, Tensor]:
@@ -114,8 +114,9 @@ def _to_boundary(probe: Probe, x: Tensor, rows: Tensor, bisections: int) -> Tens
 
 def _slopes(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, evaluations: int) -> Tensor:
     """Which way is up from each point, in units of the scale, by the labels of points around it."""
-    some = torch.arange(len(rows), device=rows.device).split(samples_at_once(probe, _AT_ONCE))
-    return torch.cat([_slope(probe, x[part], rows[part], delta[part], evaluations) for part in some])
+    size = samples_at_once(probe, _AT_ONCE)
+    parts = zip(torch.split(x, size), torch.split(rows, size), torch.split(delta, size), strict=True)
+    return torch.cat([_slope(probe, *part, evaluations) for part in parts])
 
 
 def _slope(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, evaluations: int) -> Tensor:

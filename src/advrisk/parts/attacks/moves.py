@@ -85,7 +85,7 @@ def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]
     yield rows, classes[:, 0]
     left = torch.isin(rows, probe.active())
     rows, others = rows[left], classes[left, 1:]
-    for some in torch.arange(len(rows)).split(max(1, len(probe.x0) // max(1, others.shape[1]))):
+    for some in torch.split(torch.arange(len(rows)), max(1, len(probe.x0) // max(1, others.shape[1]))):
         if others[some].numel():
             yield rows[some].repeat_interleave(others.shape[1]), others[some].flatten()
 

@@ -58,8 +58,9 @@ def nes(
 
 def slopes(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> Tensor:
     """The estimated slope of the objective at each point, in units of the scale."""
-    some = torch.arange(len(rows), device=rows.device).split(samples_at_once(probe, 2 * _PAIRS_AT_ONCE))
-    return torch.cat([_slope(probe, x[part], rows[part], pairs, sigma) for part in some])
+    size = samples_at_once(probe, 2 * _PAIRS_AT_ONCE)
+    parts = zip(torch.split(x, size), torch.split(rows, size), strict=True)
+    return torch.cat([_slope(probe, *part, pairs, sigma) for part in parts])
 
 
 def _slope(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> Tensor:
