@@ -56,15 +56,18 @@ class Noise:
     def _words(self, rows: Tensor, count: int) -> npt.NDArray[np.uint64]:
         index = rows.cpu().numpy()
         before = self._drawn[index] + occurrence(rows).cpu().numpy().astype(np.uint64) * np.uint64(count)
-        counters = before[:, None] + np.arange(1, count + 1, dtype=np.uint64)
         np.add.at(self._drawn, index, np.uint64(count))
-        return _mix(np.add(self._keys[index, None], counters * _GOLDEN, dtype=np.uint64))
+        first = np.add(self._keys[index], before * _GOLDEN, dtype=np.uint64)
+        return _mix(first[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
 
     def _tensor(self, values: npt.NDArray[np.float64], shape: tuple[int, ...]) -> Tensor:
         return torch.from_numpy(values.astype(np.float32)).view(-1, *shape).to(self._device)
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """Writes into its argument."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    return z

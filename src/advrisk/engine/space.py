@@ -104,6 +104,8 @@ class Space:
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
+        if self._free and x.numel() and self._holds(*torch.aminmax(x)):  # the usual case in one look
+            return torch.ones(len(x), dtype=torch.bool, device=x.device)
         ok = (x >= self.low) & (x <= self.high)
         if self.immutable is not None:
             ok &= ~self.immutable | (x == x0)
@@ -143,6 +145,10 @@ class Space:
     @property
     def _free(self) -> bool:
         return self.immutable is None and self.integer is None and self.category is None
+
+    def _holds(self, lowest: Tensor, highest: Tensor) -> bool:
+        """Whether all features may have all values between these two."""
+        return bool(((lowest >= self.low) & (highest <= self.high)).all())
 
     def _in_units(self, delta: Tensor) -> Tensor:
         return delta if self._unit_scale else delta / self.scale

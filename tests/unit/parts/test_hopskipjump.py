@@ -127,7 +127,7 @@ class TestSlope:
         assert (probe.memory.n_forward == evaluations).all()
         found = []
         for n in (1, 4, 100):
-            monkeypatch.setattr(moves, "_SMALL_BATCH", n * 32)
+            monkeypatch.setattr(moves, "_FEATURES_AT_ONCE", n * 32 * 12)
             probe, _ = probe_for()
             rows = torch.arange(6)
             found.append(hopskipjump._slopes(probe, self.on_boundary(), rows, torch.full((6,), 0.1), evaluations))

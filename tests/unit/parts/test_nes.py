@@ -94,8 +94,7 @@ class TestSlope:
     def test_batches_do_not_change_a_bit(self, monkeypatch):
         model, x0 = smooth(), TOY.inputs(8)
         whole = estimated(model, x0, 37)
-        monkeypatch.setattr(moves, "_SMALL_BATCH", 32)
-        monkeypatch.setattr(moves, "_TIMES_SHARD", 0)
+        monkeypatch.setattr(moves, "_FEATURES_AT_ONCE", 32 * D)
         assert torch.equal(estimated(model, x0, 37), whole)
 
 

@@ -14,7 +14,7 @@ from advrisk.engine.objectives import objectives
 Candidates = Annotated[int, Ge(1)] | Literal["all"]
 
 _NUDGE = 0.01
-_SMALL_BATCH, _TIMES_SHARD = 256, 4
+_FEATURES_AT_ONCE = 2**20
 
 
 def positions(left: Tensor, rows: Tensor) -> Tensor:
@@ -38,9 +38,9 @@ def random_inputs(probe: Probe, rows: Tensor, *, corners: bool) -> Tensor:
 def samples_at_once(probe: Probe, points: int) -> int:
     """How many samples share a batch in which each has so many points.
 
-    Without gradients a batch may be larger than the shard: it takes no more memory, and small ones are slow.
+    A batch is no larger than the shard, or than a million features, where small batches would be slow.
     """
-    return max(1, max(_SMALL_BATCH, _TIMES_SHARD * len(probe.x0)) // points)
+    return max(1, max(len(probe.x0), _FEATURES_AT_ONCE // probe.x0[0].numel()) // points)
 
 
 def clean_start(probe: Probe, rows: Tensor) -> Tensor:
