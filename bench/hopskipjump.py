@@ -21,7 +21,7 @@ from bench.timing import seconds
 
 NORMS: tuple[Norm, ...] = ("l2", "linf")
 MODELS = ("plain", "noise-augmented", "pgd-trained", "trades")
-SAMPLES, FEW = 50, 10  # few: for ART, which takes one sample at a time
+SAMPLES, FEW = 50, 10  # few: for ART, which takes one sample at a time; distances are those of the same samples
 STEPS = 10
 ENOUGH = 60
 
@@ -52,19 +52,19 @@ def main() -> None:
 def _compare(model: str, norm: Norm, name: str, make: Maker) -> float:
     n = FEW if name == "ART" else SAMPLES
     settings: dict[str, Any] = {"source": "demo", "name": model}
-    with shop([_arm(norm, 1)], samples=n, shard=n, model=settings) as place:
-        x, y = place.samples(place.cells[0])
+    with shop([_arm(norm, 1)], samples=SAMPLES, shard=SAMPLES, model=settings) as place:
+        x, y = (part[:n] for part in place.samples(place.cells[0]))
         counted = Counted(place.module(frozen=False))
         points, _ = _seeded(make(counted, norm=norm, steps=STEPS), x, y)
         attack = make(place.module(frozen=False), norm=norm, steps=STEPS)
         wall_theirs = seconds(lambda: _seeded(attack, x, y))
         owners = place.module(frozen=True)
     queries = counted.n_forward // n
-    with shop([_arm(norm, queries)], samples=n, shard=n, model=settings) as place:
+    with shop([_arm(norm, queries)], samples=SAMPLES, shard=SAMPLES, model=settings) as place:
         results: list[CellResult] = []
         wall = seconds(lambda: results.append(place.carry_out(place.cells[0])))
     rows = results[0].tables["outcomes"].to_pylist()
-    ours = torch.tensor([row[f"d_{norm}"] if row["outcome"] == "success" else torch.inf for row in rows])
+    ours = torch.tensor([row[f"d_{norm}"] if row["outcome"] == "success" else torch.inf for row in rows[:n]])
     with torch.no_grad():
         broken = owners(points).argmax(1) != y
     theirs = torch.where(broken, length(points - x, norm), torch.inf)
