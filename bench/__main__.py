@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-# Not among them: `autoattack` and `strength`, which take half an hour each.
+# Not among them: `autoattack` and `strength`, which take half an hour each, and `hopskipjump`, which takes minutes.
 ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
 
 for name in sys.argv[1:] or ALL:

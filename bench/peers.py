@@ -39,6 +39,24 @@ def art_carlini_wagner(module: nn.Module, *, searches: int, steps: int, step: fl
     return _by_art(module, CarliniL2Method, clean_where_failed=True, **settings)
 
 
+def art_hopskipjump(module: nn.Module, *, norm: str, steps: int) -> Attack:
+    """One sample at a time. With NumPy 2 it hands float64 to the module, which is put right here."""
+    from art.attacks.evasion import HopSkipJump
+
+    return _by_art(_InFloat32(module), HopSkipJump, norm={"l2": 2, "linf": np.inf}[norm], max_iter=steps)
+
+
+class _InFloat32(nn.Module):
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        answer: Tensor = self.module(x.float())
+        return answer
+
+
 def _by_art(module: nn.Module, attack: Any, *, clean_where_failed: bool = False, **settings: Any) -> Attack:
     from art.estimators.classification import PyTorchClassifier
 
@@ -70,6 +88,12 @@ def foolbox_carlini_wagner(module: nn.Module, *, searches: int, steps: int, step
 
     settings = {"binary_search_steps": searches, "steps": steps, "stepsize": step, "initial_const": const}
     return _by_foolbox(module, foolbox.attacks.L2CarliniWagnerAttack(**settings), None)
+
+
+def foolbox_hopskipjump(module: nn.Module, *, norm: str, steps: int) -> Attack:
+    import foolbox
+
+    return _by_foolbox(module, foolbox.attacks.HopSkipJumpAttack(steps=steps, constraint=norm), None)
 
 
 def _by_foolbox(module: nn.Module, attack: Any, eps: float | None) -> Attack:
@@ -206,4 +230,5 @@ DEEPFOOL: dict[str, Maker] = {
     "torchattacks": torchattacks_deepfool,
     "ART": art_deepfool,
 }
+HOPSKIPJUMP: dict[str, Maker] = {"Foolbox": foolbox_hopskipjump, "ART": art_hopskipjump}
 CARLINI_WAGNER: dict[str, Maker] = {"Foolbox": foolbox_carlini_wagner, "ART": art_carlini_wagner}

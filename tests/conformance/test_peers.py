@@ -7,7 +7,10 @@ tests on one of the models always run, those on the others are slow.
 import random
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from statistics import mean
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -227,9 +230,10 @@ def test_success_towards_a_target_is_not_lower(norm, name, demo_net, verdict_of)
     assert ours >= theirs - 0.02, (ours, theirs)
 
 
-def least_distances(net, verdict_of, attack, norm, **params):
+def least_distances(net, verdict_of, attack, norm, *, max_queries=None, **params):
     """The distance of our nearest success; infinite where there was none."""
-    verdict, _ = verdict_of(net.model, net.x, net.y, attack, norm=norm, eps=None, params=params, keep="smallest")
+    settings = {"norm": norm, "eps": None, "keep": "smallest", "max_queries": max_queries}
+    verdict, _ = verdict_of(net.model, net.x, net.y, attack, params=params, **settings)
     assert verdict.n_unconfirmed == 0
     assert set(verdict.outcome) <= {"success", "resisted"}, verdict.message
     hit = torch.tensor([outcome == "success" for outcome in verdict.outcome])
@@ -288,3 +292,46 @@ def test_carlini_wagner_is_as_near_as_arts_in_linf(name, demo_net, verdict_of):
     points = by_art(net, "CarliniLInfMethod", **settings)
     ours = least_distances(net, verdict_of, "carlini-wagner", "linf", searches=9, steps=20)
     assert_not_larger(ours, net, points, "linf")
+
+
+class Counting(nn.Module):
+    """Counts the queries to a module; with NumPy 2, ART's HopSkipJump asks in float64."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.n_queries = module, 0
+        self.eval()
+
+    def forward(self, x):
+        self.n_queries += len(x)
+        return self.module(x.float())
+
+
+def hopskipjump_of_foolbox(net, norm):
+    return by_foolbox(net, "HopSkipJumpAttack", steps=4, constraint=norm)
+
+
+def hopskipjump_of_art(net, norm):
+    """Its starts come from a generator that it makes anew for each sample, without a seed."""
+    with patch.object(np.random, "RandomState", partial(np.random.RandomState, 0)):
+        return by_art(net, "HopSkipJump", norm=ART_NORM[norm], max_iter=4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize(("peer", "n"), [(hopskipjump_of_foolbox, 20), (hopskipjump_of_art, 10)])
+def test_hopskipjump_is_as_near_with_as_many_queries(peer, n, norm, name, demo_net, verdict_of, request):
+    """In the median: where a walk begins is a matter of chance. Theirs end after four steps, ours with its queries."""
+    if (peer, norm, name) == (hopskipjump_of_foolbox, "linf", "plain"):
+        request.applymarker(
+            pytest.mark.xfail(strict=True, reason="0.194, Foolbox's 0.175: on these digits, not on others")
+        )
+    net = demo_net(name, n)
+    counting = Counting(net.module)
+    points = peer(replace(net, module=counting), norm)
+    theirs = torch.where(broken(net, points, norm), distances(net, points, norm), torch.inf)
+    queries = counting.n_queries // n
+    ours = least_distances(net, verdict_of, "hopskipjump", norm, max_queries=queries, steps=40)
+    assert 500 < queries < 1500
+    assert theirs.median().isfinite()
+    assert ours.median() <= 1.001 * theirs.median(), (ours.median().item(), theirs.median().item())

@@ -11,6 +11,7 @@ from torch import nn
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError
+from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.ledger.importing import import_outcomes
 from advrisk.parts.models.torch_module import build, load_weights
 from advrisk.testing.ledgers import outcome_rows
@@ -156,3 +157,17 @@ def test_an_attack_without_gradients_that_does_better_is_flagged(tmp_path: Path)
     assert run.flags() == [flag | {"n_flagged": 1, "n_cells": 1, "share": 0.4}]
     assert run.status().flags == {"black-box-beats-white-box": 1}
     assert "black-box-beats-white-box" in run.report().read_text(encoding="utf-8")
+
+
+def test_samples_without_a_start_are_counted(study: dict[str, Any], tmp_path: Path) -> None:
+    """One random input is rarely of a certain class: such samples resist, say why, and flag their cells."""
+    arm = {"attack": "hopskipjump", "norm": "l2", "steps": 1, "initial_evaluations": 1, "starts": 1}
+    run = Study.from_dict(study | {"arms": [arm], "success": {"target": 0}, "shard": 64}).run(tmp_path / "run")
+    flags = {row["model"]: row for row in run.flags() if row["flag"] == "no-start"}
+    rows = run.query("FROM outcomes WHERE kind = 'attack'").to_pylist()
+    lost = [row for row in rows if row["message"] == NO_START_MESSAGE]
+    assert {(row["outcome"], row["d_l2"], row["n_forward"]) for row in lost} == {("resisted", 0.0, 1)}
+    assert set(flags) == {row["model"] for row in lost}
+    for model, flag in flags.items():
+        n_lost = sum(row["model"] == model for row in lost)
+        assert (flag["n_flagged"], flag["n_cells"], flag["share"]) == (1, 1, n_lost / 64)

@@ -1,5 +1,7 @@
 """Flags: reasons not to trust a cell, each with what it means and what to do."""
 
+NO_START = "no-start"
+NO_START_MESSAGE = "no random input was a success, so there was nothing to begin from"  # of the rows concerned
 BLACK_BOX = "black-box-beats-white-box"  # the one that no cell can tell alone: arms are compared
 
 FLAGS = {
@@ -11,6 +13,8 @@ FLAGS = {
     "random-model": "the model answers the same input differently each time: successes were redrawn, gradients not",
     "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
     "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
+    NO_START: "samples resisted because no point was found to begin from, which says nothing of how near a success is: "
+    "allow more starts or queries, or use another attack",
     BLACK_BOX: "an attack without gradients broke samples within a size at which attacks with gradients found nothing: "
     "the model may hide its slopes; give those attacks another objective, more steps or restarts",
 }
@@ -20,5 +24,6 @@ SHARES = {
     "zero-gradients": "of the gradients were zero",
     "not-increasing": "of the samples that resisted were never moved upwards",
     "still-gaining": "of the samples that took enough passes to tell were still getting better",
+    NO_START: "of the samples had nothing to begin from",
     BLACK_BOX: "of the model's samples were broken where attacks with gradients found nothing",
 }

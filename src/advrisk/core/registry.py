@@ -44,6 +44,7 @@ _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "gt": (operator.gt, "more than"),
     "le": (operator.le, "at most"),
     "lt": (operator.lt, "less than"),
+    "multiple_of": (lambda value, of: value % of == 0, "a multiple of"),
 }
 
 

@@ -25,6 +25,7 @@ class Memory:
     n_backward_first: Tensor
     first_s: Tensor
     spent_s: Tensor
+    no_start: Tensor
     failed: dict[int, str] = field(default_factory=dict)  # row -> what went wrong
 
     @classmethod
@@ -44,6 +45,7 @@ class Memory:
             n_backward_first=column(-1, torch.int64),
             first_s=column(torch.nan, torch.float32),
             spent_s=column(0, torch.float32),
+            no_start=column(False, torch.bool),
         )
 
     def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from advrisk.engine.rows import occurrence
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_PER_WORD = 4  # sums of 16 coins in 64 bits
 
 
 class Noise:
@@ -38,21 +39,36 @@ class Noise:
         radius = np.sqrt(-2 * np.log1p(-unit[:, :count]))
         return self._tensor(radius * np.cos(2 * np.pi * unit[:, count:]), shape)
 
+    def bell(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Whole numbers from −8 to 8, nearly normal with variance 4: heads less tails of 16 coins, halved.
+
+        Much less work than `normal`, and their sums are exact in whatever order they are added up.
+        """
+        count = math.prod(shape)
+        words = self._words(rows, -(-count // _PER_WORD))
+        heads = np.bitwise_count(words.view(np.uint16))[:, :count]
+        return torch.from_numpy(heads.astype(np.float32)).sub_(8).view(-1, *shape).to(self._device)
+
     def _unit(self, rows: Tensor, count: int) -> npt.NDArray[np.float64]:
+        # 24 bits: exact in float32, where rounding 53 bits could give 1.0.
+        return (self._words(rows, count) >> np.uint64(40)).astype(np.float64) * 2.0**-24
+
+    def _words(self, rows: Tensor, count: int) -> npt.NDArray[np.uint64]:
         rows = rows.cpu()
         index = rows.numpy()
         before = self._drawn[index] + occurrence(rows).numpy().astype(np.uint64) * np.uint64(count)
-        counters = before[:, None] + np.arange(1, count + 1, dtype=np.uint64)
         np.add.at(self._drawn, index, np.uint64(count))
-        # 24 bits: exact in float32, where rounding 53 bits could give 1.0.
-        state = np.add(self._keys[index, None], counters * _GOLDEN, dtype=np.uint64)
-        return (_mix(state) >> np.uint64(40)).astype(np.float64) * 2.0**-24
+        first = np.add(self._keys[index], before * _GOLDEN, dtype=np.uint64)
+        return _mix(first[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
 
     def _tensor(self, values: npt.NDArray[np.float64], shape: tuple[int, ...]) -> Tensor:
         return torch.from_numpy(values.astype(np.float32)).view(-1, *shape).to(self._device)
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """Writes into its argument."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    return z

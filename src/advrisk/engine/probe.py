@@ -154,6 +154,11 @@ class Probe:
         """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
         return self.forward(x, rows, gradient=False).labels
 
+    def no_start(self, rows: Tensor) -> None:
+        """Give up samples for which the attack found no point to begin from; their rows will say so."""
+        self.memory.no_start[rows] = True
+        self._done[rows] = True
+
     def _askable(self, rows: Tensor) -> Tensor:
         askable = self.is_active(rows)
         if self.task.max_queries is not None:

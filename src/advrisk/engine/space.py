@@ -119,6 +119,8 @@ class Space:
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
+        if self._free and x.numel() and self._holds(*torch.aminmax(x)):  # the usual case in one look
+            return torch.ones(len(x), dtype=torch.bool, device=x.device)
         ok = (x >= self.low) & (x <= self.high)
         if self.immutable is not None:
             ok &= ~self.immutable | (x == x0)
@@ -168,6 +170,10 @@ class Space:
     def _scaled(self, values: Tensor) -> Tensor:
         """Moves in units as moves of features; slopes in features as slopes per unit."""
         return values if self._unit_scale else values * self.scale
+
+    def _holds(self, lowest: Tensor, highest: Tensor) -> bool:
+        """Whether all features may have all values between these two."""
+        return bool(((lowest >= self.low) & (highest <= self.high)).all())
 
     def _numeric(self, delta: Tensor) -> Tensor:
         """The moves that share the eps-ball: not those of immutable features, nor of categories."""

@@ -42,13 +42,13 @@ def damage_paper() -> Lines:
 
 @presets.register("mead-mnist", traits=SourceTraits("the arms of MEAD (Granese et al.) for MNIST"))
 def mead_mnist() -> Lines:
-    """MEAD's arms for MNIST, but HopSkipJump and the spatial attack, which are not there yet."""
+    """MEAD's arms for MNIST, but HopSkipJump and the spatial attack, which are not in it yet."""
     return _mead(square_eps=0.3125)
 
 
 @presets.register("mead-cifar10", traits=SourceTraits("the arms of MEAD (Granese et al.) for CIFAR-10"))
 def mead_cifar10() -> Lines:
-    """MEAD's arms for CIFAR-10, but HopSkipJump and the spatial attack, which are not there yet."""
+    """MEAD's arms for CIFAR-10, but HopSkipJump and the spatial attack, which are not in it yet."""
     return _mead(square_eps=0.125)
 
 
@@ -74,7 +74,7 @@ def _mead(*, square_eps: float) -> Lines:
 
 @presets.register("survival-paper", traits=SourceTraits("the arms of Meyers et al.; inputs in [0, 1]"))
 def survival_paper() -> Lines:
-    """FGM and PGD in l1, l2 and linf and DeepFool, ten steps; HopSkipJump, Pixel and Threshold are not there yet."""
+    """FGM and PGD in l1, l2 and linf and DeepFool, ten steps; HopSkipJump, Pixel and Threshold are not in it yet."""
     grid = {"norm": ["l1", "l2", "linf"], "eps": [0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1]}
     return [
         {"attack": "fgsm", **grid},

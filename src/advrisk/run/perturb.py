@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
 from advrisk.core.traits import gives
@@ -157,6 +158,9 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
     attempt.first_s[rows] = memory.first_s
     for row, message in memory.failed.items():
         attempt.settled[int(rows[row])] = "error", message
+    for row in memory.no_start.nonzero().flatten().tolist():  # what was tried in vain is no result
+        attempt.kept[rows[row]] = probe.x0[row]
+        attempt.settled.setdefault(int(rows[row]), ("resisted", NO_START_MESSAGE))
     for row in (memory.n_forward == 0).nonzero().flatten().tolist():  # nothing was tried, so nothing is known
         attempt.settled.setdefault(int(rows[row]), unfinished or ("error", "the attack asked the model nothing"))
     if unfinished is not None:  # a sample that was broken by then is broken

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from annotated_types import Ge, Gt, Interval, Le, Lt
+from annotated_types import Ge, Gt, Interval, Le, Lt, MultipleOf
 
 from advrisk.core import registry as registry_module
 from advrisk.core.errors import RegistryError, StudyError
@@ -200,6 +200,15 @@ def test_limits_hold_on_the_side_that_is_stated() -> None:
     assert part.bind({"under": 0.999})["under"] == 0.999
     with pytest.raises(StudyError, match="must be less than 1, found 1"):
         part.bind({"under": 1})
+
+
+def test_a_number_may_have_to_be_a_multiple() -> None:
+    def march(*, pairs: Annotated[int, MultipleOf(2)] = 2) -> None: ...
+
+    part = Part("attacks", "march", march, 1, None)
+    assert part.bind({"pairs": 6})["pairs"] == 6
+    with pytest.raises(StudyError, match="must be a multiple of 2, found 7"):
+        part.bind({"pairs": 7})
 
 
 def test_an_unknown_parameter_is_refused_with_the_nearest_known_name(part: Part[str]) -> None:

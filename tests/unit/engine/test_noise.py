@@ -42,7 +42,7 @@ def test_normal_is_normal():
     assert stats.kurtosis(drawn.ravel()) == pytest.approx(0, abs=4 * np.sqrt(24 / drawn.size))
 
 
-@pytest.mark.parametrize("method", ["uniform", "normal"])
+@pytest.mark.parametrize("method", ["uniform", "normal", "bell"])
 @pytest.mark.parametrize("keys", [range(200), [key("c", number) for number in range(200)]], ids=["adjacent", "hashed"])
 def test_rows_are_independent_of_each_other(method, keys):
     """Also for keys that differ by one: the mixing must hide how near they are."""
@@ -51,6 +51,22 @@ def test_rows_are_independent_of_each_other(method, keys):
     assert stats.kstest(between, "norm").pvalue > 0.001
     neighbours = [np.corrcoef(row[:-1], row[1:])[0, 1] * np.sqrt(499) for row in drawn]
     assert stats.kstest(neighbours, "norm").pvalue > 0.001
+
+
+def test_bell_is_the_sum_of_sixteen_coins():
+    drawn = Noise([key("e", number) for number in range(50)]).bell(torch.arange(50), (2001,)).double().numpy()
+    values, counts = np.unique(drawn, return_counts=True)
+    assert set(values) <= set(range(-8, 9))
+    expected = stats.binom.pmf(values + 8, 16, 0.5) * drawn.size
+    often = expected > 10
+    chi_squared = ((counts - expected)[often] ** 2 / expected[often]).sum()
+    assert stats.chi2.sf(chi_squared, often.sum() - 1) > 0.001
+
+
+def test_bell_is_made_of_the_bits_of_splitmix64():
+    drawn = Noise([1234567]).bell(rows(0), (6,))
+    pieces = [number >> shift & 0xFFFF for number in REFERENCE[:2] for shift in (0, 16, 32, 48)]
+    assert drawn.squeeze(0).tolist() == [piece.bit_count() - 8 for piece in pieces[:6]]
 
 
 def test_a_stream_goes_on_where_it_stopped():
@@ -67,7 +83,7 @@ def test_normal_draws_do_not_overlap():
     assert not set(first.tolist()) & set(second.tolist())
 
 
-@pytest.mark.parametrize("method", ["uniform", "normal"])
+@pytest.mark.parametrize("method", ["uniform", "normal", "bell"])
 def test_a_row_does_not_see_its_batch_mates(method):
     keys = [key("d", number) for number in range(6)]
     together = getattr(Noise(keys), method)(torch.arange(6), (4, 4))
@@ -88,7 +104,7 @@ def test_a_row_does_not_see_who_left_the_batch():
     assert torch.equal(leaving.uniform(rows(0), (5,)), expected[[0]])
 
 
-@pytest.mark.parametrize("method", ["uniform", "normal"])
+@pytest.mark.parametrize("method", ["uniform", "normal", "bell"])
 def test_a_row_named_twice_goes_on_in_its_stream(method):
     """As if the two had been drawn one after the other, whoever else is drawn with them."""
     keys = [key("f", number) for number in range(3)]

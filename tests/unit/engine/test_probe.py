@@ -45,6 +45,16 @@ def heights(probe):
     return probe.memory.kept[:, 1].tolist()
 
 
+def test_a_sample_without_a_start_is_finished():
+    probe = make_probe(3, keep="last")
+    ask(probe, 0.1, 0.2, 0.3)
+    probe.no_start(torch.tensor([0, 2]))
+    assert probe.memory.no_start.tolist() == [True, False, True]
+    assert probe.active().tolist() == [1]
+    ask(probe, 0.4, 0.5, 0.6)
+    assert probe.memory.n_forward.tolist() == [1, 2, 1]
+
+
 class TestCounting:
     def test_each_forward_and_each_backward_counts(self):
         probe = make_probe(3, keep="last")

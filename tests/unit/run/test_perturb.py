@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.engine import OutOfTimeError, Space, Trust
 from advrisk.parts import REGISTRIES
 from advrisk.parts.data import Dataset
@@ -84,6 +85,28 @@ class TestAttack:
         outcome, message = attempt.settled[1]
         assert outcome == "error"
         assert "clean input" in message
+
+    def test_a_sample_without_a_start_resists_and_says_why(self, attempt_of):
+        """What was tried in vain is not kept."""
+
+        def attack(probe):
+            propose(probe, 0.5, 2.0, 0.7)
+            probe.no_start(torch.tensor([0]))
+
+        attempt = attempt_of(attack)
+        assert attempt.settled == {0: ("resisted", NO_START_MESSAGE)}
+        torch.testing.assert_close(attempt.kept[:, 1], torch.tensor([0.0, 2.0, 0.7]))
+        assert attempt.counts["n_forward"].tolist() == [1, 1, 1]
+
+    def test_an_error_is_not_a_missing_start(self, scene, attempt_of):
+        model = toys.answering_nan(scene.model, where=lambda x: x[:, 1] == 0.5)
+
+        def attack(probe):
+            propose(probe, 0.5, 0.6, 0.7)
+            probe.no_start(torch.arange(3))
+
+        attempt = attempt_of(attack, scene.target(model=model))
+        assert [attempt.settled[row][0] for row in range(3)] == ["error", "resisted", "resisted"]
 
     @pytest.mark.parametrize(("objective", "climbed"), [("ace", "ace"), ("kl", "kl"), (None, "margin")])
     def test_limits_of_the_arm_reach_the_probe(self, attempt_of, objective, climbed):

@@ -4,7 +4,7 @@ import pickle
 import pytest
 import torch
 
-from advrisk.core.flags import FLAGS
+from advrisk.core.flags import FLAGS, NO_START_MESSAGE
 from advrisk.engine import Trust
 from advrisk.ledger import TABLES
 from advrisk.run.judge import judge
@@ -134,6 +134,14 @@ class TestJudged:
         assert (row["zero_gradients"], row["not_increasing"], row["still_gaining"]) == dataclasses.astuple(trust)
         assert row["flags"] == flags
         assert set(flags) <= set(FLAGS)
+
+    def test_a_single_sample_without_a_start_is_flagged(self, scene):
+        target, cell = scene.target(), scene.cell(scene.arm())
+        settled = {1: ("resisted", NO_START_MESSAGE)}
+        result = told(cell, target, Attempt(target.x0.clone(), torch.zeros(3, dtype=torch.bool), settled=settled))
+        assert rows_of(result, "cells")[0]["flags"] == ["no-start"]
+        assert [row["message"] for row in rows_of(result)] == [None, NO_START_MESSAGE, None]
+        assert result.n_errors == 0
 
     def test_other_flags_stand_beside_them(self, scene):
         target, cell = scene.target(model=toys.noisy(scene.model, sigma=1e-6)), scene.cell(scene.arm())

@@ -10,7 +10,7 @@ from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
 from advrisk.parts.attacks.boundary import FEW_STEPS, Nearest, Schedule, shrink, step_across
-from advrisk.parts.attacks.moves import Candidates, chosen, n_others, per_row
+from advrisk.parts.attacks.moves import Candidates, chosen, n_others, per_row, random_inputs
 from advrisk.parts.attacks.registry import attacks
 from advrisk.parts.attacks.slide import slide
 
@@ -118,7 +118,7 @@ def _point_as_far(probe: Probe, nearest: Nearest, rows: Tensor) -> Tensor:
     x0, space = probe.x0[rows], probe.space
     reach = space.distance(nearest.point[rows], x0, "linf")
     jump = per_row(reach, x0) * random_in_ball(probe.noise, rows, tuple(x0.shape[1:]), "linf", 1.0)
-    anywhere = _random_inputs(probe, rows, corners=False)
+    anywhere = random_inputs(probe, rows, corners=False)
     return chosen(nearest.distance[rows].isfinite(), space.project(x0 + jump * space.scale, x0), anywhere)
 
 
@@ -129,7 +129,7 @@ def _try_random_inputs(probe: Probe, nearest: Nearest) -> Tensor:
         rows = _without_success(probe, nearest)
         if not len(rows):
             break
-        x = _random_inputs(probe, rows, corners=place % 2 == 1)
+        x = random_inputs(probe, rows, corners=place % 2 == 1)
         nearest.note(x, rows, probe.forward(x, rows, gradient=False))
     rows = lost[probe.is_active(lost) & nearest.distance[lost].isfinite()]
     nearest.close_in(_TRIES_INWARDS, rows)
@@ -139,10 +139,3 @@ def _try_random_inputs(probe: Probe, nearest: Nearest) -> Tensor:
 def _without_success(probe: Probe, nearest: Nearest) -> Tensor:
     rows = probe.active()
     return rows[nearest.distance[rows].isinf()]
-
-
-def _random_inputs(probe: Probe, rows: Tensor, *, corners: bool) -> Tensor:
-    """Points drawn uniformly from the box, or from its corners."""
-    share = probe.noise.uniform(rows, tuple(probe.x0.shape[1:]))
-    share = share.round() if corners else share
-    return probe.space.project(probe.space.low + share * (probe.space.high - probe.space.low), probe.x0[rows])

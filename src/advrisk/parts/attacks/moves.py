@@ -14,6 +14,7 @@ from advrisk.engine.objectives import objectives
 Candidates = Annotated[int, Ge(1)] | Literal["all"]
 
 _NUDGE = 0.01
+_FEATURES_AT_ONCE = 2**20
 
 
 def positions(left: Tensor, rows: Tensor) -> Tensor:
@@ -25,6 +26,21 @@ def point_in_ball(probe: Probe, rows: Tensor, eps: float) -> Tensor:
     """A point drawn uniformly from the ball around each clean input, within the space and the arm's eps."""
     jump = random_in_ball(probe.noise, rows, tuple(probe.x0.shape[1:]), probe.norm, eps)
     return probe.project(probe.x0[rows] + jump * probe.space.scale, rows)
+
+
+def random_inputs(probe: Probe, rows: Tensor, *, corners: bool) -> Tensor:
+    """Points drawn uniformly from the box, or from its corners."""
+    share = probe.noise.uniform(rows, tuple(probe.x0.shape[1:]))
+    share = share.round() if corners else share
+    return probe.space.project(probe.space.low + share * (probe.space.high - probe.space.low), probe.x0[rows])
+
+
+def samples_at_once(probe: Probe, points: int) -> int:
+    """How many samples share a batch in which each has so many points.
+
+    A batch is no larger than the shard, or than a million features, where small batches would be slow.
+    """
+    return max(1, max(len(probe.x0), _FEATURES_AT_ONCE // probe.x0[0].numel()) // points)
 
 
 def clean_start(probe: Probe, rows: Tensor) -> Tensor:

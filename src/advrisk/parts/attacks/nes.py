@@ -1,0 +1,82 @@
+"""NES: climbing by slopes that are estimated from scores alone."""
+
+from typing import Annotated
+
+import torch
+from annotated_types import Ge, Gt, MultipleOf
+from torch import Tensor
+
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Probe
+from advrisk.engine.norms import steepest
+from advrisk.parts.attacks.moves import positions, samples_at_once
+from advrisk.parts.attacks.registry import attacks
+
+_PAIRS_AT_ONCE = 16  # of points of one sample in a batch
+
+
+@attacks.register(
+    "nes",
+    traits=AttackTraits(
+        needs="scores",
+        norms=("linf", "l2"),
+        objective="margin",
+        passes=lambda given, _: (given["steps"] * (given["samples"] + 1), 0),
+        use_when="a model gives scores but no gradients, and its inputs are not images",
+        within_eps=False,
+        random=True,
+    ),
+)
+def nes(
+    probe: Probe,
+    *,
+    steps: Annotated[int, Ge(1)] = 100,
+    samples: Annotated[int, Ge(2), MultipleOf(2)] = 50,
+    sigma: Annotated[float, Gt(0)] = 0.001,
+    step_size: Annotated[float, Gt(0)] = 0.01,
+    signed: bool = False,
+) -> None:
+    """Natural evolution strategies (Ilyas et al. 2018, arXiv:1804.08598).
+
+    x ← project(x + step_size · g). The slope g of the objective f is estimated from `samples` points in pairs x ± σu,
+    with u normal: the mean over the pairs of (f(x + σu) − f(x − σu)) / 2σ · u. If `signed`, the direction of length one
+    that climbs g fastest takes its place: in linf the sign of g.
+    """
+    rows = probe.active()
+    x = probe.x0[rows]
+    for _ in range(steps):
+        if not len(rows):
+            return
+        slope = slopes(probe, x, rows, samples // 2, sigma)
+        move = steepest(slope, probe.norm) if signed else slope
+        x = probe.project(x + step_size * move * probe.space.scale, rows)
+        probe.forward(x, rows, gradient=False)
+        left = probe.active()
+        if len(left) < len(rows):
+            rows, x = left, x[positions(left, rows)]
+
+
+def slopes(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> Tensor:
+    """The estimated slope of the objective at each point, in units of the scale."""
+    size = samples_at_once(probe, 2 * _PAIRS_AT_ONCE)
+    parts = zip(torch.split(x, size), torch.split(rows, size), strict=True)
+    return torch.cat([_slope(probe, *part, pairs, sigma) for part in parts])
+
+
+def _slope(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> Tensor:
+    """Pairs are added up one by one, in float64: batch mates do not matter."""
+    n, shape = len(rows), tuple(x.shape[1:])
+    total = torch.zeros_like(x, dtype=torch.float64)
+    for done in range(0, pairs, _PAIRS_AT_ONCE):
+        k = min(_PAIRS_AT_ONCE, pairs - done)
+        way = probe.noise.normal(rows.repeat_interleave(k), shape).view(n, k, *shape)
+        move = sigma * way * probe.space.scale
+        around = torch.cat([x[:, None] + move, x[:, None] - move], 1).flatten(0, 1)
+        each = rows.repeat_interleave(2 * k)
+        around = probe.space.project(around, probe.x0[each])
+        heights = probe.forward(around, each, gradient=False).heights().view(n, 2, k)
+        gain = (heights[:, 0] - heights[:, 1]) / (2 * sigma)
+        for place in range(k):
+            total += gain[:, place].view(-1, *[1] * len(shape)) * way[:, place].double()
+    slope = (total / pairs).to(x.dtype)
+    return slope if probe.space.immutable is None else slope.masked_fill(probe.space.immutable, 0.0)
