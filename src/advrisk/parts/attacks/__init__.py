@@ -12,6 +12,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     minimum_norm,
     pgd,
     pgd_adam,
+    spatial,
     square,
 )
 from advrisk.parts.attacks.registry import attacks
