@@ -10,7 +10,7 @@ from advrisk.engine.objectives import NEUTRAL, objectives
 from advrisk.parts.attacks import attacks
 from advrisk.testing import toys
 
-EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
+EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms or (None,)]
 QUICK = {
     "apgd": {"steps": 4},
     "apgd-t": {"steps": 3, "targets": 3},
@@ -26,7 +26,11 @@ QUICK = {
     "nes": {"steps": 2, "samples": 6},
     "pgd": {"steps": 4},
     "pgd-adam": {"steps": 4},
+    "pixel": {"population": 4, "generations": 3},
+    "spatial": {"rotations": 3, "translations": 3},
+    "spatial-gradient": {"steps": 3, "restarts": 1},
     "square": {"queries": 8},
+    "threshold": {"population": 4, "generations": 3},
 }
 LARGEST = {"linf": 0.5, "l2": 4.0, "l1": 30.0, "l0": 40.0}
 SPACE = Space.box(0, 1)
@@ -57,15 +61,16 @@ def tasks(draw, name, norm):
     with torch.no_grad():
         clean = CONV.ask(x0)
     target = (clean.argmax(1) + 1) % CONV.n_classes if targeted else None
-    sizes = st.floats(0, LARGEST[norm]) if traits.needs_eps else st.none() | st.floats(0, LARGEST[norm])
+    sizes = st.floats(0, LARGEST[norm]) if norm else st.none()
+    keeps = ["first", "smallest", "strongest", "last"] if norm else ["first", "strongest", "last"]
     return Task(
         x0=x0,
         goal=Goal(clean.argmax(1), target, clean),
         space=SPACE,
         norm=norm,
-        eps=draw(sizes),
+        eps=draw(sizes if traits.needs_eps else st.none() | sizes),
         objective=draw(st.sampled_from(fitting(traits, targeted=targeted))),
-        keep=draw(st.sampled_from(["first", "smallest", "strongest", "last"])),
+        keep=draw(st.sampled_from(keeps)),
         within_eps=traits.stays_within_eps(norm),
     )
 

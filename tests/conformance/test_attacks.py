@@ -33,14 +33,34 @@ QUICK = {
     "nes": {"steps": 6, "samples": 10, "step_size": 0.1},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},
+    "pixel": {"population": 6, "generations": 6},
+    "spatial": {"max_rotation": 5.0, "max_translation": 0.5, "rotations": 3, "translations": 3},
+    "spatial-gradient": {"steps": 3, "restarts": 2},
     "square": {"queries": 60},
+    "threshold": {"population": 8, "generations": 10},
 }
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
+WITHOUT_NORM = [part.name for part in attacks if not part.traits.norms]
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)
 def test_keeps_its_promises(name, norm):
     check_attack(attacks.get(name), params=QUICK.get(name), norms=[norm])
+
+
+@pytest.mark.parametrize("name", WITHOUT_NORM)
+def test_keeps_its_promises_without_a_norm(name):
+    check_attack(attacks.get(name), params=QUICK.get(name))
+
+
+@pytest.mark.parametrize("name", WITHOUT_NORM)
+def test_images_are_neither_hopeless_nor_trivial_without_a_norm(name, verdict_of):
+    (case,) = cases("gradients", images=True)
+    verdict, _ = verdict_of(case.model, case.x0, None, name, norm=None, eps=None, params=QUICK.get(name))
+    assert set(verdict.outcome) == {"success", "resisted"}
+    assert verdict.n_unconfirmed == 0
+    hit = torch.tensor([outcome == "success" for outcome in verdict.outcome])
+    assert all(bool((distance[hit] > 0).all()) for distance in verdict.distances.values())
 
 
 @pytest.mark.parametrize(
@@ -116,7 +136,8 @@ class TestWrongModels:
     def outcomes(self, verdict_of, model, name, norm):
         x0 = toys.linear().inputs(8)
         label = toys.linear().model.ask(x0).argmax(1)
-        verdict, _ = verdict_of(model, x0, label, name, norm=norm, eps=0.5, params=QUICK.get(name))
+        eps = 2 if norm == "l0" else 0.5
+        verdict, _ = verdict_of(model, x0, label, name, norm=norm, eps=eps, params=QUICK.get(name))
         return verdict
 
     def test_one_that_answers_nan(self, name, norm, verdict_of):

@@ -20,7 +20,9 @@ QUICK = {
     "nes": {"steps": 20, "samples": 30, "step_size": 0.05},
     "pgd": {"steps": 15},
     "pgd-adam": {"steps": 15},
+    "pixel": {"population": 20, "generations": 50},
     "square": {"queries": 1000},
+    "threshold": {"population": 20, "generations": 50},
 }
 TARGETS = [TargetSpec(target="next"), TargetSpec(target="least-likely"), TargetSpec(target=1)]
 # At these sizes some samples can become their target, and some cannot.

@@ -19,9 +19,13 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
     traits = part.traits
     facts = []
     if isinstance(traits, AttackTraits):
-        facts = [f"needs {traits.needs}; norms {', '.join(traits.norms)}; keep: {traits.keep}"]
+        norms = f"norms {', '.join(traits.norms)}" if traits.norms else "no norm, no eps"
+        facts = [f"needs {traits.needs}; {norms}; keep: {traits.keep}"]
+        facts += ["for images only"] if traits.images else []
         facts += [f"objective: {traits.objective}"] if traits.objective else []
-        facts += [] if traits.needs_eps else ["looks for the smallest perturbation; eps is not needed"]
+        facts += (
+            [] if traits.needs_eps or not traits.norms else ["looks for the smallest perturbation; eps is not needed"]
+        )
     if isinstance(traits, ObjectiveTraits):
         facts = ["can be climbed towards a target" if traits.targeted else "not for targets"]
         facts += ["needs logits"] if traits.logits else []

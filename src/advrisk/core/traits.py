@@ -14,10 +14,12 @@ CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each
 class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
+    - `norms` is empty for an attack whose changes no norm limits: its arms have neither norm nor eps.
     - `passes` gives the most forward and backward passes per sample, for the bound parameters and a number of classes.
     - `within_eps` promises that no proposed point lies beyond eps, in all norms or in those it names; the probe checks.
     - `needs_eps` is false for attacks that look for the smallest perturbation and take a limit only if one is given.
     - `aims` is true for those that climb towards classes of their own choice, with objectives that can.
+    - `images` is true for those that need images: inputs of channels × height × width.
     """
 
     needs: Capability
@@ -30,6 +32,7 @@ class AttackTraits:
     needs_eps: bool = True
     random: bool = False
     aims: bool = False
+    images: bool = False
 
     def stays_within_eps(self, norm: Norm | None) -> bool:
         """Whether the attack promises to, in that norm."""

@@ -63,7 +63,7 @@ class Trace:
         order = np.argsort(rows, kind="stable")
         ends = np.flatnonzero(np.diff(rows[order])) + 1
         samples = list(zip(np.split(merit[order], ends), np.split(success[order], ends), strict=True))
-        resisted = [values for values, hits in samples if not hits.any() and not np.isnan(values[0])]
+        resisted = [values for values, hits in samples if not hits.any() and np.isfinite(values).all()]
         late = [_gains_late(values) for values in resisted if len(values) >= FEWEST]
         if smallest:
             late += [_nears_late(-values, hits) for values, hits in samples if _found_early(hits)]

@@ -77,9 +77,9 @@ def _check_preset(preset: Part[Any], given: Iterable[str]) -> None:
 
 def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:
     traits = part.traits
-    norms = entry.norm or list(traits.norms)
+    norms: list[Norm | None] = [*(entry.norm or traits.norms)] or [None]
     objectives: list[str | None] = [*entry.objective] if entry.objective else [traits.objective]
-    _check_attack(entry, part, norms)
+    _check_attack(entry, part)
     for name in objectives:
         _check_objective(entry, part, registries.objectives.get(name) if name else None)
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
@@ -102,17 +102,27 @@ def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registri
         )
 
 
-def _check_attack(entry: ArmEntry, part: Part[AttackTraits], norms: list[Norm]) -> None:
+def _check_attack(entry: ArmEntry, part: Part[AttackTraits]) -> None:
     traits = part.traits
+    if not traits.norms:
+        _check_without_norm(entry, part)
     if entry.norm is None and len(traits.norms) > 1:
         raise AdvriskError(f"{part.name} needs a norm: {', '.join(traits.norms)}")
-    for norm in norms:
+    for norm in entry.norm or ():
         if norm not in traits.norms:
             raise AdvriskError(f"{part.name} has no norm {norm}, only {', '.join(traits.norms)}")
     if traits.needs_eps and entry.eps is None:
         raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
     if traits.objective is None and entry.objective:
         raise AdvriskError(f"{part.name} has no objective to choose")
+
+
+def _check_without_norm(entry: ArmEntry, part: Part[AttackTraits]) -> None:
+    for name in ("norm", "eps"):
+        if getattr(entry, name) is not None:
+            raise AdvriskError(f"{part.name} has no norm and no eps; remove `{name}`")
+    if "smallest" in (entry.keep or ()):
+        raise AdvriskError(f"{part.name} has no norm to call a success the smallest in: keep first, strongest or last")
 
 
 def _check_objective(entry: ArmEntry, part: Part[AttackTraits], objective: Part[ObjectiveTraits] | None) -> None:

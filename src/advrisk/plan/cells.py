@@ -24,6 +24,7 @@ class ModelCard:
     digest: str
     capability: Capability
     n_classes: int
+    takes_images: bool = True  # inputs are channels × height × width
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +153,12 @@ def _refuse_incapable(
 ) -> None:
     for arm in arms:
         if arm.kind == "attack":
-            needed = registries.attacks.get(arm.family).traits.needs
+            traits = registries.attacks.get(arm.family).traits
             for model in models:
-                if not gives(model.capability, needed):
-                    found = f"{arm.id} needs {needed} of a model, but {model.name} gives {model.capability} only"
+                found = ""
+                if not gives(model.capability, traits.needs):
+                    found = f"{arm.id} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
+                elif traits.images and not model.takes_images:
+                    found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
+                if found:
                     raise study.where.error(place_of(arm, study, registries), found)

@@ -28,7 +28,7 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
         study,
         bench.registries,
         models=[
-            ModelCard(model.name, model.digest, model.capability, model.n_classes)
+            ModelCard(model.name, model.digest, model.capability, model.n_classes, len(model.input_shape) == 3)
             for model in bench.material.models.values()
         ],
         shards=cut_shards(evaluate, hashes, known, size=study.shard),

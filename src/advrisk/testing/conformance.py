@@ -77,11 +77,14 @@ class Case:
 def check_attack(
     part: Part[AttackTraits], *, params: Mapping[str, object] | None = None, norms: Sequence[Norm] | None = None
 ) -> None:
-    """Check an attack in every norm it offers (or the given ones), with its defaults but for `params`."""
+    """Check an attack in every norm it offers (or the given ones), with its defaults but for `params`.
+
+    One that has no norm is checked without.
+    """
     settings = part.bind(params or {})
     with one_thread(), _global_generators_untouched(part.name):
-        for norm in norms or part.traits.norms:
-            for case in cases(part.traits.needs):
+        for norm in norms or part.traits.norms or (None,):
+            for case in cases(part.traits.needs, images=part.traits.images):
                 trial = _Trial(part, settings, case, norm)
                 trial.check_points()
                 trial.check_passes()
@@ -90,8 +93,8 @@ def check_attack(
                 trial.check_nothing_forgotten()
 
 
-def cases(needs: Capability) -> list[Case]:
-    """The toys an attack is run against: each gives what the attack needs and nothing more."""
+def cases(needs: Capability, *, images: bool = False) -> list[Case]:
+    """The toys an attack is run against, or the images among them: each gives what the attack needs, nothing more."""
     lessen: dict[Capability, Callable[[Model], Model]] = {
         "gradients": lambda model: model,
         "scores": toys.score_only,
@@ -105,11 +108,12 @@ def cases(needs: Capability) -> list[Case]:
     table, columns = _table(x0)
     conv = lessen[needs](toys.conv_net())
     plain = lessen[needs](toy.model)
-    return [
+    found = [
         Case("linear", plain, Space.box(*toy.bounds), x0, eps, minimal),
         Case("table", plain, table, columns, {norm: 2 * size for norm, size in eps.items()}, {}),
         Case("conv", conv, Space.box(0, 1), toys.images(N_SAMPLES), _CONV_EPS, {}),
     ]
+    return [case for case in found if case.x0.dim() == 4 or not images]
 
 
 def _table(x0: Tensor) -> tuple[Space, Tensor]:
@@ -134,16 +138,25 @@ class _Trial:
     part: Part[AttackTraits]
     settings: Mapping[str, object]
     case: Case
-    norm: Norm
+    norm: Norm | None
+
+    @property
+    def eps(self) -> float | None:
+        return None if self.norm is None else self.case.eps[self.norm]
+
+    @property
+    def keeps(self) -> tuple[Keep, ...]:
+        """Without a norm nothing is the smallest."""
+        return KEEPS if self.norm else tuple(keep for keep in KEEPS if keep != "smallest")
 
     def run(
         self,
         *,
+        keep: Keep,
         rows: Sequence[int] = range(N_SAMPLES),
         model: Model | None = None,
         seed: int = 0,
         eps: float | None = None,
-        keep: Keep = "smallest",
         max_queries: int | None = None,
     ) -> Memory:
         """What the probe remembers after the attack on some of the samples."""
@@ -152,7 +165,7 @@ class _Trial:
             goal=self.case.goal.of(torch.tensor(list(rows))),
             space=self.case.space,
             norm=self.norm,
-            eps=self.case.eps[self.norm] if eps is None else eps,
+            eps=self.eps if eps is None else eps,
             objective=self.part.traits.objective or NEUTRAL,
             keep=keep,
             max_queries=max_queries,
@@ -164,29 +177,37 @@ class _Trial:
         self.promise(returned is None, f"to return nothing, but it returned {type(returned).__name__}")
         return probe.memory
 
+    def distance(self, x: Tensor, x0: Tensor) -> Tensor:
+        """In the trial's norm; without one, no point is farther than another."""
+        return torch.zeros(len(x)) if self.norm is None else self.case.space.distance(x, x0, self.norm)
+
+    def reach(self, eps: float | None) -> float:
+        if self.norm is None or eps is None:
+            return torch.inf
+        return within_rounding(eps, self.case.space, self.norm, tuple(self.case.x0.shape[1:]))
+
     def promise(self, kept: bool, what: str) -> None:
         if not kept:
-            raise ConformanceError(f"{self.part.name} ({self.norm}, {self.case.name}) is {what}")
+            raise ConformanceError(f"{self.part.name} ({self.norm or 'no norm'}, {self.case.name}) is {what}")
 
     def check_points(self) -> None:
         """Points lie in the space and within eps; a success is one, and no miracle."""
-        for eps in (self.case.eps[self.norm], 0.0):
-            for keep in KEEPS:
+        for eps in (None,) if self.norm is None else (self.eps, 0.0):
+            for keep in self.keeps:
                 memory = self.run(eps=eps, keep=keep)
                 self.promise(not memory.failed, f"to stay in the space and within eps; seen: {memory.failed}")
                 self.check_kept(memory, eps)
 
-    def check_kept(self, memory: Memory, eps: float) -> None:
+    def check_kept(self, memory: Memory, eps: float | None) -> None:
         case = self.case
         self.promise(memory.kept.shape == case.x0.shape, f"to keep shape {tuple(case.x0.shape)}")
         self.promise(bool(case.space.valid(memory.kept, case.x0).all()), "to keep points inside the space")
-        distance = case.space.distance(memory.kept.double(), case.x0.double(), self.norm)[memory.success]
-        reach = within_rounding(eps, case.space, self.norm, tuple(case.x0.shape[1:]))
-        self.promise(bool((distance <= reach).all()), f"to succeed within eps = {eps}, seen: {distance}")
         with torch.no_grad():
             fooled = predicted(case.model, case.model.ask(memory.kept)) != case.reference
         self.promise(bool(fooled[memory.success].all()), "to keep points that change the prediction")
-        if self.norm in case.minimal:
+        distance = self.distance(memory.kept.double(), case.x0.double())[memory.success]
+        self.promise(bool((distance <= self.reach(eps)).all()), f"to succeed within eps = {eps}, seen: {distance}")
+        if self.norm is not None and self.norm in case.minimal:
             bound = case.minimal[self.norm][memory.success]
             self.promise(bool((distance >= bound * (1 - 1e-4)).all()), f"to need {bound}, but it took {distance}")
 
@@ -227,15 +248,18 @@ class _Trial:
             self.promise(_same(self.run(keep="last"), other), "not to be random, as its traits say")
 
     def check_nothing_forgotten(self) -> None:
-        """Of every point a sample was asked at, the nearest success is kept, and the first one is noticed."""
+        """Of every point a sample was asked at, the nearest success is kept, and the first one is noticed.
+
+        Without a norm, some success is.
+        """
         for row in range(6):
             model, record = toys.recorded(self.case.model)
-            memory = self.run(rows=[row], model=_unpadded(model), keep="smallest")
+            memory = self.run(rows=[row], model=_unpadded(model), keep="smallest" if self.norm else "strongest")
             nearest, n_first = self.successes(record, row)
             found = bool(memory.success[0])
             self.promise(found == (nearest < torch.inf), f"to notice every success (sample {row})")
             if found:
-                distance = self.case.space.distance(memory.kept, self.case.x0[[row]], self.norm)
+                distance = self.distance(memory.kept, self.case.x0[[row]])
                 self.promise(float(distance) == nearest, f"to keep the nearest success, at {nearest}")
                 seen = int(memory.n_forward_first[0])
                 self.promise(seen == n_first, f"to have its first success after {n_first} passes, noted: {seen}")
@@ -243,15 +267,15 @@ class _Trial:
     def successes(self, record: toys.Record, row: int) -> tuple[float, int]:
         """The least distance of a success (not by rounding only) in the record, and the passes up to the first."""
         case = self.case
-        reach = within_rounding(case.eps[self.norm], case.space, self.norm, tuple(case.x0.shape[1:]))
+        reach = self.reach(self.eps)
         nearest, n_first, n_passes = torch.inf, -1, 0
         for x, answer in record.passes:
             n_passes += len(x)
             x0 = case.x0[[row]].expand_as(x)
-            distance = case.space.distance(x, x0, self.norm)
+            distance = self.distance(x, x0)
             hit = (predicted(case.model, answer) != case.reference[row]) & (distance <= reach)
             hit &= case.space.valid(x, x0)
-            if answer.is_floating_point():
+            if self.norm and answer.is_floating_point():
                 hit &= clear_lead(answer)
             if bool(hit.any()):
                 nearest = min(nearest, float(distance[hit].min()))

@@ -50,6 +50,15 @@ def test_the_list_of_parts_shows_limits_and_whole_summaries(capsys: pytest.Captu
     assert "with z sorted downwards: −(z_y − max of the others) / (z_1 − z_3)" in shown
 
 
+def test_what_an_attack_needs_is_said() -> None:
+    facts = {part["name"]: part["facts"] for part in describe_parts("attacks")["attacks"]}
+    assert facts["spatial"] == ["needs labels; no norm, no eps; keep: strongest", "for images only"]
+    assert facts["pixel"] == [
+        "needs scores; norms l0; keep: smallest",
+        "looks for the smallest perturbation; eps is not needed",
+    ]
+
+
 def test_flags_are_listed_the_worst_first_and_not_without_end(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [_flagged("zero-gradients", f"pgd-{n}", n_flagged=n, share=0.2) for n in range(1, 12)]
     rows.append(_flagged("random-model", "fgsm", n_flagged=12, share=None))

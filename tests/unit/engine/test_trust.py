@@ -31,6 +31,12 @@ def test_of_nothing_nothing_is_said():
         assert Trace().trust(smallest=smallest) == Trust(None, None, None)
 
 
+def test_of_answers_that_are_no_numbers_nothing_is_said():
+    """Several points of a sample in one batch, as populations have: none of them counts."""
+    assert trust([-math.inf] * 20) == Trust(None, None, None)
+    assert trust([1.0] * 10 + [-math.inf] * 10, [1.0] * 20).not_increasing == 1
+
+
 class TestZeroGradients:
     def test_counts_rows_whose_slope_is_zero_in_every_feature(self):
         trace = Trace()

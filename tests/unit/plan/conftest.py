@@ -64,6 +64,12 @@ def registries() -> Registries:
     def aim(probe: object) -> None:
         """Climbs towards classes of its own choice."""
 
+    @found.attacks.register(
+        "turn", traits=AttackTraits("labels", (), one_pass, "upright", keep="strongest", needs_eps=False, images=True)
+    )
+    def turn(probe: object, *, angle: float = 30.0) -> None:
+        """For images only; no norm measures what it does."""
+
     for name, traits in {
         "ace": ObjectiveTraits("always", targeted=True),
         "kl": ObjectiveTraits("away from the clean prediction", from_clean=True),

@@ -53,6 +53,12 @@ def test_an_attack_line_becomes_an_arm_with_everything_recorded(registries: Regi
     )
 
 
+def test_an_attack_without_a_norm_becomes_an_arm_without_norm_and_eps(registries: Registries, study: MakeStudy) -> None:
+    assert expand_arms(study({"attack": "turn"}), registries)[1] == Arm(
+        id="turn", kind="attack", family="turn", keep="strongest", params={"angle": 30.0}
+    )
+
+
 def test_a_corruption_line_becomes_an_arm(registries: Registries, study: MakeStudy) -> None:
     line = {"corruption": "noise", "sigma": "1/4", "repeats": 2}
     assert expand_arms(study(line), registries)[1] == Arm(
@@ -104,6 +110,8 @@ def test_lists_expand_to_a_grid(ids: Callable[..., list[str]]) -> None:
         ({"attack": "walk", "norm": "l1", "eps": 12, "size": "1/3"}, ["walk-l1-12-ace,size=0.333333"]),
         ({"attack": "walk", "norm": "l1", "eps": 12, "size": [None, 2]}, ["walk-l1-12-ace", "walk-l1-12-ace,size=2"]),
         ({"attack": "walk", "norm": "l1", "eps": 12, "widths": [3, 4]}, ["walk-l1-12-ace,widths=3+4"]),
+        ({"attack": "turn"}, ["turn"]),
+        ({"attack": "turn", "angle": [10, 30], "keep": "first"}, ["turn,angle=10,keep=first", "turn,keep=first"]),
         ({"corruption": "fog"}, ["fog"]),
         ({"corruption": ["fog", "fog"], "level": [1, 3, 5]}, ["fog", "fog,level=3", "fog,level=5"]),
         ({"corruption": "noise", "sigma": [0.1, 0.2]}, ["noise,sigma=0.1", "noise,sigma=0.2"]),
@@ -157,7 +165,7 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
     ("line", "complaint"),
     [
         ({"attack": "wlak", "norm": "l2", "eps": 1}, "no attacks called 'wlak'; did you mean 'walk'?"),
-        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, guess, push, walk"),
+        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, guess, push, turn, walk"),
         ({"corruption": "frog"}, "no corruptions called 'frog'; did you mean 'fog'?"),
         ({"preset": "quik", "eps": 1}, "no presets called 'quik'; did you mean 'quick'?"),
         ({"attack": "walk", "eps": 1}, "walk needs a norm: linf, l2, l1"),
@@ -165,6 +173,12 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"attack": "push", "norm": ["linf", "l2"], "eps": 1}, "push has no norm l2, only linf"),
         ({"attack": "push"}, "push needs eps, the size limit of the perturbation"),
         ({"attack": "guess", "objective": "ace"}, "guess has no objective to choose"),
+        ({"attack": "turn", "norm": "l2"}, "turn has no norm and no eps; remove `norm`"),
+        ({"attack": "turn", "eps": 1}, "turn has no norm and no eps; remove `eps`"),
+        (
+            {"attack": "turn", "keep": ["first", "smallest"]},
+            "turn has no norm to call a success the smallest in: keep first, strongest or last",
+        ),
         ({"attack": "push", "eps": 1, "objective": "k"}, "no objectives called 'k'; did you mean 'kl'?"),
         ({"attack": "aim", "eps": 1, "objective": "kl"}, "aim climbs towards classes, which the objective kl cannot"),
         (

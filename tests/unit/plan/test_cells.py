@@ -184,6 +184,15 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
         assert str(caught.value) == f"<study>: arms[1]: {needed}"
 
 
+def test_an_attack_on_images_needs_models_that_take_them(registries: Registries, study: MakeStudy) -> None:
+    assert plan(study({"attack": "turn"}), registries).n_cells == 8
+    table = ModelCard("table", "d3", "gradients", 10, takes_images=False)
+    with pytest.raises(StudyError) as caught:
+        plan(study({"corruption": "fog"}, {"attack": "turn"}), registries, models=[PLAIN, table])
+    complaint = "turn is for images (channels × height × width), which table does not take"
+    assert str(caught.value) == f"<study>: arms[1]: {complaint}"
+
+
 TARGETS: list[Any] = [0, 1, "next", "least-likely", {0: 1}, {0: 2}, {0: 1, 1: 0}]
 
 

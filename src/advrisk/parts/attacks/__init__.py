@@ -14,7 +14,10 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     nes,
     pgd,
     pgd_adam,
+    pixel,
+    spatial,
     square,
+    threshold,
 )
 from advrisk.parts.attacks.registry import attacks
 

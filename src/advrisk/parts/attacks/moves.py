@@ -96,3 +96,17 @@ def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]
 def n_others(count: Candidates, classes: int) -> int:
     """How many classes `other_classes` gives at most."""
     return classes - 1 if count == "all" else min(count, classes - 1)
+
+
+def rectangles(drawn: Tensor, height: int, width: int) -> Tensor:
+    """Which pixels lie in random rectangles, (…, 1, height, width), from four numbers each, (…, 4)."""
+    tall, wide = _run(drawn[..., :2], height), _run(drawn[..., 2:], width)
+    return tall[..., None, :, None] & wide[..., None, None, :]
+
+
+def _run(drawn: Tensor, length: int) -> Tensor:
+    """Which places lie in a random run, whose logarithm is uniform: from one place to all of them."""
+    size = ((length + 1) ** drawn[..., :1].double()).floor().clamp_max(length)
+    first = (drawn[..., 1:].double() * (length - size + 1)).floor()
+    place = torch.arange(length, device=drawn.device)
+    return (place >= first) & (place < first + size)

@@ -1,0 +1,122 @@
+"""Pixel: evolutionary search for few changed pixels, from scores alone."""
+
+from functools import partial
+from typing import Annotated
+
+import torch
+from annotated_types import Ge
+from torch import Tensor
+
+from advrisk.core.traits import AttackTraits
+from advrisk.engine import Probe
+from advrisk.parts.attacks.moves import rectangles
+from advrisk.parts.attacks.nsga import Genes, evolve, groups, most_queries
+from advrisk.parts.attacks.registry import attacks
+from advrisk.parts.attacks.square import layout_of
+
+
+@attacks.register(
+    "pixel",
+    traits=AttackTraits(
+        needs="scores",
+        norms=("l0",),
+        passes=most_queries,
+        use_when="how few pixels must change, from scores alone",
+        keep="smallest",
+        needs_eps=False,
+        random=True,
+    ),
+)
+def pixel(probe: Probe, *, population: Annotated[int, Ge(2)] = 20, generations: Annotated[int, Ge(1)] = 250) -> None:
+    """Few-pixel attack (Su et al. 2019, arXiv:1710.08864; Kotyan & Vargas 2022, arXiv:1906.06026) by NSGA-II.
+
+    Candidates are weighed by what they lack to succeed and by how many features they change. At the start they have
+    1, …, as many random pixels as eps allows. A child is its mother with a rectangle of its father's; then it loses one
+    of its changed pixels, gets a new one, or both. Every other new one lies at or beside one that has changed. A pixel
+    is all channels at a place, or a feature of what is no image.
+    """
+    for rows in groups(probe, population):
+        evolve(
+            probe,
+            _some_pixels(probe, rows, population),
+            rows,
+            generations=generations,
+            build=lambda genes, _: genes[0].reshape(-1, *probe.x0.shape[1:]),
+            vary=partial(_exchange, probe),
+        )
+
+
+def _some_pixels(probe: Probe, rows: Tensor, population: int) -> Genes:
+    """The clean inputs with random pixels: 1 for the first candidate, as many as may change for the last."""
+    free, (channels, height, width) = _free_places(probe), layout_of(probe)
+    most = len(free) * channels if probe.task.eps is None else min(len(free) * channels, probe.eps)
+    spread = torch.linspace(0, 1, population, dtype=torch.float64, device=free.device)
+    count = (max(1, int(most) // channels) ** spread).round()
+    lot = probe.noise.uniform(rows, (population, len(free)))
+    changed = torch.zeros(len(rows), population, height * width, dtype=torch.bool, device=free.device)
+    changed[:, :, free] = lot.argsort(dim=2, stable=True).argsort(dim=2) < count[:, None]
+    value = _random_values(probe, rows, (population, channels, height, width))
+    x = torch.where(changed.view(len(rows), population, 1, height, width), value, _clean(probe, rows))
+    return (_allowed(probe, rows, x),)
+
+
+def _exchange(probe: Probe, mothers: Genes, fathers: Genes, rows: Tensor) -> Genes:
+    """A rectangle of the father's pixels; then a third of the children each lose a pixel, gain one, or do both."""
+    n, (channels, height, width) = mothers[0].shape[1], layout_of(probe)
+    drawn, clean = probe.noise.uniform(rows, (n, 11)), _clean(probe, rows)
+    x = torch.where(rectangles(drawn[..., :4], height, width), fathers[0], mothers[0])
+    changed = (x != clean).any(2).flatten(2)
+    loses = drawn[..., 4] < 2 / 3
+    gains = (drawn[..., 4] > 1 / 3) | (changed.sum(2) < 2)  # some pixel must differ
+    lost, gained = _one_of(changed, drawn[..., 5]), _new_places(probe, changed, drawn[..., 6:])
+    value = _random_values(probe, rows, (n, channels, 1, 1))
+    for place, wanted, new in ((lost, loses, clean), (gained, gains, value)):
+        here = (torch.arange(height * width, device=x.device) == place[..., None]) & wanted[..., None]
+        x = torch.where(here.view(-1, n, 1, height, width), new, x)
+    return (_allowed(probe, rows, x),)
+
+
+def _new_places(probe: Probe, changed: Tensor, drawn: Tensor) -> Tensor:
+    """Anywhere, or, every other time, at or beside a pixel that has changed; from five numbers each."""
+    free, (_, height, width) = _free_places(probe), layout_of(probe)
+    anywhere = free[(drawn[..., 0] * len(free)).long()]
+    start = _one_of(changed, drawn[..., 1])
+    down, right = (drawn[..., 2:4] * 3).long().sub(1).unbind(-1)
+    i, j = (start // width + down).clamp(0, height - 1), (start % width + right).clamp(0, width - 1)
+    return torch.where((drawn[..., 4] < 0.5) & changed.any(2), i * width + j, anywhere)
+
+
+def _one_of(changed: Tensor, drawn: Tensor) -> Tensor:
+    """The place of a random one of those that changed; beyond the last place if none has."""
+    nth = (drawn * changed.sum(2)).long() + 1
+    return torch.searchsorted(changed.cumsum(2), nth[..., None]).squeeze(2)
+
+
+def _random_values(probe: Probe, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Normal around the middle of the bounds, half their range wide, as Su et al. have it: a third lies at a bound."""
+    low, high = (_in_layout(probe, bound) for bound in (probe.space.low, probe.space.high))
+    return low + (0.5 + probe.noise.normal(rows, shape) / 2).clamp(0, 1) * (high - low)
+
+
+def _in_layout(probe: Probe, bound: Tensor) -> Tensor:
+    return bound if bound.numel() == 1 else bound.expand(probe.x0.shape[1:]).reshape(layout_of(probe))
+
+
+def _free_places(probe: Probe) -> Tensor:
+    """The pixels that can change; all, if none can."""
+    channels, height, width = layout_of(probe)
+    place = torch.arange(height * width, device=probe.x0.device)
+    if probe.space.immutable is None:
+        return place
+    still = probe.space.immutable.expand(probe.x0.shape[1:]).reshape(channels, -1).all(0)
+    return place if bool(still.all()) else place[~still]
+
+
+def _clean(probe: Probe, rows: Tensor) -> Tensor:
+    return probe.x0[rows].view(-1, 1, *layout_of(probe))
+
+
+def _allowed(probe: Probe, rows: Tensor, x: Tensor) -> Tensor:
+    """Candidates put back into the space and within eps."""
+    points = x.reshape(-1, *probe.x0.shape[1:])
+    return probe.project(points, rows.repeat_interleave(x.shape[1])).view_as(x)
