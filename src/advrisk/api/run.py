@@ -85,13 +85,15 @@ class Run:
 
         plan = self.query(
             "SELECT count(DISTINCT model) AS n_models, count(DISTINCT arm) AS n_arms, "
-            "coalesce(sum(repeats) FILTER (origin = 'study'), 0)::BIGINT AS n_pairs FROM arms WHERE origin <> 'dropped'"
+            "coalesce(sum(repeats) FILTER (origin IN ('study', 'surrogate')), 0)::BIGINT AS n_pairs "
+            "FROM arms WHERE origin <> 'dropped'"
         ).to_pylist()[0]
         samples = self.query(
             "SELECT count(*) AS n, count(DISTINCT shard) AS n_shards FROM samples WHERE split = 'evaluate'"
         ).to_pylist()[0]
         done = self.query(
-            "SELECT count(*) AS n FROM cells JOIN arms USING (model, arm, recipe) WHERE origin = 'study' "
+            "SELECT count(*) AS n FROM cells JOIN arms USING (model, arm, recipe) "
+            "WHERE origin IN ('study', 'surrogate') "
             "AND shard IN (SELECT shard FROM samples WHERE split = 'evaluate')"
         ).to_pylist()[0]["n"]
         imported = self.query(

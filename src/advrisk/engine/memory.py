@@ -26,6 +26,7 @@ class Memory:
     first_s: Tensor
     spent_s: Tensor
     no_start: Tensor
+    offered: Tensor  # the point was kept unasked
     failed: dict[int, str] = field(default_factory=dict)  # row -> what went wrong
 
     @classmethod
@@ -46,6 +47,7 @@ class Memory:
             first_s=column(torch.nan, torch.float32),
             spent_s=column(0, torch.float32),
             no_start=column(False, torch.bool),
+            offered=column(False, torch.bool),
         )
 
     def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float) -> None:

@@ -40,7 +40,8 @@ class OutOfTimeError(Exception):
 class Task:
     """What an attack is to achieve against one shard of samples.
 
-    `within_eps` says that the attack promised never to propose a point beyond eps.
+    `within_eps` says that the attack promised never to propose a point beyond eps. `crafted` are points that were made
+    for these samples against another model, for an attack that takes them over.
     """
 
     x0: Tensor
@@ -53,6 +54,7 @@ class Task:
     max_queries: int | None = None
     within_eps: bool = True
     deadline: float = float("inf")  # on time.monotonic's clock
+    crafted: Tensor | None = None
 
 
 class Probe:
@@ -153,6 +155,12 @@ class Probe:
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
         """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
         return self.forward(x, rows, gradient=False).labels
+
+    def offer(self, x: Tensor, rows: Tensor) -> None:
+        """Keep points without asking the model about them: whether they succeed, only the judge will see."""
+        self.memory.kept[rows] = x
+        self.memory.offered[rows] = True
+        self._done[rows] = True
 
     def no_start(self, rows: Tensor) -> None:
         """Give up samples for which the attack found no point to begin from; their rows will say so."""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.ledger.inputs import cell_inputs, crafted_inputs, read_inputs, shard_inputs, write_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.tables import TABLES
@@ -74,7 +74,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
     with locked(folder):
         if model is not None:
             cells = ledger.query("SELECT DISTINCT cell FROM all_cells WHERE model = $model", {"model": model})
-            files = [cell_inputs(folder, cell) for cell in cells["cell"].to_pylist()]
+            files = [of(folder, cell) for cell in cells["cell"].to_pylist() for of in (cell_inputs, crafted_inputs)]
             present = [path for path in files if path.is_file()]
             for path in present:
                 path.unlink()

@@ -1,6 +1,8 @@
 """Inputs, kept beside the ledger: perturbed ones under the id of their cell, clean ones under their shard.
 
-inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz
+inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz    inputs/crafted/3f/3f2a….npz
+
+Of a cell whose points others take over, all are kept under `crafted`, successful or not.
 """
 
 import io
@@ -22,6 +24,11 @@ Array = npt.NDArray[Any]
 def cell_inputs(run_folder: Path, cell: str) -> Path:
     """Where the perturbed inputs of a cell lie, if they were kept."""
     return run_folder / "inputs" / "cells" / cell[:2] / f"{cell}.npz"
+
+
+def crafted_inputs(run_folder: Path, cell: str) -> Path:
+    """Where the points lie that a cell crafted for transfer arms, if inputs were kept."""
+    return run_folder / "inputs" / "crafted" / cell[:2] / f"{cell}.npz"
 
 
 def shard_inputs(run_folder: Path, shard: str) -> Path:

@@ -90,7 +90,7 @@ TABLES: dict[str, pa.Schema] = {
             "model": pa.string(),
             "arm": pa.string(),
             "recipe": pa.string(),
-            "origin": pa.string(),  # study | search | import | dropped
+            "origin": pa.string(),  # study | surrogate | search | import | dropped
             "kind": pa.string(),
             "family": pa.string(),
             "norm": pa.string(),

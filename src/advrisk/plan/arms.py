@@ -2,14 +2,15 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import AttackTraits, Norm, ObjectiveTraits
-from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
+from advrisk.study import CLEAN, TRANSFER, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
 _BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
 
@@ -17,24 +18,35 @@ _BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm
 def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
     """Every arm of a study, the clean one first, each once."""
     arms = {CLEAN.id: CLEAN}
+    seen = dict(arms)  # and the arms that craft what is transferred
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
         try:
+            _check_surrogates(entry, study)
             expanded = list(_from_entry(entry, registries))
         except AdvriskError as error:
             raise study.where.error(loc, str(error)) from None
         for arm in expanded:
-            if differing := _differing(arms.setdefault(arm.id, arm), arm):
-                raise study.where.error(loc, f"the arm {arm.id!r} stands here twice with different {differing}")
+            arms.setdefault(arm.id, arm)
+            for one in filter(None, (arm, arm.crafted_by)):
+                if differing := _differing(seen.setdefault(one.id, one), one):
+                    raise study.where.error(loc, f"the arm {one.id!r} stands here twice with different {differing}")
     return list(arms.values())
 
 
 def place_of(arm: Arm, study: StudySpec, registries: Registries) -> Loc:
-    """Which entry of `arms` brings an arm, for a complaint about it."""
+    """Which entry of `arms` brings an arm, or one that is crafted by it, for a complaint about it."""
     for index, entry in enumerate(study.arms):
-        if any(arm.id == other.id for other in _from_entry(entry, registries)):
-            return ("arms", index)
+        for other in _from_entry(entry, registries):
+            if arm.id in (other.id, other.crafted_by and other.crafted_by.id):
+                return ("arms", index)
     return ("arms",)
+
+
+def _check_surrogates(entry: ArmEntry, study: StudySpec) -> None:
+    for name in entry.surrogates or ():
+        if name not in study.models:
+            raise AdvriskError(f"no model is called {name!r}; {did_you_mean(name, study.models)}")
 
 
 def _differing(before: Arm, arm: Arm) -> str:
@@ -42,18 +54,20 @@ def _differing(before: Arm, arm: Arm) -> str:
     return " and ".join(name for name in names if getattr(before, name) != getattr(arm, name))
 
 
-def _from_entry(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
+def _from_entry(entry: ArmEntry, registries: Registries, *, to_transfer: bool = False) -> Iterator[Arm]:
     if entry.preset:
-        yield from _from_presets(entry, registries)
+        yield from _from_presets(entry, registries, to_transfer=to_transfer)
+    elif entry.arm:
+        yield from _transfer_arms(entry, entry.arm, registries)
     elif entry.attack:
         for name in entry.attack:
-            yield from _attack_arms(entry, registries.attacks.get(name), registries)
+            yield from _attack_arms(entry, registries.attacks.get(name), registries, to_transfer=to_transfer)
     else:
         for name in entry.corruption or ():
             yield from _corruption_arms(entry, registries.corruptions.get(name))
 
 
-def _from_presets(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
+def _from_presets(entry: ArmEntry, registries: Registries, *, to_transfer: bool) -> Iterator[Arm]:
     given = _given(entry, ("norm", "eps", "objective"))
     settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
     for name in entry.preset or ():
@@ -61,7 +75,7 @@ def _from_presets(entry: ArmEntry, registries: Registries) -> Iterator[Arm]:
         _check_preset(preset, given)
         for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
             common = _given(entry, _BESIDE_PRESETS)
-            yield from _from_entry(validated(ArmEntry, line | common, Source()), registries)
+            yield from _from_entry(validated(ArmEntry, line | common, Source()), registries, to_transfer=to_transfer)
 
 
 def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
@@ -75,7 +89,26 @@ def _check_preset(preset: Part[Any], given: Iterable[str]) -> None:
             raise AdvriskError(f"{preset.name} brings its own {name}; beside this preset only {allowed} may be given")
 
 
-def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registries) -> Iterator[Arm]:
+def _transfer_arms(entry: ArmEntry, crafting: ArmEntry, registries: Registries) -> Iterator[Arm]:
+    part = registries.attacks.get(TRANSFER)
+    for surrogate in entry.surrogates or ():
+        for arm in _from_entry(crafting, registries, to_transfer=True):
+            if arm.kind != "attack":
+                raise AdvriskError(f"{arm.id} is no attack, so it crafts nothing to transfer")
+            yield replace(
+                arm,
+                id="-".join([part.name, surrogate, arm.id]),
+                family=part.name,
+                version=part.version,
+                max_queries=None,
+                params={"from": surrogate, "arm": arm.id},
+                crafted_by=arm,
+            )
+
+
+def _attack_arms(
+    entry: ArmEntry, part: Part[AttackTraits], registries: Registries, *, to_transfer: bool
+) -> Iterator[Arm]:
     traits = part.traits
     norms: list[Norm | None] = [*(entry.norm or traits.norms)] or [None]
     objectives: list[str | None] = [*entry.objective] if entry.objective else [traits.objective]
@@ -83,7 +116,8 @@ def _attack_arms(entry: ArmEntry, part: Part[AttackTraits], registries: Registri
     for name in objectives:
         _check_objective(entry, part, registries.objectives.get(name) if name else None)
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
-    keeps = entry.keep or [traits.keep]
+    # The first success lies just across the surrogate's boundary: elsewhere it would seldom be one.
+    keeps = entry.keep or ["strongest" if to_transfer and traits.keep == "first" else traits.keep]
     settings = [part.bind(params, beside=ArmEntry.model_fields) for params in _grid(entry.params, part)]
     for norm, eps, objective, keep, params in itertools.product(norms, sizes, objectives, keeps, settings):
         words = [norm, _shown(eps), objective]

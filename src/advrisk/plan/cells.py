@@ -1,8 +1,9 @@
 """From a study to cells: the units of work, each named by everything that decides its result."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from advrisk.core.digest import digest
 from advrisk.core.names import did_you_mean
@@ -25,11 +26,16 @@ class ModelCard:
     capability: Capability
     n_classes: int
     takes_images: bool = True  # inputs are channels × height × width
+    surrogate: bool = False  # not assessed: points are crafted on it
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One model, one arm, one shard, one repeat."""
+    """One model, one arm, one shard, one repeat.
+
+    `needs` are the cells that must be finished first: of a transfer, the one that crafts its points. `is_needed`: the
+    points of this cell will be taken over by others.
+    """
 
     id: str
     recipe: str
@@ -37,31 +43,49 @@ class Cell:
     arm: Arm
     shard: Shard
     repeat: int
+    needs: tuple["Cell", ...] = ()
+    is_needed: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a study asks to be run."""
+    """Everything a study asks to be run: which arm against which model, on which shards."""
 
-    models: tuple[ModelCard, ...]
-    arms: tuple[Arm, ...]
+    assessed: tuple[tuple[str, Arm], ...]  # (model, arm): every arm of the study against every model to assess
+    crafting: tuple[tuple[str, Arm], ...]  # what else surrogates are attacked with, for points to transfer
     shards: tuple[Shard, ...]
     recipes: Mapping[tuple[str, str], str]  # (model, arm id) -> recipe
 
+    @property
+    def attempts(self) -> tuple[tuple[str, Arm], ...]:
+        """Every pair of model and arm, after those whose points it takes over."""
+        alone = [pair for pair in self.assessed if pair[1].crafted_by is None]
+        return (*self.crafting, *alone, *(pair for pair in self.assessed if pair[1].crafted_by is not None))
+
     def cells(self) -> Iterator[Cell]:
         """Every cell, shard by shard, so that an interrupted run has whole samples to show."""
+        attempts = self.attempts
         for shard in self.shards:
-            for model in self.models:
-                for arm in self.arms:
-                    recipe = self.recipes[model.name, arm.id]
-                    for repeat in range(arm.repeats):
-                        # The names too: the same weights under two names are two models, with rows of their own.
-                        name = digest([recipe, model.name, arm.id, shard.id, repeat])
-                        yield Cell(name, recipe, model.name, arm, shard, repeat)
+            for model, arm in attempts:
+                for repeat in range(arm.repeats):
+                    yield self._cell(model, arm, shard, repeat)
+
+    def _cell(self, model: str, arm: Arm, shard: Shard, repeat: int) -> Cell:
+        recipe = self.recipes[model, arm.id]
+        # The names too: the same weights under two names are two models, with rows of their own.
+        name = digest([recipe, model, arm.id, shard.id, repeat])
+        needs: tuple[Cell, ...] = ()
+        if arm.crafted_by and arm.surrogate:
+            needs = (self._cell(arm.surrogate, arm.crafted_by, shard, repeat),)
+        return Cell(name, recipe, model, arm, shard, repeat, needs, is_needed=(model, arm.id) in self._needed)
+
+    @cached_property
+    def _needed(self) -> frozenset[tuple[str | None, str]]:
+        return frozenset((arm.surrogate, arm.crafted_by.id) for _, arm in self.assessed if arm.crafted_by)
 
     @property
     def n_cells(self) -> int:
-        return len(self.shards) * len(self.models) * sum(arm.repeats for arm in self.arms)
+        return len(self.shards) * sum(arm.repeats for _, arm in self.attempts)
 
 
 def make_plan(
@@ -74,26 +98,51 @@ def make_plan(
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     arms = expand_arms(study, registries)
-    _refuse_incapable(study, models, arms, registries)
-    _refuse_objectives(study, models, arms, registries)
-    _refuse_targets(study, models)
     _refuse_unknown_arms(study, arms)
-    recipes = {
-        (model.name, arm.id): digest(
-            {
-                "runner": RUNNER_VERSION,
-                "model": model.digest,
-                "arm": arm.identity(),
-                "objective": arm.objective and registries.objectives.get(arm.objective).version,
-                "seed": study.seed,
-                "criterion": study.model_dump(mode="json", include={"success"}),
-                "space": space,
-            }
-        )
-        for model in models
+    _refuse_targets(study, models)
+    cards = {model.name: model for model in models}
+    plan = Plan(_assessed(study, models, arms), _crafting(cards, arms), tuple(shards), {})
+    for model, arm in plan.attempts:
+        _refuse_incapable(study, cards[model], arm, registries)
+        _refuse_objective(study, cards[model], arm, registries)
+    recipes: dict[tuple[str, str], str] = {}
+    for model, arm in plan.attempts:
+        decisive = {
+            "runner": RUNNER_VERSION,
+            "model": cards[model].digest,
+            "arm": arm.identity(),
+            "objective": arm.objective and registries.objectives.get(arm.objective).version,
+            "seed": study.seed,
+            "criterion": study.model_dump(mode="json", include={"success"}),
+            "space": space,
+        }
+        if arm.crafted_by and arm.surrogate:
+            decisive["crafted"] = recipes[arm.surrogate, arm.crafted_by.id]
+        recipes[model, arm.id] = digest(decisive)
+    return replace(plan, recipes=recipes)
+
+
+def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
+    names = [model.name for model in models if not model.surrogate]
+    if not names:
+        raise study.where.error(("models",), "all are surrogates, which are not assessed; add the model to assess")
+    for model in models:
+        if model.surrogate and not any(arm.surrogate == model.name for arm in arms):
+            found = f"is a surrogate, but no arm transfers from it: {{attack: transfer, from: {model.name}, arm: …}}"
+            raise study.where.error(("models", model.name), found)
+    return tuple((name, arm) for name in names for arm in arms)
+
+
+def _crafting(cards: Mapping[str, ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
+    """What a surrogate is attacked with although the study does not ask for it."""
+    asked = {arm.id for arm in arms}
+    pairs = {
+        (arm.surrogate, arm.crafted_by.id): (arm.surrogate, arm.crafted_by)
         for arm in arms
+        if arm.crafted_by and arm.surrogate
+        if cards[arm.surrogate].surrogate or arm.crafted_by.id not in asked
     }
-    return Plan(tuple(models), tuple(arms), tuple(shards), recipes)
+    return tuple(pairs.values())
 
 
 def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
@@ -105,31 +154,26 @@ def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
             raise study.where.error(loc, f"no arm is called {pattern!r}; {did_you_mean(pattern, ids)}")
 
 
-def _refuse_objectives(
-    study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries
-) -> None:
+def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
     """An objective that cannot be climbed towards the goal, or from what a model answers."""
-    for arm in arms:
-        if arm.objective is None:
-            continue
-        traits = registries.objectives.get(arm.objective).traits
-        if study.criterion == "target" and not traits.targeted:
-            able = ", ".join(part.name for part in registries.objectives if part.traits.targeted)
-            raise study.where.error(
-                ("success",),
-                f"{arm.id}: {arm.objective} leads away from a class, towards none; with a target use {able}",
-            )
-        aimed = study.criterion == "target" or registries.attacks.get(arm.family).traits.aims
-        fewest = traits.classes[aimed]
-        for model in models:
-            found = ""
-            if traits.logits and model.capability != "gradients":
-                found = f"needs logits, but {model.name} gives {model.capability} only"
-            elif model.n_classes < fewest:
-                found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
-            if found:
-                remedy = "use the objective ace or margin"
-                raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
+    if arm.objective is None or arm.crafted_by is not None:  # a transfer climbs nothing
+        return
+    traits = registries.objectives.get(arm.objective).traits
+    if study.criterion == "target" and not traits.targeted:
+        able = ", ".join(part.name for part in registries.objectives if part.traits.targeted)
+        raise study.where.error(
+            ("success",), f"{arm.id}: {arm.objective} leads away from a class, towards none; with a target use {able}"
+        )
+    aimed = study.criterion == "target" or registries.attacks.get(arm.family).traits.aims
+    fewest = traits.classes[aimed]
+    found = ""
+    if traits.logits and model.capability != "gradients":
+        found = f"needs logits, but {model.name} gives {model.capability} only"
+    elif model.n_classes < fewest:
+        found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
+    if found:
+        remedy = "use the objective ace or margin"
+        raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
 
 
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
@@ -148,17 +192,14 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
                 )
 
 
-def _refuse_incapable(
-    study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm], registries: Registries
-) -> None:
-    for arm in arms:
-        if arm.kind == "attack":
-            traits = registries.attacks.get(arm.family).traits
-            for model in models:
-                found = ""
-                if not gives(model.capability, traits.needs):
-                    found = f"{arm.id} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
-                elif traits.images and not model.takes_images:
-                    found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
-                if found:
-                    raise study.where.error(place_of(arm, study, registries), found)
+def _refuse_incapable(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
+    if arm.kind != "attack":
+        return
+    traits = registries.attacks.get(arm.family).traits
+    found = ""
+    if not gives(model.capability, traits.needs):
+        found = f"{arm.id} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
+    elif traits.images and not model.takes_images:
+        found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
+    if found:
+        raise study.where.error(place_of(arm, study, registries), found)

@@ -140,7 +140,7 @@ def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[st
     those named."""
     table: list[dict[str, Any]] = ledger.query(
         "SELECT model, arm, repeats, origin, kind = 'attack' AND norm IS NOT NULL AS has_size FROM arms "
-        "WHERE origin <> 'dropped' ORDER BY ALL"
+        "WHERE origin NOT IN ('dropped', 'surrogate') ORDER BY ALL"
     ).to_pylist()
     if patterns is None:
         own = "study" if any(row["origin"] == "study" for row in table) else "import"

@@ -7,19 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from advrisk.core.registries import Registries
-from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
+from advrisk.ledger.inputs import cell_inputs, crafted_inputs, read_inputs, shard_inputs, write_inputs
 from advrisk.parts.data import Dataset
 from advrisk.plan import Cell
-from advrisk.run.judge import judge
+from advrisk.run.judge import Verdict, judge
 from advrisk.run.loading import Material, load_material
-from advrisk.run.perturb import Attempt, Target, load_target, perturb
+from advrisk.run.perturb import Attempt, Crafted, Settled, Target, load_target, perturb
 from advrisk.run.rows import CellResult, failed_result, judged_result
 from advrisk.study import StudySpec
 
 _TARGETS_REMEMBERED = 16
+_CRAFTED_REMEMBERED = 4
+
+Points = dict[str, NDArray[np.float32]]  # sample -> the point that was kept for it
 
 
 @dataclass
@@ -32,6 +36,7 @@ class Workbench:
     folder: Path
     run: str
     _targets: dict[tuple[str, str], Target] = field(default_factory=dict)
+    _crafted: dict[str, Points] = field(default_factory=dict)
 
     @classmethod
     def set_up(
@@ -51,17 +56,10 @@ class Workbench:
 
     def carry_out(self, cell: Cell) -> CellResult:
         """Perturb, judge, and report rows. Whatever goes wrong becomes rows, too."""
-        with torch.random.fork_rng(devices=()):  # a model that draws at random does so from the cell's own seed
-            torch.manual_seed(int(cell.id[:15], 16))
-            return self._carry_out(cell)
-
-    def _carry_out(self, cell: Cell) -> CellResult:
         began, began_process = time.perf_counter(), time.process_time()
         try:
-            target = self._target(cell)
-            attempt = perturb(target, cell, self.registries, seed=self.study.seed, max_cell_s=self.study.max_cell_s)
-            verdict = judge(target, attempt, cell.arm)
-            self._keep_inputs(cell, attempt, [name == "success" for name in verdict.outcome])
+            target, attempt, verdict = self._judged(cell)
+            self._keep_inputs(cell, attempt, verdict)
         except Exception as error:  # the cell boundary
             message = f"{type(error).__name__}: {error}"
             return failed_result(cell, run=self.run, criterion=self.study.criterion, outcome="error", message=message)
@@ -76,6 +74,55 @@ class Workbench:
             process_s=time.process_time() - began_process,
         )
 
+    def _judged(self, cell: Cell) -> tuple[Target, Attempt, Verdict]:
+        crafted = self._take_over(cell)
+        with torch.random.fork_rng(devices=()):  # a model that draws at random does so from the cell's own seed
+            torch.manual_seed(int(cell.id[:15], 16))
+            target = self._target(cell)
+            attempt = perturb(
+                target,
+                cell,
+                self.registries,
+                seed=self.study.seed,
+                max_cell_s=self.study.max_cell_s,
+                crafted=crafted,
+            )
+            return target, attempt, judge(target, attempt, cell.arm)
+
+    def _take_over(self, cell: Cell) -> Crafted | None:
+        """What the cell that this one needs has crafted; None for a cell that crafts its own points."""
+        if not cell.needs:
+            return None
+        (need,) = cell.needs
+        points = self._points_of(need)
+        rows = [self.material.rows[name] for name in cell.shard.samples]
+        x = self.material.data.x[rows]
+        missing: dict[int, Settled] = {}
+        for row, name in enumerate(cell.shard.samples):
+            if name not in points:
+                missing[row] = "error", f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
+            elif np.array_equal(points[name], x[row]):
+                missing[row] = "resisted", f"{need.arm.id} left this sample of {need.model} as it was"
+            else:
+                x[row] = points[name]
+        return Crafted(torch.from_numpy(x).to(self.material.models[cell.model].device), missing)
+
+    def _points_of(self, cell: Cell) -> Points:
+        """What a cell crafted: remembered, read, or, where it was not kept, crafted again from the same seeds."""
+        if cell.id not in self._crafted:
+            path = crafted_inputs(self.folder, cell.id)
+            points = read_inputs(path) if path.is_file() else {}
+            if points.keys() != set(cell.shard.samples):
+                _, attempt, verdict = self._judged(cell)
+                points = _points(cell, attempt, verdict)
+            self._remember(cell, points)
+        return self._crafted[cell.id]
+
+    def _remember(self, cell: Cell, points: Points) -> None:
+        if len(self._crafted) >= _CRAFTED_REMEMBERED:
+            del self._crafted[next(iter(self._crafted))]
+        self._crafted[cell.id] = points
+
     def _target(self, cell: Cell) -> Target:
         """The samples of a cell; many arms in a row attack the same ones."""
         if self.material.models[cell.model].random:  # what it says of clean inputs belongs to the cell, too
@@ -87,14 +134,26 @@ class Workbench:
             self._targets[place] = load_target(self.material, cell, self.study.success)
         return self._targets[place]
 
-    def _keep_inputs(self, cell: Cell, attempt: Attempt, success: list[bool]) -> None:
+    def _keep_inputs(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
+        if cell.is_needed:
+            self._remember(cell, _points(cell, attempt, verdict))
         if self.study.keep_inputs == "none":
             return
+        if cell.is_needed:
+            points = self._crafted[cell.id]
+            write_inputs(crafted_inputs(self.folder, cell.id), list(points), np.array(list(points.values())))
         if not (clean := shard_inputs(self.folder, cell.shard.id)).exists():
             rows = [self.material.rows[name] for name in cell.shard.samples]
             write_inputs(clean, cell.shard.samples, self.material.data.x[rows])
-        wanted = np.array(success) | (self.study.keep_inputs == "all")
+        wanted = np.array([name == "success" for name in verdict.outcome]) | (self.study.keep_inputs == "all")
         if wanted.any() and cell.arm.kind != "clean":
             samples = [name for name, want in zip(cell.shard.samples, wanted, strict=True) if want]
             perturbed = attempt.kept[torch.from_numpy(wanted)].cpu().numpy()
             write_inputs(cell_inputs(self.folder, cell.id), samples, perturbed)
+
+
+def _points(cell: Cell, attempt: Attempt, verdict: Verdict) -> Points:
+    """The point kept for each sample on which the arm did not fail."""
+    kept = attempt.kept.cpu().numpy()
+    outcomes = zip(cell.shard.samples, verdict.outcome, strict=True)
+    return {name: kept[row] for row, (name, outcome) in enumerate(outcomes) if outcome not in ("error", "timeout")}

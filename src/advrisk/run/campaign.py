@@ -135,9 +135,10 @@ def _n_cores() -> int:
 def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
     """The modules in which the parts of a study are defined: importing them registers the parts."""
     registries = bench.registries
-    parts: list[Part[Any]] = [registries.attacks.get(arm.family) for arm in plan.arms if arm.kind == "attack"]
-    parts += [registries.corruptions.get(arm.family) for arm in plan.arms if arm.kind == "corruption"]
-    parts += [registries.objectives.get(arm.objective) for arm in plan.arms if arm.objective]
+    arms = [arm for _, arm in plan.attempts]
+    parts: list[Part[Any]] = [registries.attacks.get(arm.family) for arm in arms if arm.kind == "attack"]
+    parts += [registries.corruptions.get(arm.family) for arm in arms if arm.kind == "corruption"]
+    parts += [registries.objectives.get(arm.objective) for arm in arms if arm.objective]
     parts += [registries.models.get(spec.source) for spec in bench.study.models.values() if spec.source != OBJECT]
     return tuple(sorted({part.function.__module__ for part in parts}))
 

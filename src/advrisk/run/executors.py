@@ -5,7 +5,6 @@ its caller can look after other things. Cells that fail come back as error rows;
 """
 
 import contextlib
-import itertools
 import os
 import pickle
 import signal
@@ -38,7 +37,10 @@ class Executor(Protocol):
     """Carries out cells somewhere."""
 
     def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
-        """Results as they come, in any order; None when there is nothing new."""
+        """Results as they come, in any order; None when there is nothing new.
+
+        Cells come after those they need, and must not be begun before those are finished.
+        """
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,34 @@ class _Worker:
     ready: bool = False
 
 
+class _Agenda:
+    """Cells in their order, but each only when those it needs are finished. They come after those they need."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._todo = iter(cells)
+        self._waiting: list[Cell] = []
+        self._unfinished: set[str] = set()  # handed out or waiting
+
+    def next(self) -> Cell | None:
+        """The next cell that can be begun; None if there is none now."""
+        for place, cell in enumerate(self._waiting):
+            if self._is_ready(cell):
+                return self._waiting.pop(place)
+        for cell in self._todo:
+            ready = self._is_ready(cell)
+            self._unfinished.add(cell.id)
+            if ready:
+                return cell
+            self._waiting.append(cell)
+        return None
+
+    def finished(self, cell: str) -> None:
+        self._unfinished.discard(cell)
+
+    def _is_ready(self, cell: Cell) -> bool:
+        return not any(need.id in self._unfinished for need in cell.needs)
+
+
 class WorkerPool:
     """Worker processes of one thread each. One that dies costs the cell it was at, and is replaced."""
 
@@ -88,8 +118,8 @@ class WorkerPool:
         self._n_workers = workers
 
     def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
-        todo = iter(cells)
-        first = list(itertools.islice(todo, self._n_workers))
+        agenda = _Agenda(cells)
+        first = list(filter(None, [agenda.next() for _ in range(self._n_workers)]))
         workers = [self._spawn() for _ in first]  # all at once: each takes seconds to import torch
         try:
             for worker, cell in zip(workers, first, strict=True):
@@ -100,15 +130,19 @@ class WorkerPool:
                     result = self._look_at(worker, has_news=worker.connection in with_news)
                     if result is not None:
                         yield result
-                        workers[workers.index(worker)] = self._go_on(worker, next(todo, None))
+                        agenda.finished(result.cell)
+                        worker.cell = None
+                for place, worker in enumerate(workers):
+                    if worker.cell is None and (ready := agenda.next()):
+                        workers[place] = self._go_on(worker, ready)
                 yield None
         finally:
             for worker in workers:
                 _stop(worker)
 
-    def _go_on(self, worker: _Worker, cell: Cell | None) -> _Worker:
+    def _go_on(self, worker: _Worker, cell: Cell) -> _Worker:
         """Hand over the next cell, to a new worker if this one is gone."""
-        if cell is not None and worker.connection.closed:
+        if worker.connection.closed:
             worker = self._brief(self._spawn())
         return _hand(worker, cell)
 
@@ -160,11 +194,10 @@ class WorkerPool:
         return worker
 
 
-def _hand(worker: _Worker, cell: Cell | None) -> _Worker:
+def _hand(worker: _Worker, cell: Cell) -> _Worker:
     worker.cell, worker.began = cell, time.monotonic()
-    if cell is not None:
-        with contextlib.suppress(OSError):  # it may have died: looking at it will tell
-            worker.connection.send(cell)
+    with contextlib.suppress(OSError):  # it may have died: looking at it will tell
+        worker.connection.send(cell)
     return worker
 
 

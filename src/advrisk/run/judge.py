@@ -41,8 +41,6 @@ def judge(target: Target, attempt: Attempt, arm: Arm) -> Verdict:
     settled = _wrong_points(target, attempt, arm, answer, distances) | attempt.settled
     success = rate > 0.5
     success[list(settled)] = False
-    claims = attempt.claimed != success
-    claims[list(settled)] = False
     survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge)
     outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]
     for row, (name, _) in settled.items():
@@ -55,8 +53,16 @@ def judge(target: Target, attempt: Attempt, arm: Arm) -> Verdict:
         survives_8bit=survives_8bit,
         success_rate=torch.where(success | (rate <= 0.5), rate, 0.0),
         n_judge=n_judge,
-        n_unconfirmed=int(claims.sum()) if arm.kind == "attack" else 0,
+        n_unconfirmed=_unconfirmed(attempt.claimed, success, list(settled)),
     )
+
+
+def _unconfirmed(claimed: Tensor | None, success: Tensor, settled: list[int]) -> int:
+    if claimed is None:
+        return 0
+    unlike = claimed != success
+    unlike[settled] = False
+    return int(unlike.sum())
 
 
 def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor, Tensor]:

@@ -53,6 +53,14 @@ class Target:
         return settled
 
 
+@dataclass(frozen=True)
+class Crafted:
+    """What a transfer takes over: a point for each sample of the shard, but for those that have none, and why."""
+
+    x: Tensor
+    missing: dict[int, Settled]
+
+
 @dataclass
 class Attempt:
     """What an arm left behind, one entry per sample of the shard.
@@ -61,12 +69,13 @@ class Attempt:
     """
 
     kept: Tensor
-    claimed: Tensor
+    claimed: Tensor | None = None  # successes that the arm saw; None where it did not look
     counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
     first_s: Tensor | None = None
     settled: dict[int, Settled] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
     cut_short: bool = False  # the arm threw or ran out of time: what it kept may not be its best
+    not_crafted: bool = False  # a transfer had nothing to take over for some samples
 
 
 def load_target(material: Material, cell: Cell, success: Success) -> Target:
@@ -99,23 +108,41 @@ def _targets(success: TargetSpec, label: Tensor, model: Model, clean_answer: Ten
     return torch.full_like(label, int(success.target))
 
 
-def perturb(target: Target, cell: Cell, registries: Registries, *, seed: int, max_cell_s: float | None) -> Attempt:
-    """Run the cell's arm on its shard."""
+def perturb(
+    target: Target,
+    cell: Cell,
+    registries: Registries,
+    *,
+    seed: int,
+    max_cell_s: float | None,
+    crafted: Crafted | None = None,
+) -> Attempt:
+    """Run the cell's arm on its shard; `crafted` is what a transfer takes over."""
     keys = [key("noise", seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
     if cell.arm.kind == "attack":
-        return _attack(target, cell, registries, keys, max_cell_s)
+        return _attack(target, cell, registries, keys, max_cell_s, crafted)
     x = target.x0
     if cell.arm.kind == "corruption":
         corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
         every = torch.arange(len(x))
         x = corrupt(x.clone(), Noise(keys, device=x.device), every, **cell.arm.params)
         x = target.space.project(x, target.x0)
-    return Attempt(kept=x, claimed=torch.zeros(len(x), dtype=torch.bool, device=x.device))
+    return Attempt(kept=x)
 
 
-def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int], max_cell_s: float | None) -> Attempt:
+def _attack(
+    target: Target,
+    cell: Cell,
+    registries: Registries,
+    keys: list[int],
+    max_cell_s: float | None,
+    crafted: Crafted | None,
+) -> Attempt:
     """Attack the samples that the model has right; the others are settled."""
-    attempt = Attempt(target.x0.clone(), torch.zeros_like(target.label, dtype=torch.bool), settled=target.settled())
+    attempt = Attempt(target.x0.clone(), settled=target.settled())
+    if crafted is not None:
+        attempt.not_crafted = not crafted.missing.keys() <= attempt.settled.keys()
+        attempt.settled = crafted.missing | attempt.settled
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     part = registries.attacks.get(cell.arm.family)
@@ -130,13 +157,14 @@ def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int],
         max_queries=cell.arm.max_queries,
         within_eps=part.traits.stays_within_eps(cell.arm.norm),
         deadline=time.monotonic() + (max_cell_s or float("inf")),
+        crafted=None if crafted is None else crafted.x[rows],
     )
     noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
     probe = Probe(target.model, task, noise)
     unfinished: Settled | None = None
     if len(rows):
         try:
-            part.function(probe, **cell.arm.params)
+            part.function(probe, **(cell.arm.params if crafted is None else {}))  # a transfer's are those of its cell
         except OutOfTimeError:
             unfinished = "timeout", f"not finished after {max_cell_s:g} s"
         except Exception as error:  # the cell boundary: an arm that throws gives error rows
@@ -148,7 +176,10 @@ def _attack(target: Target, cell: Cell, registries: Registries, keys: list[int],
 def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled | None) -> None:
     """Spread what the probe remembers over the whole shard."""
     memory = probe.memory
-    attempt.kept[rows], attempt.claimed[rows], attempt.trust = memory.kept, memory.success, probe.trust
+    attempt.kept[rows], attempt.trust = memory.kept, probe.trust
+    if not bool(memory.offered.any()):
+        attempt.claimed = torch.zeros(len(attempt.kept), dtype=torch.bool, device=rows.device)
+        attempt.claimed[rows] = memory.success
     for name in ("n_forward", "n_backward", "n_forward_first", "n_backward_first"):
         absent = -1 if name.endswith("first") else 0
         column = torch.full((len(attempt.kept),), absent, device=rows.device)
@@ -161,11 +192,12 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
     for row in memory.no_start.nonzero().flatten().tolist():  # what was tried in vain is no result
         attempt.kept[rows[row]] = probe.x0[row]
         attempt.settled.setdefault(int(rows[row]), ("resisted", NO_START_MESSAGE))
-    for row in (memory.n_forward == 0).nonzero().flatten().tolist():  # nothing was tried, so nothing is known
+    untried = (memory.n_forward == 0) & ~memory.offered
+    for row in untried.nonzero().flatten().tolist():  # so nothing is known
         attempt.settled.setdefault(int(rows[row]), unfinished or ("error", "the attack asked the model nothing"))
     if unfinished is not None:  # a sample that was broken by then is broken
         attempt.cut_short = True
-        for row in (~memory.success).nonzero().flatten().tolist():
+        for row in (~memory.success & ~memory.offered).nonzero().flatten().tolist():
             attempt.settled.setdefault(int(rows[row]), unfinished)
 
 

@@ -28,7 +28,14 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
         study,
         bench.registries,
         models=[
-            ModelCard(model.name, model.digest, model.capability, model.n_classes, len(model.input_shape) == 3)
+            ModelCard(
+                model.name,
+                model.digest,
+                model.capability,
+                model.n_classes,
+                takes_images=len(model.input_shape) == 3,
+                surrogate=study.models[model.name].surrogate,
+            )
             for model in bench.material.models.values()
         ],
         shards=cut_shards(evaluate, hashes, known, size=study.shard),
@@ -104,10 +111,10 @@ def _models(study: StudySpec, bench: Workbench) -> list[dict[str, Any]]:
 def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
     return [
         {
-            "model": model.name,
+            "model": model,
             "arm": arm.id,
-            "recipe": plan.recipes[model.name, arm.id],
-            "origin": "study",
+            "recipe": plan.recipes[model, arm.id],
+            "origin": origin,
             "kind": arm.kind,
             "family": arm.family,
             "norm": arm.norm,
@@ -118,14 +125,14 @@ def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
             "params": json.dumps(dict(arm.params), sort_keys=True),
             "seed": study.seed,
         }
-        for model in plan.models
-        for arm in plan.arms
+        for origin, pairs in (("study", plan.assessed), ("surrogate", plan.crafting))
+        for model, arm in pairs
     ]
 
 
 def _dropped_arms(ledger: Ledger, plan: Plan) -> list[dict[str, Any]]:
     """Arms of an earlier study in this folder that the present one does not ask for: kept, but not assessed."""
-    held = ledger.query("SELECT * FROM arms WHERE origin = 'study'").to_pylist()
+    held = ledger.query("SELECT * FROM arms WHERE origin IN ('study', 'surrogate')").to_pylist()
     return [row | {"origin": "dropped"} for row in held if (row["model"], row["arm"]) not in plan.recipes]
 
 
@@ -156,7 +163,7 @@ def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> 
 
 def write_study(study: StudySpec, folder: Path) -> None:
     """Put the study as it was understood beside the ledger, for the report and for whoever comes next."""
-    content = study.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    content = study.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)

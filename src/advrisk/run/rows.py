@@ -158,6 +158,7 @@ def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]
         "random-model": target.model.random,
         "unconfirmed": verdict.n_unconfirmed > 0,
         "cut-short": attempt.cut_short,
+        "not-crafted": attempt.not_crafted,
     }
     return {"flags": [name for name, is_raised in raised.items() if is_raised]}
 

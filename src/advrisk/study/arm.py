@@ -24,10 +24,16 @@ class Arm:
     max_queries: int | None = None
     repeats: int = 1
     params: Mapping[str, Any] = field(default_factory=dict)
+    crafted_by: "Arm | None" = None  # of a transfer: the arm whose points it takes over
+
+    @property
+    def surrogate(self) -> str | None:
+        """Of a transfer: the model that its points are crafted on."""
+        return None if self.crafted_by is None else str(self.params["from"])
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides what this arm does to a sample; how often it is repeated does not."""
-        return {
+        identity = {
             "kind": self.kind,
             "family": self.family,
             "version": self.version,
@@ -38,6 +44,7 @@ class Arm:
             "max_queries": self.max_queries,
             "params": dict(self.params),
         }
+        return identity if self.crafted_by is None else identity | {"crafted_by": self.crafted_by.identity()}
 
 
 CLEAN = Arm("clean", "clean", "clean")

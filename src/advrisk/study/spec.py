@@ -26,6 +26,8 @@ from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.source import Loc, Source, read_yaml
 
+TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
+
 Checked = TypeVar("Checked", bound=BaseModel)
 
 NUMBER_SCHEMA = {
@@ -86,9 +88,13 @@ class DataSpec(Open):
 
 
 class ModelSpec(Open):
-    """A model to assess: a source, that source's parameters, and free tags (depth, training, …)."""
+    """A model to assess: a source, that source's parameters, and free tags (depth, training, …).
+
+    With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it.
+    """
 
     source: str
+    surrogate: bool = False
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
 
@@ -112,6 +118,8 @@ class ArmEntry(Open):
     keep: Keeps | None = None
     max_queries: PositiveInt | None = None
     repeats: Annotated[PositiveInt, Field(le=10_000)] = 1
+    surrogates: Names | None = Field(default=None, alias="from")  # of a transfer: the models to craft on
+    arm: "ArmEntry | None" = None  # of a transfer: what is done to them
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -122,6 +130,30 @@ class ArmEntry(Open):
             hint = "" if given else _nearest_kind(self.params)
             raise ValueError(f"exactly one of attack, corruption, preset is needed, found {found}{hint}")
         return self
+
+    @model_validator(mode="after")
+    def _whole_transfer(self) -> Self:
+        if TRANSFER not in (self.attack or ()):
+            for name, value in (("from", self.surrogates), ("arm", self.arm)):
+                if value is not None:
+                    raise ValueError(f"found `{name}`, which belongs to `attack: {TRANSFER}`")
+            return self
+        if len(self.attack or ()) > 1:
+            raise ValueError(f"{TRANSFER} found beside other attacks: give it an entry of its own")
+        if self.surrogates is None or self.arm is None:
+            raise ValueError(f"{TRANSFER} needs `from`, a model, and `arm`, an attack on it; found {_given(self)}")
+        beside = [*sorted(self.model_fields_set - {"attack", "surrogates", "arm"}), *self.params]
+        if beside:
+            raise ValueError(
+                f"found `{beside[0]}` beside {TRANSFER}: what configures the attack belongs into its `arm`"
+            )
+        if TRANSFER in (self.arm.attack or ()) or self.arm.corruption:
+            raise ValueError(f"the arm of a {TRANSFER} must be an attack on one model, found another kind")
+        return self
+
+
+def _given(entry: ArmEntry) -> str:
+    return ", ".join(ArmEntry.model_fields[name].alias or name for name in sorted(entry.model_fields_set))
 
 
 class DamageSpec(Strict):

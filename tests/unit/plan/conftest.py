@@ -70,6 +70,12 @@ def registries() -> Registries:
     def turn(probe: object, *, angle: float = 30.0) -> None:
         """For images only; no norm measures what it does."""
 
+    @found.attacks.register(
+        "transfer", traits=AttackTraits("labels", ("linf", "l2"), one_pass, "from elsewhere", needs_eps=False)
+    )
+    def transfer(probe: object) -> None:
+        """Takes over what another arm crafted."""
+
     for name, traits in {
         "ace": ObjectiveTraits("always", targeted=True),
         "kl": ObjectiveTraits("away from the clean prediction", from_clean=True),

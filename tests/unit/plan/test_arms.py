@@ -165,7 +165,7 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
     ("line", "complaint"),
     [
         ({"attack": "wlak", "norm": "l2", "eps": 1}, "no attacks called 'wlak'; did you mean 'walk'?"),
-        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, guess, push, turn, walk"),
+        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, guess, push, transfer, turn, walk"),
         ({"corruption": "frog"}, "no corruptions called 'frog'; did you mean 'fog'?"),
         ({"preset": "quik", "eps": 1}, "no presets called 'quik'; did you mean 'quick'?"),
         ({"attack": "walk", "eps": 1}, "walk needs a norm: linf, l2, l1"),

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ class TestSuccess:
 
     def test_a_corruption_claims_nothing(self, scene):
         arm = scene.arm(kind="corruption", norm=None, eps=None)
-        verdict = judge(scene.target(), at(2.0, 0.5, 0.5, claimed=[False, False, False]), arm)
+        verdict = judge(scene.target(), replace(at(2.0, 0.5, 0.5), claimed=None), arm)
         assert verdict.outcome == ["success", "resisted", "resisted"]
         assert verdict.n_unconfirmed == 0
 

@@ -248,7 +248,7 @@ class TestOtherArms:
         target = scene.target()
         attempt = perturb(target, scene.cell(scene.clean), scene.registries(lambda: None), seed=0, max_cell_s=None)
         assert torch.equal(attempt.kept, target.x0)
-        assert not attempt.claimed.any()
+        assert attempt.claimed is None
         assert attempt.settled == {}
 
     def test_a_corruption_meets_every_sample_and_is_put_back_into_the_space(self, scene):

@@ -37,6 +37,7 @@ ARM = Arm(
         {"max_queries": None},
         {"params": {"steps": 41}},
         {"params": {}},
+        {"crafted_by": CLEAN},
     ],
 )
 def test_whatever_decides_what_it_does_is_its_identity(change: dict[str, Any]) -> None:
@@ -50,7 +51,8 @@ def test_how_often_it_is_repeated_and_what_it_is_called_is_not(change: dict[str,
 
 def test_every_field_of_an_arm_is_in_one_of_the_two_lists_above() -> None:
     """A new field must be put into `identity`, or be known not to decide anything."""
-    assert {field.name for field in dataclasses.fields(Arm)} == {*ARM.identity(), "id", "repeats"}
+    transfer = dataclasses.replace(ARM, crafted_by=ARM)
+    assert {field.name for field in dataclasses.fields(Arm)} == {*transfer.identity(), "id", "repeats"}
 
 
 def test_an_identity_is_plain_json_and_a_copy() -> None:

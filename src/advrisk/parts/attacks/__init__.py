@@ -18,6 +18,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     spatial,
     square,
     threshold,
+    transfer,
 )
 from advrisk.parts.attacks.registry import attacks
 
