@@ -1,7 +1,6 @@
 """Presets: named lists of arms, as a study would write them.
 
-A preset is a function of its settings that returns entries of `arms`. Those named after a paper hold the paper's arms
-as far as their attacks are there; the docstring says what is missing.
+A preset is a function of its settings that returns entries of `arms`. Those named after a paper hold the paper's arms.
 """
 
 from typing import Any
@@ -42,22 +41,24 @@ def damage_paper() -> Lines:
 
 @presets.register("mead-mnist", traits=SourceTraits("the arms of MEAD (Granese et al.) for MNIST"))
 def mead_mnist() -> Lines:
-    """MEAD's arms for MNIST, but HopSkipJump and the spatial attack, which are not in it yet."""
-    return _mead(square_eps=0.3125)
+    """PGD in l1, l2 and linf, FGSM and BIM, each with four objectives; DeepFool, Carlini & Wagner, HopSkipJump, Square
+    and the spatial attack."""
+    return _mead(square_eps=0.3125, rotation=60, translation=2.8)  # 10 % of 28 pixels
 
 
 @presets.register("mead-cifar10", traits=SourceTraits("the arms of MEAD (Granese et al.) for CIFAR-10"))
 def mead_cifar10() -> Lines:
-    """MEAD's arms for CIFAR-10, but HopSkipJump and the spatial attack, which are not in it yet."""
-    return _mead(square_eps=0.125)
+    """The same as `mead-mnist`, with the sizes of Square and of the spatial attack for CIFAR-10."""
+    return _mead(square_eps=0.125, rotation=30, translation=2.56)  # 8 % of 32 pixels
 
 
-def _mead(*, square_eps: float) -> Lines:
-    """The arms of both data sets, which differ in Square's eps.
+def _mead(*, square_eps: float, rotation: float, translation: float) -> Lines:
+    """The arms of both data sets, which differ in the sizes of Square and of the spatial attack.
 
     The last point of an attack counts, success or not; those that look for the smallest perturbation keep that, and
     Square keeps the first success, where the paper's implementation ends. The paper's 0.01 for Carlini & Wagner in l2
-    is the constant its search begins with: as a size it would allow nothing.
+    is the constant its search begins with: as a size it would allow nothing. The spatial attack tries a grid up to the
+    paper's largest rotation and shift, where the paper's implementation tries one corner of it.
     """
     climbed = {"objective": _MEAD_OBJECTIVES, "keep": "last"}
     linf = [0.03125, 0.0625, 0.125, 0.25, 0.3125, 0.5]
@@ -66,18 +67,44 @@ def _mead(*, square_eps: float) -> Lines:
         {"attack": "pgd", "norm": "l2", "eps": [0.125, 0.25, 0.3125, 0.5, 1, 1.5, 2], **climbed},
         {"attack": "deepfool", "norm": "l2"},
         {"attack": "carlini-wagner", "norm": "l2", "initial_const": 0.01},
+        {"attack": "hopskipjump", "norm": "l2", "steps": 30, "initial_evaluations": 10, "max_evaluations": 100},
         {"attack": ["fgsm", "bim", "pgd"], "norm": "linf", "eps": linf, **climbed},
         {"attack": "carlini-wagner", "norm": "linf", "eps": 0.3125},
         {"attack": "square", "norm": "linf", "eps": square_eps},
+        {"attack": "spatial", "max_rotation": rotation, "max_translation": translation},
     ]
 
 
-@presets.register("survival-paper", traits=SourceTraits("the arms of Meyers et al.; inputs in [0, 1]"))
+@presets.register("survival-paper", traits=SourceTraits("the arms of Meyers et al.; images in [0, 1]"))
 def survival_paper() -> Lines:
-    """FGM and PGD in l1, l2 and linf and DeepFool, ten steps; HopSkipJump, Pixel and Threshold are not in it yet."""
+    """FGM and PGD in l1, l2 and linf, DeepFool, HopSkipJump, Pixel and Threshold, ten steps each."""
     grid = {"norm": ["l1", "l2", "linf"], "eps": [0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1]}
     return [
         {"attack": "fgsm", **grid},
         {"attack": "pgd", "steps": 10, **grid},
         {"attack": "deepfool", "norm": "l2", "candidates": [1, 3, 5, 10], "steps": 10},
+        {"attack": "hopskipjump", "norm": "l2", "steps": 10, "initial_evaluations": 10, "max_evaluations": 10},
+        {"attack": "pixel", "eps": [1, 4, 16, 64, 255], "generations": 10},
+        {"attack": "threshold", "eps": ["1/255", "4/255", "16/255", "64/255", 1], "generations": 10},
+    ]
+
+
+@presets.register("prosac-paper", traits=SourceTraits("the arms of PROSAC (Feng et al.); inputs in [0, 1]"))
+def prosac_paper() -> Lines:
+    """AutoAttack, Square (p = 0.05) and NES in l2 and linf, at the paper's sizes.
+
+    In l2, AutoAttack at 0.021, 0.022 … 0.030 and NES at 0.10 … 0.30 and 0.14 … 0.18; in linf, AutoAttack at 1e-5,
+    2e-5 … 1e-4. Where no sizes are known, the nearest are taken: AutoAttack's for Square, and in linf for NES, too. The
+    settings of NES are the middle of the grid that the paper begins its search with.
+    """
+    l2 = [round(0.021 + 0.001 * place, 3) for place in range(10)]
+    linf = [round(1e-5 * place, 5) for place in range(1, 11)]
+    nes = {"attack": "nes", "sigma": 0.01, "step_size": 0.02}
+    return [
+        {"attack": "autoattack", "norm": "l2", "eps": l2},
+        {"attack": "autoattack", "norm": "linf", "eps": linf},
+        {"attack": "square", "norm": "l2", "eps": l2, "p_init": 0.05},
+        {"attack": "square", "norm": "linf", "eps": linf, "p_init": 0.05},
+        nes | {"norm": "l2", "eps": [0.10, 0.14, 0.15, 0.16, 0.17, 0.18, 0.20, 0.25, 0.30]},
+        nes | {"norm": "linf", "eps": linf},
     ]

@@ -1,9 +1,11 @@
 """Where an attack without gradients does better than those with gradients: a sign that a model hides its slopes.
 
 Carlini et al. 2019 (arXiv:1902.06705, section 5.3): attacks that see less of a model must not do better. What an
-attack saw is read off the ledger: an arm that took no backward pass in any row is a black box, whoever wrote it.
+attack saw is read off the ledger: an arm that took no backward pass in any row is a black box, whoever wrote it; and
+so is a transfer, but on the model that its points were crafted on.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +15,14 @@ from numpy.typing import NDArray
 
 from advrisk.ledger import Ledger
 from advrisk.risk.distances import ArmDistances
+from advrisk.study import TRANSFER
 
 MARGIN = 0.01  # how much nearer, relatively, a success must be to count
 LEAST_SHARE = 0.05  # of a model's samples, before anything is said
 _ROUNDING = 1e-6  # a success may lie beyond its eps by that, relatively
 
 _SEEN = """
-    SELECT arm, any_value(kind) AS kind, any_value(norm) AS norm, any_value(eps) AS eps,
+    SELECT arm, any_value(kind) AS kind, any_value(family) AS family, any_value(norm) AS norm, any_value(eps) AS eps,
            sum(n_forward) AS n_forward, sum(n_backward) AS n_backward
     FROM outcomes GROUP BY arm
 """
@@ -43,13 +46,13 @@ def has_black_box(ledger: Ledger) -> bool:
 
 def black_box_leads(ledger: Ledger, found: ArmDistances) -> tuple[Lead, ...]:
     """The black-box arms of those models of which they broke at least one sample in twenty that others missed."""
-    arms, seen = found.envelope.arms, _seen(ledger)
-    black = np.array([_is_black_box(seen[arm]) for arm in arms])
+    arms, seen, surrogate = found.envelope.arms, _seen(ledger), _surrogates(ledger)
     white = [seen[arm] for arm in arms if seen[arm]["n_backward"] and seen[arm]["norm"] == found.envelope.norm]
     rooms = [facts["eps"] for facts in white if facts["eps"] is not None]
     minimal = any(facts["eps"] is None for facts in white)
     leads = []
     for model, distances in zip(found.envelope.by_model, found.distance, strict=True):
+        black = np.array([_is_black_box(seen[arm]) and surrogate.get(arm) != model for arm in arms])
         missed = missed_by_gradients(distances[black], distances[~black], rooms, minimal=minimal)
         if missed.any(0).mean() >= LEAST_SHARE:
             shares = zip(np.array(arms)[black], missed.mean(1), strict=True)
@@ -76,6 +79,13 @@ def _seen(ledger: Ledger) -> dict[str, dict[str, Any]]:
     return {row["arm"]: row for row in ledger.query(_SEEN).to_pylist()}
 
 
+def _surrogates(ledger: Ledger) -> dict[str, str]:
+    """Transfer arm -> the model that its points were crafted on."""
+    rows = ledger.query("SELECT arm, params FROM arms WHERE family = $family", {"family": TRANSFER}).to_pylist()
+    return {row["arm"]: json.loads(row["params"])["from"] for row in rows}
+
+
 def _is_black_box(facts: Mapping[str, Any]) -> bool:
     """Rows from elsewhere may not say how often the model was asked: then nothing is known."""
-    return facts["kind"] == "attack" and bool(facts["n_forward"]) and facts["n_backward"] == 0
+    asked = bool(facts["n_forward"]) or facts["family"] == TRANSFER
+    return bool(facts["kind"] == "attack" and asked and facts["n_backward"] == 0)

@@ -83,3 +83,11 @@ def test_rows_that_do_not_say_what_they_took_are_no_black_box(found_by: MakeLedg
 def test_corruptions_are_no_black_box_attacks(found_by: MakeLedger) -> None:
     ledger = found_by({"m": {"rain": [0.1], "pgd": [INF]}}, {"pgd": white(), "rain": black(kind="corruption")})
     assert not has_black_box(ledger)
+
+
+def test_a_transfer_is_a_black_box_but_where_it_was_crafted(found_by: MakeLedger) -> None:
+    moved = {"family": "transfer", "n_forward": 0, "n_backward": 0, "eps": 0.1, "params": '{"from": "theirs"}'}
+    same: dict[str, list[float | None]] = {"pgd": [INF, INF], "moved": [0.1, INF]}
+    ledger = found_by({"ours": same, "theirs": same}, {"pgd": white(eps=0.1), "moved": moved})
+    assert has_black_box(ledger)
+    assert leads_of(ledger) == (Lead("ours", "moved", 0.5),)
