@@ -19,6 +19,36 @@ from advrisk.run.judge import judge
 from advrisk.run.perturb import Target, goal_of, perturb
 from advrisk.study import Arm
 
+# Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults. How strong
+# attacks are is tested in test_closed_form.py and test_peers.py.
+QUICK = {
+    "apgd": {"steps": 5, "restarts": 2},
+    "apgd-t": {"steps": 4, "targets": 3},
+    "autoattack": {"steps": 4, "targets": 3, "queries": 20},
+    "bim": {"steps": 5},
+    "carlini-wagner": {"searches": 3, "steps": 6},
+    "deepfool": {"steps": 15},
+    "fab": {"steps": 12, "restarts": 2},
+    "fab-t": {"steps": 3, "targets": 3, "restarts": 2},
+    "fmn": {"steps": 15},
+    "hopskipjump": {"steps": 3, "initial_evaluations": 20, "starts": 10},
+    "minimum-norm": {"steps": 10, "restarts": 2},
+    "nes": {"steps": 6, "samples": 10, "step_size": 0.1},
+    "pgd": {"steps": 4, "restarts": 2},
+    "pgd-adam": {"steps": 4, "restarts": 2},
+    "pixel": {"population": 6, "generations": 6},
+    "spatial": {"max_rotation": 5.0, "max_translation": 0.5, "rotations": 3, "translations": 3},
+    "spatial-gradient": {"steps": 3, "restarts": 2},
+    "square": {"queries": 60},
+    "threshold": {"population": 8, "generations": 10},
+}
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """Settings with which an attack of that name is quick; one that is not there is run with its defaults."""
+    return QUICK
+
 
 @dataclass(frozen=True)
 class Trained:

@@ -16,47 +16,24 @@ from advrisk.parts.attacks import attacks
 from advrisk.testing import ConformanceError, check_attack, toys
 from advrisk.testing.conformance import N_SAMPLES, cases
 
-# Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults. How strong
-# attacks are is tested in test_closed_form.py and test_peers.py.
-QUICK = {
-    "apgd": {"steps": 5, "restarts": 2},
-    "apgd-t": {"steps": 4, "targets": 3},
-    "autoattack": {"steps": 4, "targets": 3, "queries": 20},
-    "bim": {"steps": 5},
-    "carlini-wagner": {"searches": 3, "steps": 6},
-    "deepfool": {"steps": 15},
-    "fab": {"steps": 12, "restarts": 2},
-    "fab-t": {"steps": 3, "targets": 3, "restarts": 2},
-    "fmn": {"steps": 15},
-    "hopskipjump": {"steps": 3, "initial_evaluations": 20, "starts": 10},
-    "minimum-norm": {"steps": 10, "restarts": 2},
-    "nes": {"steps": 6, "samples": 10, "step_size": 0.1},
-    "pgd": {"steps": 4, "restarts": 2},
-    "pgd-adam": {"steps": 4, "restarts": 2},
-    "pixel": {"population": 6, "generations": 6},
-    "spatial": {"max_rotation": 5.0, "max_translation": 0.5, "rotations": 3, "translations": 3},
-    "spatial-gradient": {"steps": 3, "restarts": 2},
-    "square": {"queries": 60},
-    "threshold": {"population": 8, "generations": 10},
-}
 EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
 WITHOUT_NORM = [part.name for part in attacks if not part.traits.norms]
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)
-def test_keeps_its_promises(name, norm):
-    check_attack(attacks.get(name), params=QUICK.get(name), norms=[norm])
+def test_keeps_its_promises(name, norm, quick):
+    check_attack(attacks.get(name), params=quick.get(name), norms=[norm])
 
 
 @pytest.mark.parametrize("name", WITHOUT_NORM)
-def test_keeps_its_promises_without_a_norm(name):
-    check_attack(attacks.get(name), params=QUICK.get(name))
+def test_keeps_its_promises_without_a_norm(name, quick):
+    check_attack(attacks.get(name), params=quick.get(name))
 
 
 @pytest.mark.parametrize("name", WITHOUT_NORM)
-def test_images_are_neither_hopeless_nor_trivial_without_a_norm(name, verdict_of):
+def test_images_are_neither_hopeless_nor_trivial_without_a_norm(name, verdict_of, quick):
     (case,) = cases("gradients", images=True)
-    verdict, _ = verdict_of(case.model, case.x0, None, name, norm=None, eps=None, params=QUICK.get(name))
+    verdict, _ = verdict_of(case.model, case.x0, None, name, norm=None, eps=None, params=quick.get(name))
     assert set(verdict.outcome) == {"success", "resisted"}
     assert verdict.n_unconfirmed == 0
     hit = torch.tensor([outcome == "success" for outcome in verdict.outcome])
@@ -66,10 +43,10 @@ def test_images_are_neither_hopeless_nor_trivial_without_a_norm(name, verdict_of
 @pytest.mark.parametrize(
     ("name", "norm"), [(name, norm) for name, norm in EVERY if not attacks.get(name).traits.needs_eps]
 )
-def test_the_last_point_of_a_search_for_the_smallest_is_what_it_found(name, norm, verdict_of):
+def test_the_last_point_of_a_search_for_the_smallest_is_what_it_found(name, norm, verdict_of, quick):
     """Not the clean input, nor a point that it tried in vain."""
     case = cases("gradients")[0]
-    settings = {"norm": norm, "eps": None, "params": QUICK.get(name), "space": case.space}
+    settings = {"norm": norm, "eps": None, "params": quick.get(name), "space": case.space}
     smallest, last = (
         verdict_of(case.model, case.x0, None, name, keep=keep, **settings)[0] for keep in ("smallest", "last")
     )
@@ -90,9 +67,9 @@ def test_whole_numbers_are_reached_by_short_steps(name, norm, verdict_of):
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)
 @pytest.mark.parametrize("case", cases("gradients"), ids=lambda case: case.name)
-def test_the_toys_are_neither_hopeless_nor_trivial(name, norm, case, verdict_of):
+def test_the_toys_are_neither_hopeless_nor_trivial(name, norm, case, verdict_of, quick):
     """Else the promises above would hold for want of a success, or of a failure."""
-    settings = {"norm": norm, "eps": case.eps[norm], "params": QUICK.get(name), "space": case.space}
+    settings = {"norm": norm, "eps": case.eps[norm], "params": quick.get(name), "space": case.space}
     verdict, _ = verdict_of(case.model, case.x0, None, name, **settings)
     count = Counter(verdict.outcome)
     assert count["success"] + count["resisted"] == N_SAMPLES
@@ -104,9 +81,9 @@ def test_the_toys_are_neither_hopeless_nor_trivial(name, norm, case, verdict_of)
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
-def test_max_queries_is_spent_to_the_last_if_there_is_more_to_ask(name, norm, limit):
+def test_max_queries_is_spent_to_the_last_if_there_is_more_to_ask(name, norm, limit, quick):
     part = attacks.get(name)
-    settings = part.bind(QUICK.get(name, {}))
+    settings = part.bind(quick.get(name, {}))
     toy = toys.linear()
     spent = {}
     for max_queries in (None, limit):
@@ -133,39 +110,43 @@ def test_max_queries_is_spent_to_the_last_if_there_is_more_to_ask(name, norm, li
 class TestWrongModels:
     """Whatever the model does, every sample has a verdict, and none is called robust that was not attacked."""
 
-    def outcomes(self, verdict_of, model, name, norm):
-        x0 = toys.linear().inputs(8)
-        label = toys.linear().model.ask(x0).argmax(1)
-        eps = 2 if norm == "l0" else 0.5
-        verdict, _ = verdict_of(model, x0, label, name, norm=norm, eps=eps, params=QUICK.get(name))
-        return verdict
+    @pytest.fixture
+    def attacked(self, name, norm, verdict_of, quick):
+        def run(model):
+            x0 = toys.linear().inputs(8)
+            label = toys.linear().model.ask(x0).argmax(1)
+            eps = 2 if norm == "l0" else 0.5
+            verdict, _ = verdict_of(model, x0, label, name, norm=norm, eps=eps, params=quick.get(name))
+            return verdict
 
-    def test_one_that_answers_nan(self, name, norm, verdict_of):
-        verdict = self.outcomes(verdict_of, toys.answering_nan(toys.linear().model), name, norm)
+        return run
+
+    def test_one_that_answers_nan(self, name, norm, attacked):
+        verdict = attacked(toys.answering_nan(toys.linear().model))
         assert set(verdict.outcome) == {"error"}
 
-    def test_one_that_answers_nan_near_by(self, name, norm, verdict_of):
+    def test_one_that_answers_nan_near_by(self, name, norm, attacked):
         clean = toys.linear().inputs(8)
         toy = toys.answering_nan(toys.linear().model, where=lambda x: ~(x[:, None] == clean).all(2).any(1))
-        verdict = self.outcomes(verdict_of, toy, name, norm)
+        verdict = attacked(toy)
         assert set(verdict.outcome) == {"error"}
         assert set(verdict.message) == {"the model answered with a number that is not finite"}
 
-    def test_one_that_raises_after_the_clean_pass(self, name, norm, verdict_of):
-        verdict = self.outcomes(verdict_of, toys.raising(toys.linear().model, after=1), name, norm)
+    def test_one_that_raises_after_the_clean_pass(self, name, norm, attacked):
+        verdict = attacked(toys.raising(toys.linear().model, after=1))
         assert set(verdict.outcome) == {"error"}
         assert "as it was told to" in verdict.message[0]
 
-    def test_one_that_gives_scores_only(self, name, norm, verdict_of):
+    def test_one_that_gives_scores_only(self, name, norm, attacked):
         if attacks.get(name).traits.needs != "gradients":
             pytest.skip("needs no gradients")
-        verdict = self.outcomes(verdict_of, toys.score_only(toys.linear().model), name, norm)
+        verdict = attacked(toys.score_only(toys.linear().model))
         assert set(verdict.outcome) <= {"error", "success"}  # a random start may be a success in itself
         assert "error" in verdict.outcome
         assert all("without gradients" in message for message in verdict.message if message)
 
-    def test_one_that_never_answers_the_same(self, name, norm, verdict_of):
-        verdict = self.outcomes(verdict_of, toys.noisy(toys.linear().model, sigma=0.1), name, norm)
+    def test_one_that_never_answers_the_same(self, name, norm, attacked):
+        verdict = attacked(toys.noisy(toys.linear().model, sigma=0.1))
         assert set(verdict.outcome) <= {"success", "resisted", "already_wrong"}
 
 

@@ -170,4 +170,5 @@ def test_samples_without_a_start_are_counted(study: dict[str, Any], tmp_path: Pa
     assert set(flags) == {row["model"] for row in lost}
     for model, flag in flags.items():
         n_lost = sum(row["model"] == model for row in lost)
-        assert (flag["n_flagged"], flag["n_cells"], flag["share"]) == (1, 1, n_lost / 64)
+        n_attacked = sum(row["model"] == model and row["n_forward"] > 0 for row in rows)
+        assert (flag["n_flagged"], flag["n_cells"], flag["share"]) == (1, 1, n_lost / n_attacked)

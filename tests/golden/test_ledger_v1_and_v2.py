@@ -1,10 +1,9 @@
-"""A ledger that was begun with schema version 1 and went on with version 2.
+"""A ledger that was begun with schema version 1 and went on with version 2, and then with the present one.
 
-The cells of version 1 know nothing of the shares in `TRUST`: they are null there. Everything else is as it was, and
-rows of both versions answer one query.
+The cells of version 1 know nothing of the shares in `TRUST`, and those of neither know `no_start`: they are null there.
+Everything else is as it was, and rows of all versions answer one query.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,50 +28,10 @@ def rows(ledger: Ledger, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in ledger.query(sql).to_pylist()]
 
 
-def arms(*made: tuple[str, str, str]) -> pa.Table:
-    """(model, arm, recipe) as the present study has them."""
-    model, arm, recipe = zip(*made, strict=True)
-    n = len(made)
-    columns = {"model": model, "arm": arm, "recipe": recipe, "origin": ["study"] * n, "kind": ["attack"] * n}
-    columns |= {"norm": ["linf"] * n, "repeats": [1] * n, "params": [json.dumps({})] * n}
-    return table_from("arms", columns)
-
-
-def cell(
-    model: str, arm: str, recipe: str, distances: list[float | None], **trust: float | None
-) -> dict[str, pa.Table]:
-    """A finished cell of four samples; a distance for each success, None for what resisted."""
-    n, name = len(SAMPLES), f"cell-{recipe}-0"
-    outcomes = {
-        "cell": [name] * n,
-        "model": [model] * n,
-        "arm": [arm] * n,
-        "sample": SAMPLES,
-        "kind": ["attack"] * n,
-        "norm": ["linf"] * n,
-        "repeat": [0] * n,
-        "criterion": ["target"] * n,
-        "target": [5, 6, 7, 8],
-        "outcome": ["resisted" if distance is None else "success" for distance in distances],
-        "d_linf": [0.1 if distance is None else distance for distance in distances],
-    }
-    row = {"cell": name, "recipe": recipe, "run": "run-3", "model": model, "arm": arm, "repeat": 0}
-    row |= {"n_samples": n, "n_errors": 0, "flags": ["still-gaining"], **trust}
-    return {
-        "outcomes": table_from("outcomes", outcomes),
-        "cells": table_from("cells", {column: [value] for column, value in row.items()}),
-    }
-
-
 @pytest.fixture
 def mixed(tmp_path: Path) -> Ledger:
-    """The old run, copied; then FAB against both models, and PGD against `hardened` by a new recipe."""
-    shutil.copytree(OLD, tmp_path / "run")
-    ledger = Ledger.open(tmp_path / "run")
-    ledger.append({"arms": arms(("plain", FAB, "r-fab"), ("hardened", FAB, "r-fab-2"), ("hardened", PGD, "r-new"))})
-    ledger.append(cell("plain", FAB, "r-fab", [0.04, None, 0.03, 0.02], zero_gradients=0.25, still_gaining=0.5))
-    ledger.append(cell("hardened", FAB, "r-fab-2", [None] * 4, zero_gradients=1.0))
-    ledger.append(cell("hardened", PGD, "r-new", [None, 0.06, 0.07, None], not_increasing=0.0))
+    """The old run, gone on with: FAB against both models, and PGD against `hardened` by a new recipe."""
+    shutil.copytree(HERE / "ledger-v2", tmp_path / "run")
     return Ledger.open(tmp_path / "run")
 
 
@@ -82,8 +41,18 @@ def versions(ledger: Ledger) -> list[bytes]:
 
 
 def test_the_files_are_of_both_versions(mixed: Ledger) -> None:
-    assert SCHEMA_VERSION == 2
     assert sorted(set(versions(mixed))) == [b"1", b"2"]
+
+
+def test_cells_of_the_present_version_stand_beside_them(mixed: Ledger) -> None:
+    assert SCHEMA_VERSION == 3
+    arm = {"model": ["plain"], "arm": ["hopskipjump-l2"], "recipe": ["r-3"], "origin": ["study"], "kind": ["attack"]}
+    cell = {"cell": ["cell-3"], "recipe": ["r-3"], "model": ["plain"], "arm": ["hopskipjump-l2"], "repeat": [0]}
+    mixed.append({"arms": table_from("arms", arm), "cells": table_from("cells", cell | {"no_start": [0.5]})})
+    ledger = Ledger.open(mixed.path.parent)
+    assert set(versions(ledger)) == {b"1", b"2", b"3"}
+    assert rows(ledger, "SELECT cell, no_start FROM cells WHERE no_start IS NOT NULL") == [("cell-3", 0.5)]
+    assert rows(ledger, "SELECT count(*), count(zero_gradients) FROM cells") == [(12, 2)]
 
 
 def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> None:
@@ -91,7 +60,7 @@ def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> N
     found = ledger.query("SELECT * FROM cells")
     assert set(found.column_names) == set(TABLES["cells"].names)
     assert found.num_rows == 10
-    for name in TRUST:
+    for name in (*TRUST, "no_start"):
         assert found[name].null_count == 10
         assert found[name].type == pa.float64()
     assert rows(ledger, "SELECT count(*) FROM cells WHERE zero_gradients > 0.1") == [(0,)]

@@ -26,6 +26,6 @@ SHARES = {
     "zero-gradients": "of the gradients were zero",
     "not-increasing": "of the samples that resisted were never moved upwards",
     "still-gaining": "of the samples that took enough passes to tell were still getting better",
-    NO_START: "of the samples had nothing to begin from",
+    NO_START: "of the samples attacked had nothing to begin from",
     BLACK_BOX: "of the model's samples were broken where attacks with gradients found nothing",
 }

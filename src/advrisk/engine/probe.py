@@ -97,7 +97,7 @@ class Probe:
     @property
     def trust(self) -> Trust:
         """Signs that the attack did not do what it should."""
-        trust = self._trace.trust(smallest=self.task.keep == "smallest")
+        trust = self._trace.trust(smallest=self.task.keep == "smallest", no_start=self.memory.no_start)
         return replace(trust, not_increasing=None) if self.task.eps == 0 else trust  # there is nowhere to climb
 
     def project(self, x: Tensor, rows: Tensor) -> Tensor:

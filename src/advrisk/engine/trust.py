@@ -1,9 +1,10 @@
 """Signs that an attack did not do what it should: reasons not to take its failures for robustness.
 
-The probe writes down, pass by pass, how good each sample's point was. Three shares are read from that afterwards;
-they follow the advice of Carlini et al. 2019 (arXiv:1902.06705) and Pintor et al. 2022 (arXiv:2106.09947).
+The probe writes down, pass by pass, how good each sample's point was. Shares are read from that afterwards; they
+follow the advice of Carlini et al. 2019 (arXiv:1902.06705) and Pintor et al. 2022 (arXiv:2106.09947).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,11 +26,14 @@ class Trust:
     `not_increasing`: of the samples that resisted, those whose objective never rose above its first value.
     `still_gaining`: of the samples that were asked often enough, those that more steps would serve: the objective of
     one that resisted, or the distance of one whose smallest perturbation is sought, still improved late.
+    `no_start`: of all samples, those for which no point was found to begin from; the other shares leave them out. None
+    where there are none.
     """
 
     zero_gradients: float | None = None
     not_increasing: float | None = None
     still_gaining: float | None = None
+    no_start: float | None = None
 
 
 @dataclass
@@ -54,24 +58,40 @@ class Trace:
             self.n_zero += int((~flat[zero].any(1)).sum())
         self.n_gradients += len(flat)
 
-    def trust(self, *, smallest: bool) -> Trust:
-        """The shares; `smallest` says that the merit of a success is its nearness, not its objective."""
-        zero = self.n_zero / self.n_gradients if self.n_gradients else None
-        if not any(len(rows) for rows in self.rows):  # nothing was asked, or nothing within eps
-            return Trust(zero)
-        rows, merit, success = (torch.cat(part).cpu().numpy() for part in (self.rows, self.merits, self.successes))
-        order = np.argsort(rows, kind="stable")
-        ends = np.flatnonzero(np.diff(rows[order])) + 1
-        samples = list(zip(np.split(merit[order], ends), np.split(success[order], ends), strict=True))
+    def trust(self, *, smallest: bool, no_start: Tensor | None = None) -> Trust:
+        """The shares; `smallest` says that the merit of a success is its nearness, not its objective.
+
+        `no_start` marks the samples that had nothing to begin from.
+        """
+        samples = self._samples(no_start)
         resisted = [values for values, hits in samples if not hits.any() and np.isfinite(values).all()]
         late = [_gains_late(values) for values in resisted if len(values) >= FEWEST]
         if smallest:
             late += [_nears_late(-values, hits) for values, hits in samples if _found_early(hits)]
         return Trust(
-            zero,
-            not_increasing=float(np.mean([values.max() <= values[0] for values in resisted])) if resisted else None,
-            still_gaining=float(np.mean(late)) if late else None,
+            zero_gradients=self.n_zero / self.n_gradients if self.n_gradients else None,
+            not_increasing=_share([values.max() <= values[0] for values in resisted]),
+            still_gaining=_share(late),
+            no_start=None if no_start is None or not bool(no_start.any()) else _share(no_start.tolist()),
         )
+
+    def _samples(self, no_start: Tensor | None) -> list[tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]]:
+        """The merits and successes of each sample that was asked within eps and had a point to begin from."""
+        if not self.rows:
+            return []
+        rows, merit, success = (torch.cat(part).cpu().numpy() for part in (self.rows, self.merits, self.successes))
+        if no_start is not None:
+            begun = ~no_start.cpu().numpy()[rows]
+            rows, merit, success = rows[begun], merit[begun], success[begun]
+        if not len(rows):
+            return []
+        order = np.argsort(rows, kind="stable")
+        ends = np.flatnonzero(np.diff(rows[order])) + 1
+        return list(zip(np.split(merit[order], ends), np.split(success[order], ends), strict=True))
+
+
+def _share(marks: Sequence[bool]) -> float | None:
+    return float(np.mean(marks)) if len(marks) else None
 
 
 def _gains_late(values: npt.NDArray[np.float32]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 VERSION_KEY = b"advrisk.schema"
 
 Outcome = Literal["success", "resisted", "already_wrong", "rejected", "error", "timeout"]
@@ -81,6 +81,7 @@ TABLES: dict[str, pa.Schema] = {
             "zero_gradients": pa.float64(),  # shares, see `engine.trust`; null where nothing can be said
             "not_increasing": pa.float64(),
             "still_gaining": pa.float64(),
+            "no_start": pa.float64(),
             "version": _name,
         }
     ),

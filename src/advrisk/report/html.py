@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
-from advrisk.core.flags import BLACK_BOX, FLAGS, NO_START, NO_START_MESSAGE
+from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.examples import MAX_MODELS, nearest_examples
@@ -32,15 +32,12 @@ _ARMS = """
              any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model
 """
 
-_FLAGS = f"""
+_FLAGS = """
     SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
            avg(CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
-                         WHEN 'still-gaining' THEN still_gaining WHEN '{NO_START}' THEN no_start END) AS share
+                         WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END) AS share
     FROM (SELECT *, unnest(flags) AS flag FROM cells) c
     JOIN (SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL) n ON c.model = n.model AND c.arm = n.arm
-    LEFT JOIN (SELECT cell, count(*) FILTER (message = '{NO_START_MESSAGE}') / count(*) AS no_start FROM outcomes
-               WHERE cell IN (SELECT cell FROM cells WHERE list_contains(flags, '{NO_START}')) GROUP BY cell) s
-      ON c.cell = s.cell
     GROUP BY ALL ORDER BY ALL
 """
 MAX_FLAGS = 50

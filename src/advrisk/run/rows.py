@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from advrisk.core.flags import NO_START, NO_START_MESSAGE
+from advrisk.core.flags import NO_START
 from advrisk.core.version import VERSION
 from advrisk.engine import predicted
 from advrisk.ledger import Outcome, constant, table_from
@@ -154,7 +154,7 @@ def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]
         "zero-gradients": _above(trust.zero_gradients),
         "not-increasing": _above(trust.not_increasing),
         "still-gaining": _above(trust.still_gaining),
-        NO_START: NO_START_MESSAGE in verdict.message,
+        NO_START: trust.no_start is not None,
         "random-model": target.model.random,
         "unconfirmed": verdict.n_unconfirmed > 0,
         "cut-short": attempt.cut_short,

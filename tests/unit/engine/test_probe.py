@@ -735,6 +735,13 @@ class TestTrust:
             ask(probe, height)
         assert probe.trust.still_gaining == gaining
 
+    def test_samples_without_a_start_count_for_that_alone(self):
+        probe = make_probe(2, keep="last")
+        ask(probe, 0.1, 0.5)
+        probe.no_start(torch.tensor([1]))
+        ask(probe, 0.2, 0.5)
+        assert probe.trust == Trust(not_increasing=0.0, no_start=0.5)
+
     def test_late_gains_of_a_sample_that_resists(self):
         probe = make_probe(2)
         for height in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):

@@ -8,7 +8,7 @@ import torch
 from advrisk.engine.trust import CLOSER, EARLY, FEWEST, GAIN, Trace, Trust
 
 
-def trust(*samples, hits=None, smallest=False, shuffle=False):
+def trust(*samples, hits=None, smallest=False, shuffle=False, no_start=None):
     """The shares for samples given by their merits and by the places of their successes."""
     trace = Trace()
     for place in range(max(map(len, samples))):
@@ -19,7 +19,7 @@ def trust(*samples, hits=None, smallest=False, shuffle=False):
             torch.tensor([float(samples[row][place]) for row in rows]),
             torch.tensor([place in (hits or {}).get(row, ()) for row in rows]),
         )
-    return trace.trust(smallest=smallest)
+    return trace.trust(smallest=smallest, no_start=None if no_start is None else torch.tensor(no_start))
 
 
 def test_the_limits_are_those_the_documentation_speaks_of():
@@ -178,6 +178,24 @@ class TestSmallest:
         )
         assert found.still_gaining == 0.5
         assert found.not_increasing == 0.5
+
+
+class TestNoStart:
+    flat, rising = [1.0] * 8, [float(place) for place in range(8)]
+
+    def test_is_a_share_of_all_samples(self):
+        assert trust(self.flat, self.flat, no_start=[False, True, False, False]).no_start == 0.25
+        assert Trace().trust(smallest=True, no_start=torch.tensor([True])) == Trust(no_start=1.0)
+
+    def test_is_not_told_where_every_sample_had_one(self):
+        assert trust(self.flat, no_start=[False]).no_start is None
+        assert trust(self.flat).no_start is None
+
+    @pytest.mark.parametrize("smallest", [True, False])
+    def test_such_samples_are_no_evidence_of_anything_else(self, smallest):
+        found = trust(self.flat, self.rising, self.flat, smallest=smallest, no_start=[True, False, True])
+        assert found == Trust(None, not_increasing=0.0, still_gaining=1.0, no_start=2 / 3)
+        assert trust(self.rising, no_start=[True], smallest=smallest) == Trust(no_start=1.0)
 
 
 def test_the_trace_of_a_batch_is_kept_though_its_tensors_are_written_over():

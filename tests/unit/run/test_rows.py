@@ -131,15 +131,17 @@ class TestJudged:
         target, cell = scene.target(), scene.cell(scene.arm())
         attempt = Attempt(target.x0.clone(), torch.zeros(3, dtype=torch.bool), trust=trust)
         (row,) = rows_of(told(cell, target, attempt), "cells")
-        assert (row["zero_gradients"], row["not_increasing"], row["still_gaining"]) == dataclasses.astuple(trust)
+        assert {name: row[name] for name in dataclasses.asdict(trust)} == dataclasses.asdict(trust)
         assert row["flags"] == flags
         assert set(flags) <= set(FLAGS)
 
     def test_a_single_sample_without_a_start_is_flagged(self, scene):
         target, cell = scene.target(), scene.cell(scene.arm())
         settled = {1: ("resisted", NO_START_MESSAGE)}
-        result = told(cell, target, Attempt(target.x0.clone(), torch.zeros(3, dtype=torch.bool), settled=settled))
-        assert rows_of(result, "cells")[0]["flags"] == ["no-start"]
+        claimed, trust = torch.zeros(3, dtype=torch.bool), Trust(no_start=0.01)
+        result = told(cell, target, Attempt(target.x0.clone(), claimed, settled=settled, trust=trust))
+        (row,) = rows_of(result, "cells")
+        assert (row["flags"], row["no_start"]) == (["no-start"], 0.01)
         assert [row["message"] for row in rows_of(result)] == [None, NO_START_MESSAGE, None]
         assert result.n_errors == 0
 
