@@ -16,6 +16,7 @@ QUICK = {
     "carlini-wagner": {"searches": 5, "steps": 100},
     "fab": {"steps": 15},
     "fab-t": {"steps": 15},
+    "feature-search": {"queries": 400},
     "hopskipjump": {"steps": 6, "starts": 30},
     "nes": {"steps": 20, "samples": 30, "step_size": 0.05},
     "pgd": {"steps": 15},
