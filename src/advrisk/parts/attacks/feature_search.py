@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Annotated
 
 import torch
@@ -124,12 +125,14 @@ class _Search:
         self.inner, self.finest = self.x0.new_zeros(len(blank)), self.x0.new_zeros(len(blank))
 
     def start(self) -> None:
-        """Find a success of few features for every row; those without are given up."""
+        """Find a success of few features for every row, the fewest first; rows that never succeed are given up."""
         n_free = int(self.columns.free.sum())
         sizes = [2**power for power in range(max(0, n_free - 1).bit_length())] + [n_free] * (n_free > 0)
-        for size in sizes:
+        for _, size in product(range(int(self.rounds_left.max())), sizes):
             rows = self._going(self.probe.active())
             rows = rows[~self.found[rows]]
+            if not len(rows):
+                break
             for some in torch.split(rows, samples_at_once(self.probe, self.tries)):
                 points = self._random_values(some, size, n_free)
                 self._ask(_Proposal(*self._apart(points, some), partial(self._take_nearest, some, points)))
@@ -212,9 +215,14 @@ class _Search:
         return torch.where(inside, self._drawn(rows, x0, x0.new_tensor(torch.inf)), x0)
 
     def _drawn(self, rows: Tensor, x0: Tensor, reach: Tensor) -> Tensor:
-        """Random values for all features in each try; in every other one, numbers go as far as they may."""
+        """Random values for all features in each try; in every other one, numbers go as far as they may.
+
+        How many of these go up is drawn for each try: from none to all of them.
+        """
         share = self.probe.noise.uniform(rows, (self.tries, x0.shape[-1]))
-        share[:, 1::2] = torch.where(self.columns.category, share[:, 1::2], share[:, 1::2].round())
+        rising = self.probe.noise.uniform(rows, (self.tries, 1))
+        far = torch.where(self.columns.category, share, (share < rising).to(share.dtype))
+        share[:, 1::2] = far[:, 1::2]
         return self.columns.drawn(share, x0, reach)
 
     def _changed(self, rows: Tensor) -> Tensor:
