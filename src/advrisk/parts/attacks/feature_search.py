@@ -18,6 +18,7 @@ from advrisk.parts.attacks.registry import attacks
 
 _PUT_BACK, _DRAW_IN, _SWAP = range(3)  # what a sample is at
 _FINEST = 2.0**-10  # of a sample's distance: values are drawn in no finer than that
+_AFAR = 0.3  # the share of tries that begin anew, with many features
 _SHORTER = 0.99  # of the distance there is: how far a swap may reach
 
 _Count = Annotated[int, Ge(1)]
@@ -42,8 +43,9 @@ def feature_search(probe: Probe, *, queries: _Count = 1000, tries: _Count = 10) 
     It starts where random values in 1, 2, 4, … features succeed (`tries` draws of each number of features). Then
     features are put back to their clean values, in groups that double after a success and halve after a failure, until
     none can be put back alone; in l1 the values left are drawn in by bisection, one feature at a time, until nothing
-    moves. The queries that are left try swaps: some of the changed features, and random values in others, that together
-    would be a smaller change. A sample for which no random values succeed is given up.
+    moves. The queries that are left try swaps (some of the changed features, and random values in others, that together
+    would be a smaller change) and begin anew from many features, in l1 all within a random distance. A sample for which
+    no random values succeed is given up.
     """
     search = _Search(probe, queries, tries)
     search.start()
@@ -115,14 +117,15 @@ class _Search:
         self.probe, self.tries, self.columns = probe, tries, _Columns(probe)
         self.least = self.columns.least(probe.norm)
         self.x0 = probe.x0.flatten(1)
-        self.x = self.x0.clone()
+        self.x, self.best = self.x0.clone(), self.x0.clone()
         self.order = torch.zeros_like(self.x0, dtype=torch.int64)  # in which features are looked at
         self.limit = probe.memory.n_forward + queries
         blank = torch.zeros_like(probe.memory.n_forward)
         self.task, self.rounds_left = blank.clone(), blank + queries
-        self.offset, self.size, self.settled = blank.clone(), blank.clone(), blank.clone()
+        self.offset, self.size, self.span, self.settled = (blank.clone() for _ in range(4))
         self.found, self.moved, self.begun = blank.bool(), blank.bool(), blank.bool()
         self.inner, self.finest = self.x0.new_zeros(len(blank)), self.x0.new_zeros(len(blank))
+        self.least_found = self.x0.new_full((len(blank),), torch.inf)
 
     def start(self) -> None:
         """Find a success of few features for every row, the fewest first; rows that never succeed are given up."""
@@ -143,10 +146,10 @@ class _Search:
         rows = self._unfinished()
         if not len(rows):
             return False
-        at = self.task[rows]
-        swapping = rows[at == _SWAP][: samples_at_once(self.probe, self.tries)]  # the others wait for their turn
-        proposals = [self._putting_back(rows[at == _PUT_BACK]), self._drawing_in(rows[at == _DRAW_IN])]
-        self._ask(*proposals, *([self._swapping(swapping)] if len(swapping) else []))
+        at = [rows[self.task[rows] == task] for task in (_PUT_BACK, _DRAW_IN, _SWAP)]
+        at[_SWAP] = at[_SWAP][: samples_at_once(self.probe, self.tries)]  # the others wait for their turn
+        proposing = (self._putting_back, self._drawing_in, self._swapping)
+        self._ask(*(propose(some) for propose, some in zip(proposing, at, strict=True) if len(some)))
         return True
 
     def _ask(self, *proposals: _Proposal) -> None:
@@ -167,7 +170,7 @@ class _Search:
     def _unfinished(self) -> Tensor:
         """The rows that may still be asked, and whose change is not yet as small as can be."""
         rows = self._going(self.probe.active())
-        done = (self.rounds_left[rows] == 0) | (self._distance(self.x[rows], rows) <= self.least * (1 + 1e-6))
+        done = (self.rounds_left[rows] == 0) | (self.least_found[rows] <= self.least * (1 + 1e-6))
         return rows[~(done & (self.task[rows] == _SWAP))]
 
     def _distance(self, points: Tensor, rows: Tensor) -> Tensor:
@@ -179,8 +182,7 @@ class _Search:
         each = rows.repeat_interleave(points.shape[1])
         flat = points.flatten(0, 1)
         distance = self._distance(flat, each)
-        limit = torch.inf if below is None else below.repeat_interleave(points.shape[1])
-        return flat, each, (distance > 0) & (distance < limit)
+        return flat, each, (distance > 0) & (distance < (torch.inf if below is None else below))
 
     def _take_nearest(self, rows: Tensor, points: Tensor, met: Tensor) -> None:
         """Go on from the nearest success among several tries of each row, if there is one."""
@@ -188,6 +190,8 @@ class _Search:
         distance = self._distance(points.flatten(0, 1), rows.repeat_interleave(points.shape[1])).view_as(met)
         nearest = distance.masked_fill(~met, torch.inf).argmin(1)
         hit = met.any(1).nonzero().squeeze(1)
+        if not len(hit):
+            return
         rows = rows[hit]
         self.x[rows] = points[hit, nearest[hit]]
         self.found[rows] = True
@@ -198,11 +202,19 @@ class _Search:
     def _begin(self, task: int, rows: Tensor) -> None:
         self.task[rows] = task
         if task == _SWAP:
+            self._settle(rows)
             return
         self.order[rows] = self.probe.noise.uniform(rows, (self.x0.shape[1],)).argsort(dim=1, stable=True)
-        self.offset[rows], self.size[rows], self.settled[rows] = 0, 1, 0
+        self.offset[rows], self.size[rows], self.span[rows], self.settled[rows] = 0, 1, 0, 0
         self.moved[rows] = self.begun[rows] = False
         self.finest[rows] = _FINEST * self._distance(self.x[rows], rows).to(self.finest.dtype)
+
+    def _settle(self, rows: Tensor) -> None:
+        """Remember what was found if it is the best so far, and go on from the best."""
+        better = self._distance(self.x[rows], rows) < self.least_found[rows]
+        new, old = rows[better], rows[~better]
+        self.best[new], self.least_found[new] = self.x[new], self._distance(self.x[new], new)
+        self.x[old] = self.best[old]
 
     def _random_values(self, rows: Tensor, size: int, n_free: int) -> Tensor:
         """The clean inputs with random values in so many features, other features in every try while there are some."""
@@ -239,14 +251,16 @@ class _Search:
         return _Proposal(points, rows, changed.sum(1) > 1, partial(self._learn_put_back, rows, points))
 
     def _learn_put_back(self, rows: Tensor, points: Tensor, met: Tensor) -> None:
-        """Larger groups after a success, smaller ones after a failure; a single feature that fails is needed."""
+        """Larger groups after successes; after a failure halves, down to the single feature that is needed."""
         self.x[rows[met]] = points[met]
         size, needed = self.size[rows], ~met & (self.size[rows] == 1)
         count = (self.x[rows] != self.x0[rows]).sum(1)
         settled = torch.where(met, 0, self.settled[rows] + needed)
         offset = self.offset[rows] + needed
         offset = torch.where(offset < count, offset, 0)
-        size = torch.where(met, 2 * size, size // 2)
+        span = torch.where(met, (self.span[rows] - size).clamp_min(0), torch.where(needed, 0, size))
+        self.span[rows] = span  # among so many features one is needed: half of them come next
+        size = torch.where(span > 0, (span + 1) // 2, torch.where(met, 2 * size, 1))
         self.size[rows] = torch.minimum(size, torch.minimum(count - offset, count - 1)).clamp_min(1)
         self.offset[rows], self.settled[rows] = offset, settled
         self.moved[rows] |= met
@@ -255,8 +269,9 @@ class _Search:
     def _go_on(self, rows: Tensor, task: int) -> None:
         """The next task where something moved in this one, else swaps."""
         moved = self.moved[rows]
-        self._begin(task, rows[moved])
-        self._begin(_SWAP, rows[~moved])
+        for next_task, some in ((task, rows[moved]), (_SWAP, rows[~moved])):
+            if len(some):
+                self._begin(next_task, some)
 
     def _drawing_in(self, rows: Tensor) -> _Proposal:
         """One changed number of each row nearer to its clean value: by a notch at first, then halfway."""
@@ -291,34 +306,39 @@ class _Search:
         self._go_on(rows[self.settled[rows] >= count], _PUT_BACK)
 
     def _swapping(self, rows: Tensor) -> _Proposal:
-        """Some of the changed features, and random values in others, that together are a smaller change."""
+        """Some of the changed features, and random values in others, that together are a smaller change; or afar."""
         self.rounds_left[rows] -= 1
-        x, x0 = self.x[rows][:, None], self.x0[rows][:, None]
-        whole_distance = self._distance(self.x[rows], rows)
+        x, x0, least = self.x[rows][:, None], self.x0[rows][:, None], self.least_found[rows][:, None]
         lots = self.probe.noise.uniform(rows, (2, self.tries, x.shape[-1]))
-        n_stay, n_new = self._counts(rows)
+        chance = self.probe.noise.uniform(rows, (4, self.tries))
+        afar = chance[:, 0] < _AFAR
+        n_stay, n_new = self._counts(rows, chance, afar)
         stays = _lowest(lots[:, 0].masked_fill(x == x0, torch.inf), n_stay)
         new = _lowest(lots[:, 1].masked_fill(stays | ~self.columns.free, torch.inf), n_new)
         base = torch.where(stays, x, x0)
-        reach = base.new_full((1,), torch.inf)
+        reach = torch.full_like(chance[:, 0], torch.inf)
         if self.probe.norm == "l1":
-            spent = self._distance(base.flatten(0, 1), rows.repeat_interleave(self.tries)).view(-1, self.tries)
-            reach = (_SHORTER * (whole_distance[:, None] - spent) / n_new)[..., None]
-        points = torch.where(new, self._drawn(rows, x0, reach), base)
-        return _Proposal(*self._apart(points, rows, whole_distance), partial(self._take_nearest, rows, points))
+            spent = self._distance(base.flatten(0, 1), rows.repeat_interleave(self.tries)).view_as(reach)
+            reach = torch.where(afar, chance[:, 3] * least, _SHORTER * (least - spent) / n_new)
+        points = torch.where(new, self._drawn(rows, x0, reach[..., None]), base)
+        below = torch.where(afar, torch.inf, least).flatten()
+        return _Proposal(*self._apart(points, rows, below), partial(self._take_nearest, rows, points))
 
-    def _counts(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _counts(self, rows: Tensor, chance: Tensor, afar: Tensor) -> tuple[Tensor, Tensor]:
         """How many changed features stay and how many others change in each try, (rows, tries) each.
 
-        In l0 one fewer together than there are; in l1 as many at most.
+        In l0 one fewer together than there are; in l1 as many at most. Afar none stay, and 2, 4, 8, … others change.
         """
         count = (self.x[rows] != self.x0[rows]).sum(1)[:, None]
-        lots = self.probe.noise.uniform(rows, (2, self.tries))
+        n_free = int(self.columns.free.sum())
+        many = 2 ** (1 + (chance[:, 2] * n_free.bit_length()).long())
         if self.probe.norm == "l0":
-            n_stay = (lots[:, 0] * (count - 1)).long()
-            return n_stay, count - 1 - n_stay
-        n_stay = (lots[:, 0] * count).long()
-        return n_stay, 1 + (lots[:, 1] * (count - n_stay)).long()
+            n_stay = (chance[:, 1] * (count - 1)).long()
+            n_new = count - 1 - n_stay
+        else:
+            n_stay = (chance[:, 1] * count).long()
+            n_new = 1 + (chance[:, 2] * (count - n_stay)).long()
+        return torch.where(afar, 0, n_stay), torch.where(afar, many.clamp_max(n_free), n_new)
 
 
 def _lowest(lots: Tensor, count: Tensor) -> Tensor:
