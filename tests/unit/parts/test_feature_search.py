@@ -103,7 +103,7 @@ class TestSmallTables:
     def test_comes_to_the_least_change(self, norm):
         """The same on nine of ten samples, with a quarter of the queries that looking at every point takes."""
         exact = []
-        for seed in range(6):
+        for seed in range(3):
             model, x0 = self.rules(seed), self.POINTS[torch.randperm(4096, generator=rng(seed))[:40]]
             probe, _ = attacked(model, x0, self.SPACE, norm, params={"queries": 1000})
             found = self.SPACE.distance(probe.memory.kept, x0, norm)
@@ -162,11 +162,11 @@ class TestPutBack:
     def test_no_feature_that_is_left_can_be_put_back_alone(self, norm, classes):
         """Also where others would have to follow: the classes of a net are no simple rule."""
         model = toys.label_only(toys.conv_net(size=6, classes=classes))
-        x0 = toys.images(12, size=6)
+        x0 = toys.images(6, size=6)
         points, _ = settled(model, x0, Space.box(0, 1), norm)
         reference, changed = model.ask(x0), points != x0
         assert (model.ask(points) != reference).all()
-        assert changed.sum() > 12
+        assert changed.sum() > 6
         for place in changed.nonzero():
             row = place[0]
             without = points[row].clone()
