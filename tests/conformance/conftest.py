@@ -30,6 +30,7 @@ QUICK = {
     "deepfool": {"steps": 15},
     "fab": {"steps": 12, "restarts": 2},
     "fab-t": {"steps": 3, "targets": 3, "restarts": 2},
+    "feature-search": {"queries": 40, "tries": 4},
     "fmn": {"steps": 15},
     "hopskipjump": {"steps": 3, "initial_evaluations": 20, "starts": 10},
     "minimum-norm": {"steps": 10, "restarts": 2},

@@ -20,6 +20,7 @@ QUICK = {
     "deepfool": {"steps": 5},
     "fab": {"steps": 3, "restarts": 2},
     "fab-t": {"steps": 2, "targets": 3, "restarts": 2},
+    "feature-search": {"queries": 12, "tries": 3},
     "fmn": {"steps": 5},
     "hopskipjump": {"steps": 2, "initial_evaluations": 10, "starts": 5},
     "minimum-norm": {"steps": 4, "restarts": 2},

@@ -16,6 +16,7 @@ QUICK = {
     "carlini-wagner": {"searches": 5, "steps": 100},
     "fab": {"steps": 15},
     "fab-t": {"steps": 15},
+    "feature-search": {"queries": 400},
     "hopskipjump": {"steps": 6, "starts": 30},
     "nes": {"steps": 20, "samples": 30, "step_size": 0.05},
     "pgd": {"steps": 15},
@@ -108,12 +109,15 @@ def test_without_a_limit_every_sample_becomes_its_target(name, norm, demo_net, v
     assert assert_targets_met(net.model, net.x, net.y, name, settings, verdict_of) == 20
 
 
-@pytest.mark.parametrize("norm", ["l2", "linf"])
-def test_from_labels_every_sample_becomes_its_target_if_a_random_input_is_one(norm, demo_net, verdict_of):
+@pytest.mark.parametrize(
+    ("name", "norm"),
+    [("hopskipjump", "l2"), ("hopskipjump", "linf"), ("feature-search", "l0"), ("feature-search", "l1")],
+)
+def test_from_labels_every_sample_becomes_its_target_if_a_random_input_is_one(name, norm, demo_net, verdict_of):
     """Random inputs belong to few classes: the others cannot be begun from, and say so."""
     net = demo_net("plain", 20)
-    settings = settings_of("hopskipjump", norm, None, TargetSpec(target="next")) | {"keep": "smallest"}
-    verdict, _ = verdict_of(net.model, net.x, net.y, "hopskipjump", **settings)
+    settings = settings_of(name, norm, None, TargetSpec(target="next")) | {"keep": "smallest"}
+    verdict, _ = verdict_of(net.model, net.x, net.y, name, **settings)
     begun = ["resisted" if message == NO_START_MESSAGE else "success" for message in verdict.message]
     assert verdict.outcome == begun
     assert 0 < begun.count("success") < 20

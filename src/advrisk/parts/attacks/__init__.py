@@ -7,6 +7,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     carlini_wagner,
     deepfool,
     fab,
+    feature_search,
     fgsm,
     fmn,
     hopskipjump,
