@@ -14,7 +14,7 @@ from advrisk.core.traits import AttackTraits
 from advrisk.engine import Goal, Noise, Probe, Space, Task
 from advrisk.parts.attacks import attacks
 from advrisk.testing import ConformanceError, check_attack, toys
-from advrisk.testing.conformance import N_SAMPLES, cases
+from advrisk.testing.conformance import N_SAMPLES, cases, checkable
 
 # Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults. How strong
 # attacks are is tested in test_closed_form.py and test_peers.py.
@@ -39,8 +39,8 @@ QUICK = {
     "square": {"queries": 60},
     "threshold": {"population": 8, "generations": 10},
 }
-EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
-WITHOUT_NORM = [part.name for part in attacks if not part.traits.norms]
+EVERY = [(part.name, norm) for part in checkable(attacks) for norm in part.traits.norms]
+WITHOUT_NORM = [part.name for part in checkable(attacks) if not part.traits.norms]
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)

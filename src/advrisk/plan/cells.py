@@ -76,6 +76,7 @@ def make_plan(
     arms = expand_arms(study, registries)
     _refuse_incapable(study, models, arms, registries)
     _refuse_objectives(study, models, arms, registries)
+    _refuse_goals(study, arms, registries)
     _refuse_targets(study, models)
     _refuse_unknown_arms(study, arms)
     recipes = {
@@ -132,6 +133,20 @@ def _refuse_objectives(
                 raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
 
 
+def _refuse_goals(study: StudySpec, arms: Sequence[Arm], registries: Registries) -> None:
+    """An attack that cannot lead where the study's success lies."""
+    for arm in arms:
+        if arm.kind == "attack":
+            known = registries.attacks.get(arm.family).traits.resolved(arm.params, arm.norm, arm.eps)
+            found = ""
+            if study.criterion == "target" and not known.towards:
+                found = "cannot aim at a target; remove it"
+            elif study.criterion != "target" and not known.away:
+                found = "can only aim at a target; remove it, or say `success: {target: …}`"
+            if found:
+                raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
+
+
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
     """A target that a model does not know."""
     if not isinstance(study.success, TargetSpec):
@@ -154,10 +169,11 @@ def _refuse_incapable(
     for arm in arms:
         if arm.kind == "attack":
             traits = registries.attacks.get(arm.family).traits
+            needs = traits.resolved(arm.params, arm.norm, arm.eps).needs
             for model in models:
                 found = ""
-                if not gives(model.capability, traits.needs):
-                    found = f"{arm.id} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
+                if not gives(model.capability, needs):
+                    found = f"{arm.id} needs {needs} of a model, but {model.name} gives {model.capability} only"
                 elif traits.images and not model.takes_images:
                     found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
                 if found:

@@ -2,6 +2,7 @@
 
 from advrisk.parts.attacks import (  # noqa: F401  (their decorators register them)
     apgd,
+    art,
     autoattack,
     bim,
     carlini_wagner,
@@ -9,6 +10,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     fab,
     fgsm,
     fmn,
+    foolbox,
     hopskipjump,
     minimum_norm,
     nes,
