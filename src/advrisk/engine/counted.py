@@ -17,7 +17,7 @@ class Counted(nn.Module):
 
     A model that gives labels only answers with one where its class is and zero elsewhere. The model is asked about
     inputs that could exist: a point is moved into the bounds and whole numbers are rounded, which its slope ignores.
-    What may not change is not held here, as the module does not know whose point it sees; it has no slope.
+    What may not change is held as it is in `clean`: one sample, as the module does not know whose point it sees.
     """
 
     def __init__(self, probe: Probe) -> None:
@@ -25,6 +25,7 @@ class Counted(nn.Module):
         self.model, self.n_forward, self.n_backward = probe.model, 0, 0
         self._space, self._deadline = probe.space, probe.task.deadline
         self._movable = replace(probe.space, immutable=None)
+        self.clean = probe.x0
         self.eval()
 
     @property
@@ -39,11 +40,10 @@ class Counted(nn.Module):
     def inputs(self, units: Tensor) -> Tensor:
         """The inputs that are asked about for these; the slope goes straight through."""
         x = units.float() * self._space.scale
-        flat = x.detach()
-        move = x - flat
         if self._space.immutable is not None:
-            move = move.masked_fill(self._space.immutable, 0.0)
-        return self._movable.project(flat, flat.round()) + move
+            x = torch.where(self._space.immutable, self.clean, x)
+        flat = x.detach()
+        return self._movable.project(flat, flat.round()) + (x - flat)
 
     def forward(self, units: Tensor) -> Tensor:
         """Scores of these points, each counted; so is each slope that is asked of them."""

@@ -32,8 +32,12 @@ _ORDER: dict[Norm, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 _NORMS: dict[Any, Norm] = {1: "l1", 2: "l2", np.inf: "linf", "inf": "linf"}
 
 # What ART's attacks require of an estimator says too little: gradients are needed, but for these.
-_FROM_SCORES = {"PixelAttack", "SimBA", "SquareAttack", "ThresholdAttack", "ZooAttack"}
+_FROM_SCORES = {"PixelAttack", "SimBA", "SquareAttack", "ThresholdAttack", "VirtualAdversarialMethod", "ZooAttack"}
 _FROM_LABELS = {"BoundaryAttack", "GeoDA", "HopSkipJump", "SignOPTAttack", "SpatialTransformation"}
+_WANT_PROBABILITIES = {"SimBA", "VirtualAdversarialMethod"}  # where others want logits
+_TARGETED = {"SaliencyMapMethod", "TargetedUniversalPerturbation"}  # the classes they are given are always targets
+_UNTARGETED = {"SignOPTAttack"}  # towards a target it wants to be given inputs of that class
+_STATED: dict[str, Norm] = {"CarliniL0Method": "l0", "CarliniL2Method": "l2", "CarliniLInfMethod": "linf"}
 
 
 def register(
@@ -63,11 +67,11 @@ def register(
 def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
     kind = _kind(params["name"])
     check_norm(params["name"], _norm_of(_made(params, _stand_in(), norm, eps, targeted=False)), norm)
-    needs: Capability = "gradients"
-    if kind.__name__ in _FROM_LABELS | _FROM_SCORES:
-        needs = "labels" if kind.__name__ in _FROM_LABELS else "scores"
+    name = kind.__name__
+    needs: Capability = "labels" if name in _FROM_LABELS else "scores" if name in _FROM_SCORES else "gradients"
     complete = {**params, "version": installed_version(_PACKAGE, params["version"])}
-    return Resolved(complete, needs, towards="targeted" in parameters_of(kind))
+    targets = ("targeted" in parameters_of(kind) or name in _TARGETED) and name not in _UNTARGETED
+    return Resolved(complete, needs, away=name not in _TARGETED, towards=targets)
 
 
 @attacks.register(
@@ -88,7 +92,11 @@ def art(probe: Probe, *, name: str, settings: Mapping[str, Any] | None = None, v
     installed_version(_PACKAGE, version)
     params = {"name": name, "settings": settings}
     targeted = probe.goal.target is not None
-    _run(probe, lambda classifier: _made(params, classifier, probe.norm, probe.task.eps, targeted=targeted))
+    _run(
+        probe,
+        lambda classifier: _made(params, classifier, probe.norm, probe.task.eps, targeted=targeted),
+        probabilities=_kind(name).__name__ in _WANT_PROBABILITIES,
+    )
 
 
 def _kind(name: str) -> Any:
@@ -114,9 +122,11 @@ def _made(params: Mapping[str, Any], classifier: Any, norm: Norm | None, eps: fl
 def _told(attack: Any, probe: Probe) -> Any:
     """An attack that somebody made, told what the study asks for."""
     targeted = probe.goal.target is not None
+    if type(attack).__name__ in _TARGETED and not targeted:
+        raise StudyError(f"{type(attack).__name__} can only aim at a target")
     if "targeted" in attack.attack_params:
         attack.set_params(targeted=targeted)
-    elif targeted:
+    elif targeted and type(attack).__name__ not in _TARGETED:
         raise StudyError(f"{type(attack).__name__} cannot aim at a target")
     if "eps" in attack.attack_params and probe.task.eps is not None:
         attack.set_params(eps=probe.task.eps)
@@ -124,9 +134,9 @@ def _told(attack: Any, probe: Probe) -> Any:
     return attack
 
 
-def _run(probe: Probe, make: Callable[[Any], Any]) -> None:
+def _run(probe: Probe, make: Callable[[Any], Any], *, probabilities: bool = False) -> None:
     counted = Counted(probe)
-    attack = make(_classifier(counted, probe))
+    attack = make(_classifier(counted, probe, probabilities=probabilities))
 
     def points(units: Tensor, goal: Goal) -> Tensor:
         classes = goal.reference if goal.target is None else goal.target
@@ -137,10 +147,11 @@ def _run(probe: Probe, make: Callable[[Any], Any]) -> None:
     attack_with(probe, counted, points, within_eps=limited)
 
 
-def _classifier(counted: Counted, probe: Probe) -> Any:
+def _classifier(counted: Counted, probe: Probe, *, probabilities: bool) -> Any:
+    module = nn.Sequential(counted, nn.Softmax(1)) if probabilities else counted
     shape = tuple(probe.x0.shape[1:])
     bounds = tuple(_bound(each, shape) for each in counted.bounds)
-    return _wrapped(counted, shape, probe.model.n_classes, bounds, probe.x0.device.type)
+    return _wrapped(module, shape, probe.model.n_classes, bounds, probe.x0.device.type)
 
 
 def _bound(of: Tensor, shape: tuple[int, ...]) -> Any:
@@ -161,4 +172,4 @@ def _wrapped(module: nn.Module, shape: tuple[int, ...], classes: int, bounds: An
 
 def _norm_of(attack: Any) -> Norm | None:
     """The norm that an attack states, if it does."""
-    return _NORMS.get(getattr(attack, "norm", None))
+    return _STATED.get(type(attack).__name__) or _NORMS.get(getattr(attack, "norm", None))

@@ -55,6 +55,7 @@ _UNTARGETED = {
     "VirtualAdversarialAttack",
 }
 _TARGETED = {"GenAttack"}
+_UNFED = {"BinarizationRefinementAttack": "points to begin from", "DatasetAttack": "data that are fed to it"}
 
 
 def register(
@@ -98,7 +99,8 @@ def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) ->
 def foolbox(probe: Probe, *, name: str, settings: Mapping[str, Any] | None = None, version: str | None = None) -> None:
     """An attack of Foolbox (Rauber et al. 2020), by the `name` of its class in `foolbox.attacks`.
 
-    `settings` are the arguments of that class. The arm's norm must be the class's own, or becomes its `distance` or
+    `settings` are the arguments of that class; lengths among them are shares of the range that inputs have, as Foolbox
+    is shown inputs from 0 to 1. The arm's norm must be the class's own, or becomes its `distance` or
     `constraint`. An attack at a fixed size gets eps. One that looks for the smallest perturbation does not stop at eps,
     and what it finds beyond does not count. The installed version is recorded; give `version` to insist on one.
     """
@@ -111,6 +113,8 @@ def _named(name: str, settings: Mapping[str, Any] | None, norm: Norm | None) -> 
     """The attack of that name; its distance is the arm's, where it can be chosen."""
     module = library("foolbox", extra="foolbox")
     kind = attack_class(module.attacks, module.attacks.Attack, name)
+    if kind.__name__ in _UNFED:
+        raise StudyError(f"{name} needs {_UNFED[kind.__name__]}, which a study cannot give; make it in Python instead")
     ours = {"distance": getattr(module.distances, norm), "constraint": norm} if norm else {}
     chosen = checked_settings(kind, settings or {}, ours)
     return made(name, lambda: kind(**chosen))
@@ -130,14 +134,16 @@ def _resolved(attack: Any, params: Mapping[str, Any], norm: Norm | None, eps: fl
 def _run(probe: Probe, attack: Any) -> None:
     check_norm(type(attack).__name__, _norm_of(attack), probe.norm)
     limited, counted = _is_limited(attack), Counted(probe)
-    eps = probe.eps if limited else None
-    low, high = counted.bounds
-    bounds = float(low.min()), float(high.max())
-    model = library("foolbox", extra="foolbox").PyTorchModel(counted, bounds=bounds, device=probe.x0.device)
+    low, high = float(counted.bounds[0].min()), float(counted.bounds[1].max())
+    span = high - low
+    eps = probe.eps / span if limited else None
+    wrapper = library("foolbox", extra="foolbox").PyTorchModel
+    model = wrapper(counted, bounds=(low, high), device=probe.x0.device).transform_bounds((0, 1))
 
     def points(units: Tensor, goal: Goal) -> Tensor:
-        _, found, _ = attack(model, units, _criterion(goal), epsilons=eps)
-        return torch.as_tensor(found)
+        shares = ((units - low) / span).clamp(0, 1)  # some attacks take every input to lie in [0, 1]
+        _, found, _ = attack(model, shares, _criterion(goal), epsilons=eps)
+        return torch.where(found == shares, units, found * span + low)
 
     attack_with(probe, counted, points, within_eps=limited)
 
