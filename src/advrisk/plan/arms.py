@@ -209,9 +209,9 @@ def _arm_id(
 
 
 def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values, those of a mapping in its place."""
+    """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
     for name, value in params.items():
-        yield from value.items() if isinstance(value, Mapping) else [(name, value)]
+        yield from sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
 
 
 def _shown(value: Any) -> str | None:
