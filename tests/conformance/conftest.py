@@ -118,6 +118,7 @@ def verdict_of():
         seed=0,
         success="label",
         objective=None,
+        max_cell_s=None,
     ):
         part = REGISTRIES.attacks.get(attack)
         settings = part.bind(params or {})
@@ -138,7 +139,7 @@ def verdict_of():
         label = predicted(model, answer) if label is None else label
         goal = goal_of(success, label, model, answer)
         target = Target(model, space or Space.box(*model.bounds), x0, label, answer, goal)
-        attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=None)
+        attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=max_cell_s)
         return judge(target, attempt, arm), attempt
 
     return run

@@ -9,8 +9,9 @@ from advrisk.engine import Goal, Noise, Probe, Space, Task, within_rounding
 from advrisk.engine.objectives import NEUTRAL, objectives
 from advrisk.parts.attacks import attacks
 from advrisk.testing import toys
+from advrisk.testing.conformance import checkable
 
-EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms or (None,)]
+EVERY = [(part.name, norm) for part in checkable(attacks) for norm in part.traits.norms or (None,)]
 QUICK = {
     "apgd": {"steps": 4},
     "apgd-t": {"steps": 3, "targets": 3},

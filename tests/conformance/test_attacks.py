@@ -14,10 +14,10 @@ from advrisk.core.traits import AttackTraits
 from advrisk.engine import Goal, Noise, Probe, Space, Task
 from advrisk.parts.attacks import attacks
 from advrisk.testing import ConformanceError, check_attack, toys
-from advrisk.testing.conformance import N_SAMPLES, cases
+from advrisk.testing.conformance import N_SAMPLES, cases, checkable
 
-EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
-WITHOUT_NORM = [part.name for part in attacks if not part.traits.norms]
+EVERY = [(part.name, norm) for part in checkable(attacks) for norm in part.traits.norms]
+WITHOUT_NORM = [part.name for part in checkable(attacks) if not part.traits.norms]
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)

@@ -26,6 +26,7 @@ from advrisk.parts.models.registry import Loaded
 from advrisk.run.bench import Workbench
 from advrisk.run.question import plan_study
 from advrisk.testing import toys
+from advrisk.testing.conformance import checkable
 
 N = 6
 LIMITS = (1, 2, 7, 100)
@@ -33,7 +34,10 @@ CONV = toys.conv_net()
 # Some samples fall within these sizes, and some do not.
 EPS = {"linf": 0.06, "l2": 0.4, "l1": 2.5, "l0": 4}
 EVERY = [
-    (part.name, capability) for part in attacks for capability in CAPABILITIES if gives(capability, part.traits.needs)
+    (part.name, capability)
+    for part in checkable(attacks)
+    for capability in CAPABILITIES
+    if gives(capability, part.traits.needs)
 ]
 
 

@@ -7,8 +7,9 @@ from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.parts.attacks import attacks
 from advrisk.study import TargetSpec
 from advrisk.testing import toys
+from advrisk.testing.conformance import checkable
 
-EVERY = [(part.name, norm) for part in attacks for norm in part.traits.norms]
+EVERY = [(part.name, norm) for part in checkable(attacks) for norm in part.traits.norms]
 QUICK = {
     "apgd": {"steps": 15},
     "apgd-t": {"steps": 15},

@@ -20,12 +20,14 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
     facts = []
     if isinstance(traits, AttackTraits):
         norms = f"norms {', '.join(traits.norms)}" if traits.norms else "no norm, no eps"
-        facts = [f"needs {traits.needs}; {norms}; keep: {traits.keep}"]
+        needs = traits.needs if traits.resolve is None else "what the attack needs"
+        facts = [f"needs {needs}; {norms}; keep: {traits.keep}"]
         facts += ["for images only"] if traits.images else []
         facts += [f"objective: {traits.objective}"] if traits.objective else []
-        facts += (
-            [] if traits.needs_eps or not traits.norms else ["looks for the smallest perturbation; eps is not needed"]
-        )
+        if traits.accounting == "batch":
+            facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]
+        elif traits.norms and not traits.needs_eps:
+            facts += ["looks for the smallest perturbation; eps is not needed"]
     if isinstance(traits, ObjectiveTraits):
         facts = ["can be climbed towards a target" if traits.targeted else "not for targets"]
         facts += ["needs logits"] if traits.logits else []

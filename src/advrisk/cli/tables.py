@@ -151,7 +151,15 @@ def print_dry_run(plan: "DryRun") -> None:
     table = _table("arm", "passes at most")
     for arm, passes in plan.by_arm.items():
         table.add_row(*_plain([arm, short(passes)]))
+    for arm in plan.uncounted:
+        table.add_row(*_plain([arm, "not known"]))
     console.print(table)
+    if plan.uncounted:
+        console.print(
+            f"The passes of {counted(len(plan.uncounted), 'arm')} are not known before they run, as other libraries "
+            "decide on them; the numbers above leave them out. `max_cell_s` limits their time.",
+            highlight=False,
+        )
 
 
 def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: Path) -> None:

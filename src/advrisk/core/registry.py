@@ -177,17 +177,17 @@ def _type_name(annotation: Any) -> str:
 
 def _convert(value: object, parameter: Parameter, part: str, folder: Path) -> Any:
     try:
-        converted = _as(value, parameter.annotation)
+        converted = as_type(value, parameter.annotation)
         return (folder / converted.expanduser()).resolve() if isinstance(converted, Path) else converted
     except (ValueError, TypeError) as error:
         raise StudyError(f"{part}.{parameter.name}: {error}") from None
 
 
-def _as(value: object, annotation: Any) -> Any:
+def as_type(value: object, annotation: Any) -> Any:
     """Turn a YAML value into the annotated type, without guessing."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _checked(_as(value, arguments[0]), arguments[1:])
+        return _checked(as_type(value, arguments[0]), arguments[1:])
     if origin in (Union, types.UnionType):
         return _as_one_of(value, arguments)
     if origin is Literal:
@@ -197,7 +197,7 @@ def _as(value: object, annotation: Any) -> Any:
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise ValueError(f"a list is needed, found {value!r}")
-        return tuple(_as(item, arguments[0]) for item in value)
+        return tuple(as_type(item, arguments[0]) for item in value)
     if annotation is Path and isinstance(value, str):
         return Path(value)
     if annotation is float:
@@ -239,10 +239,10 @@ def _as_one_of(value: object, annotations: tuple[Any, ...]) -> Any:
         return None
     members = [annotation for annotation in annotations if annotation is not type(None)]
     if len(members) == 1:
-        return _as(value, members[0])  # its own complaint says more
+        return as_type(value, members[0])  # its own complaint says more
     for member in members:
         with contextlib.suppress(ValueError):
-            return _as(value, member)
+            return as_type(value, member)
     raise ValueError(f"{' or '.join(map(_needed, members))} is needed, found {value!r}")
 
 

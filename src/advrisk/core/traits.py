@@ -7,7 +7,21 @@ from typing import Any, Literal
 Norm = Literal["l0", "l1", "l2", "linf"]
 Keep = Literal["first", "smallest", "strongest", "last"]
 Capability = Literal["labels", "scores", "gradients"]
+Accounting = Literal["sample", "batch", "none"]
 CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each gives all before it
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What is known of an attack once its parameters are: these, completed, what it needs, and where it can lead.
+
+    `away`: it can make a sample lose its class; `towards`: it can make it become a given one.
+    """
+
+    params: Mapping[str, Any]
+    needs: Capability
+    away: bool = True
+    towards: bool = True
 
 
 @dataclass(frozen=True)
@@ -15,16 +29,20 @@ class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
     - `norms` is empty for an attack whose changes no norm limits: its arms have neither norm nor eps.
-    - `passes` gives the most forward and backward passes per sample, for the bound parameters and a number of classes.
+    - `passes` gives the most forward and backward passes per sample, for the bound parameters and a number of classes;
+      None where nobody knows before it runs.
     - `within_eps` promises that no proposed point lies beyond eps, in all norms or in those it names; the probe checks.
     - `needs_eps` is false for attacks that look for the smallest perturbation and take a limit only if one is given.
     - `aims` is true for those that climb towards classes of their own choice, with objectives that can.
     - `images` is true for those that need images: inputs of channels × height × width.
+    - `accounting` is `batch` where passes cannot be told apart by sample, as in attacks of other libraries, and `none`
+      where the model is not asked.
+    - `resolve` is for attacks whose needs depend on their parameters: it checks these for a norm and an eps.
     """
 
     needs: Capability
     norms: tuple[Norm, ...]
-    passes: Callable[[Mapping[str, Any], int], tuple[int, int]]
+    passes: Callable[[Mapping[str, Any], int], tuple[int, int]] | None
     use_when: str
     objective: str | None = None
     keep: Keep = "first"
@@ -33,6 +51,12 @@ class AttackTraits:
     random: bool = False
     aims: bool = False
     images: bool = False
+    accounting: Accounting = "sample"
+    resolve: Callable[[Mapping[str, Any], Norm | None, float | None], Resolved] | None = None
+
+    def resolved(self, params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
+        """What is known of the attack with these parameters."""
+        return Resolved(params, self.needs) if self.resolve is None else self.resolve(params, norm, eps)
 
     def stays_within_eps(self, norm: Norm | None) -> bool:
         """Whether the attack promises to, in that norm."""

@@ -66,6 +66,17 @@ class Memory:
         self.n_backward_first[new] = self.n_backward[new]
         self.first_s[new] = self.spent_s[new]
 
+    def share(self, n_forward: int, n_backward: int) -> None:
+        """Passes that belong to all rows together: each row gets its part of these and of its own, rounded up.
+
+        When a row first succeeded is not known then.
+        """
+        for counter, more in ((self.n_forward, n_forward), (self.n_backward, n_backward)):
+            counter.fill_(-(-(int(counter.sum()) + more) // len(counter)))
+        self.n_forward_first.fill_(-1)
+        self.n_backward_first.fill_(-1)
+        self.first_s.fill_(torch.nan)
+
     def keep_last(self, x: Tensor, rows: Tensor, success: Tensor, *, ascending: bool) -> None:
         """Keep each sample's latest point, whatever came of it."""
         if not ascending:

@@ -1,7 +1,7 @@
 """What an attack is up against: a model as the engine sees it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -39,6 +39,11 @@ class Model:
     device: str = "cpu"
     train_s: float | None = None
     train_samples: int | None = None
+
+    @property
+    def original(self) -> "Model":
+        """The same model without the quicker version of it."""
+        return self if self.owner is None else replace(self, answer=self.owner, owner=None)
 
     def ask(self, x: Tensor) -> Tensor:
         """Answers for a batch, padded if it is small, and checked for shape."""

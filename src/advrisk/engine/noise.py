@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from advrisk.core.seeds import key
 from advrisk.engine.rows import occurrence
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -48,6 +49,10 @@ class Noise:
         words = self._words(rows, -(-count // _PER_WORD))
         heads = np.bitwise_count(words.view(np.uint16))[:, :count]
         return torch.from_numpy(heads.astype(np.float32)).sub_(8).view(-1, *shape).to(self._device)
+
+    def seed(self, rows: Tensor) -> int:
+        """One number that depends on the keys of all these rows: for generators that do not know rows."""
+        return key(*map(int, self._keys[rows.cpu().numpy()]))
 
     def _unit(self, rows: Tensor, count: int) -> npt.NDArray[np.float64]:
         # 24 bits: exact in float32, where rounding 53 bits could give 1.0.

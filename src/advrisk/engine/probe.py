@@ -167,6 +167,19 @@ class Probe:
         self.memory.no_start[rows] = True
         self._done[rows] = True
 
+    def fail(self, row: int, message: str) -> None:
+        """End a sample with an error."""
+        self.memory.failed.setdefault(row, message)
+        self._done[row] = True
+
+    def count_together(self, n_forward: int, n_backward: int) -> None:
+        """Passes that the model was asked for without this probe, on behalf of all samples.
+
+        Each gets an equal part of all passes. When it was first broken, and how the attack went on, is not known.
+        """
+        self.memory.share(n_forward, n_backward)
+        self._trace = Trace()
+
     def _askable(self, rows: Tensor) -> Tensor:
         askable = self.is_active(rows)
         if self.task.max_queries is not None:
@@ -191,11 +204,11 @@ class Probe:
         if not bool(valid.all()):
             for point in (~valid & ~self._done[rows]).nonzero().flatten().tolist():
                 violation = self.space.violation(x[point], x0[point])
-                self._fail(int(rows[point]), f"the attack left the space: {violation}")
+                self.fail(int(rows[point]), f"the attack left the space: {violation}")
         if self.task.within_eps and self.task.eps is not None:
             distance = self.space.distance(x, x0, self.norm)
             for point in ((distance > self._reach) & ~self._done[rows]).nonzero().flatten().tolist():
-                self._fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
+                self.fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
 
     def _around(self, rows: Tensor) -> "_Around":
         """The clean inputs of these rows and the bounds around them; remembered for the next call."""
@@ -204,10 +217,6 @@ class Probe:
             known = _Around(self.task, rows, rows._version, self.x0.index_select(0, rows))
             self._remembered = known
         return known
-
-    def _fail(self, row: int, message: str) -> None:
-        self.memory.failed.setdefault(row, message)
-        self._done[row] = True
 
     def _notice(
         self,
@@ -228,7 +237,7 @@ class Probe:
             told = torch.isfinite(answer).all(1)
             success &= told
             for point in (~told).nonzero().flatten().tolist():
-                self._fail(int(rows[point]), "the model answered with a number that is not finite")
+                self.fail(int(rows[point]), "the model answered with a number that is not finite")
         merit = self._merit(x, rows, height, success)
         if bool(success.any()):
             self.memory.note_first(rows[success])

@@ -132,7 +132,7 @@ def _attack_arms(
             keep=keep,
             max_queries=entry.max_queries,
             repeats=entry.repeats,
-            params=params,
+            params=traits.resolved(params, norm, eps).params,
         )
 
 
@@ -149,6 +149,8 @@ def _check_attack(entry: ArmEntry, part: Part[AttackTraits]) -> None:
         raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
     if traits.objective is None and entry.objective:
         raise AdvriskError(f"{part.name} has no objective to choose")
+    if traits.accounting == "batch":
+        _check_counted_by_batch(entry, part)
 
 
 def _check_without_norm(entry: ArmEntry, part: Part[AttackTraits]) -> None:
@@ -157,6 +159,16 @@ def _check_without_norm(entry: ArmEntry, part: Part[AttackTraits]) -> None:
             raise AdvriskError(f"{part.name} has no norm and no eps; remove `{name}`")
     if "smallest" in (entry.keep or ()):
         raise AdvriskError(f"{part.name} has no norm to call a success the smallest in: keep first, strongest or last")
+
+
+def _check_counted_by_batch(entry: ArmEntry, part: Part[AttackTraits]) -> None:
+    """What only an attack can do whose passes are seen one by one."""
+    if entry.max_queries is not None:
+        remedy = "remove `max_queries` and give the attack fewer steps by its own settings"
+        raise AdvriskError(f"{part.name} is counted as a whole, so no sample can be stopped on the way; {remedy}")
+    for keep in entry.keep or ():
+        if keep != part.traits.keep:
+            raise AdvriskError(f"{part.name} gives back one point for each sample: keep {part.traits.keep}, not {keep}")
 
 
 def _check_objective(entry: ArmEntry, part: Part[AttackTraits], objective: Part[ObjectiveTraits] | None) -> None:
@@ -194,14 +206,18 @@ def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
 
 def _grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
     """Every combination of listed values; a parameter that is itself a list is taken whole."""
-    choices = [
-        value if isinstance(value, list) and not _takes_list(part, name) else [value] for name, value in params.items()
-    ]
+    choices = [_choices(part, name, value) for name, value in params.items()]
     for name, values in zip(params, choices, strict=True):
         if not values:
             raise AdvriskError(f"{part.name}.{name}: an empty list leaves no arm; name a value or remove the key")
     for combination in itertools.product(*choices):
         yield dict(zip(params, combination, strict=True))
+
+
+def _choices(part: Part[Any], name: str, value: Any) -> list[Any]:
+    if isinstance(value, Mapping):  # settings within settings are a grid, too
+        return list(_grid(value, part))
+    return value if isinstance(value, list) and not _takes_list(part, name) else [value]
 
 
 def _takes_list(part: Part[Any], name: str) -> bool:
@@ -217,12 +233,19 @@ def _arm_id(
     max_queries: int | None = None,
 ) -> str:
     """Readable and stable: `pgd-linf-0.1-ace`, then whatever differs from the defaults: `,steps=10`."""
-    extras = [f"{name}={_shown(value)}" for name, value in bound.items() if value != part.parameters[name].default]
+    changed = {name: value for name, value in bound.items() if value != part.parameters[name].default}
+    extras = [f"{name}={_shown(value)}" for name, value in _flat(changed)]
     if isinstance(part.traits, AttackTraits) and keep != part.traits.keep:
         extras.append(f"keep={keep}")
     if max_queries is not None:
         extras.append(f"max_queries={max_queries}")
     return ",".join(["-".join([part.name, *filter(None, words)]), *extras])
+
+
+def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
+    for name, value in params.items():
+        yield from sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
 
 
 def _shown(value: Any) -> str | None:

@@ -105,6 +105,7 @@ def make_plan(
     for model, arm in plan.attempts:
         _refuse_incapable(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries)
+        _refuse_goal(study, arm, registries)
     recipes: dict[tuple[str, str], str] = {}
     for model, arm in plan.attempts:
         decisive = {
@@ -176,6 +177,20 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
 
 
+def _refuse_goal(study: StudySpec, arm: Arm, registries: Registries) -> None:
+    """An attack that cannot lead where the study's success lies."""
+    if arm.kind != "attack":
+        return
+    known = registries.attacks.get(arm.family).traits.resolved(arm.params, arm.norm, arm.eps)
+    found = ""
+    if study.criterion == "target" and not known.towards:
+        found = "cannot aim at a target; remove it"
+    elif study.criterion != "target" and not known.away:
+        found = "can only aim at a target; remove it, or say `success: {target: …}`"
+    if found:
+        raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
+
+
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
     """A target that a model does not know."""
     if not isinstance(study.success, TargetSpec):
@@ -196,9 +211,10 @@ def _refuse_incapable(study: StudySpec, model: ModelCard, arm: Arm, registries: 
     if arm.kind != "attack":
         return
     traits = registries.attacks.get(arm.family).traits
+    needs = traits.resolved(arm.params, arm.norm, arm.eps).needs
     found = ""
-    if not gives(model.capability, traits.needs):
-        found = f"{arm.id} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
+    if not gives(model.capability, needs):
+        found = f"{arm.id} needs {needs} of a model, but {model.name} gives {model.capability} only"
     elif traits.images and not model.takes_images:
         found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
     if found:

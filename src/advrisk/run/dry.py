@@ -27,7 +27,10 @@ _START_S = 6.0
 
 @dataclass(frozen=True)
 class DryRun:
-    """Passes at most, and the time they would take; samples that fall early leave their batch and cost less."""
+    """Passes at most, and the time they would take; samples that fall early leave their batch and cost less.
+
+    Arms of which nobody knows the passes before they run are named in `uncounted`; no number here holds theirs.
+    """
 
     n_cells: int
     n_skipped: int
@@ -38,6 +41,7 @@ class DryRun:
     workers: int
     by_arm: dict[str, int]  # arm -> passes, forward and backward
     by_model: dict[str, float]  # model -> seconds of one worker
+    uncounted: list[str]  # arms
 
 
 def dry_run(
@@ -52,11 +56,14 @@ def dry_run(
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     plan = plan_study(study, ledger, bench)
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-    pass_s = _seconds_per_pass(missing, bench)
+    counted = [cell for cell in missing if _is_counted(cell.arm, bench.registries)]
+    pass_s = _seconds_per_pass(counted, bench)
     n_forward, n_backward, longest_s = 0, 0, 0.0
-    by_arm = dict.fromkeys((arm.id for _, arm in plan.attempts), 0)
+    arms = {arm.id: arm for _, arm in plan.attempts}
+    uncounted = [name for name, arm in arms.items() if not _is_counted(arm, bench.registries)]
+    by_arm = {name: 0 for name in arms if name not in uncounted}
     by_model = dict.fromkeys(bench.material.models, 0.0)
-    for cell in missing:
+    for cell in counted:
         forward, backward = _most_passes(cell, bench)
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
@@ -75,6 +82,7 @@ def dry_run(
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,
+        uncounted=uncounted,
     )
 
 
@@ -89,10 +97,16 @@ def _judge_passes(arm: Arm) -> int:
     return 2 if arm.kind == "attack" else 1
 
 
+def _is_counted(arm: Arm, registries: Registries) -> bool:
+    """Whether it is known how many passes an arm takes at most."""
+    return arm.kind != "attack" or registries.attacks.get(arm.family).traits.passes is not None
+
+
 def _arm_passes(arm: Arm, registries: Registries, n_classes: int) -> tuple[int, int]:
-    if arm.kind != "attack":
+    passes = registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
+    if passes is None:
         return 0, 0
-    forward, backward = registries.attacks.get(arm.family).traits.passes(arm.params, n_classes)
+    forward, backward = passes(arm.params, n_classes)
     return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
-from advrisk.core.traits import gives
+from advrisk.core.traits import Accounting, gives
 from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Task, Trust, predicted
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
@@ -74,6 +74,7 @@ class Attempt:
     first_s: Tensor | None = None
     settled: dict[int, Settled] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
+    accounting: Accounting = "sample"
     cut_short: bool = False  # the arm threw or ran out of time: what it kept may not be its best
     not_crafted: bool = False  # a transfer had nothing to take over for some samples
 
@@ -146,6 +147,7 @@ def _attack(
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     part = registries.attacks.get(cell.arm.family)
+    attempt.accounting = part.traits.accounting
     task = Task(
         x0=target.x0[rows],
         goal=target.goal.of(rows),
@@ -160,7 +162,9 @@ def _attack(
         crafted=None if crafted is None else crafted.x[rows],
     )
     noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
-    probe = Probe(target.model, task, noise)
+    # Other libraries' attacks end at the boundary, where a quicker version may differ by rounding.
+    model = target.model.original if part.traits.accounting == "batch" else target.model
+    probe = Probe(model, task, noise)
     unfinished: Settled | None = None
     if len(rows):
         try:

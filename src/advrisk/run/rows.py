@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from advrisk.core.flags import NO_START
+from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
 from advrisk.engine import predicted
 from advrisk.ledger import Outcome, constant, table_from
@@ -69,6 +70,7 @@ def judged_result(
             run,
             verdict.outcome,
             _flags(target, attempt, verdict) | vars(attempt.trust),
+            accounting=attempt.accounting,
             wall_s=wall_s,
             process_s=process_s,
         ),
@@ -186,6 +188,7 @@ def _cell_row(
     *,
     wall_s: float | None,
     process_s: float | None,
+    accounting: Accounting = "sample",
 ) -> pa.Table:
     row = {
         "cell": cell.id,
@@ -197,7 +200,7 @@ def _cell_row(
         "shard": cell.shard.id,
         "n_samples": len(outcomes),
         "n_errors": sum(name in ("error", "timeout") for name in outcomes),
-        "accounting": "sample",
+        "accounting": accounting,
         "wall_s": wall_s,
         "process_s": process_s,
         "version": VERSION,

@@ -16,7 +16,7 @@ table with immutable and integer columns.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -81,6 +81,8 @@ def check_attack(
 
     One that has no norm is checked without.
     """
+    if part not in checkable([part]):
+        raise ConformanceError(f"{part.name} is of another library: hold its points against that library's instead")
     settings = part.bind(params or {})
     with one_thread(), _global_generators_untouched(part.name):
         for norm in norms or part.traits.norms or (None,):
@@ -91,6 +93,14 @@ def check_attack(
                 trial.check_max_queries()
                 trial.check_rows_stand_alone()
                 trial.check_nothing_forgotten()
+
+
+def checkable(parts: Iterable[Part[AttackTraits]]) -> list[Part[AttackTraits]]:
+    """The attacks that make the promises of `check_attack`.
+
+    Those of other libraries do not: they see a whole batch, are counted for it as a whole, and keep one point only.
+    """
+    return [part for part in parts if part.traits.accounting == "sample"]
 
 
 def cases(needs: Capability, *, images: bool = False) -> list[Case]:
@@ -213,7 +223,10 @@ class _Trial:
 
     def check_passes(self) -> None:
         """No sample takes more passes than the traits say, and the model saw as many points as were counted."""
-        n_forward, n_backward = self.part.traits.passes(self.settings, self.case.model.n_classes)
+        passes = self.part.traits.passes
+        self.promise(passes is not None, "to say how many passes it takes at most")
+        assert passes is not None
+        n_forward, n_backward = passes(self.settings, self.case.model.n_classes)
         model, record = toys.recorded(self.case.model)
         memory = self.run(model=_unpadded(model), keep="last")
         spent = int(memory.n_forward.max()), int(memory.n_backward.max())

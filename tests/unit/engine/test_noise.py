@@ -125,3 +125,11 @@ def test_answers_in_float32_of_the_shape_asked():
     drawn = Noise([1, 2, 3]).normal(rows(2, 0), (3, 5, 5))
     assert drawn.shape == (2, 3, 5, 5)
     assert drawn.dtype == torch.float32
+
+
+def test_a_seed_for_others_depends_on_all_the_rows_and_on_nothing_drawn():
+    noise = Noise([1, 2, 3])
+    seeds = [noise.seed(rows(*chosen)) for chosen in ((0, 1, 2), (0, 1), (1, 0), (2,))]
+    assert len(set(seeds)) == 4
+    noise.uniform(rows(0, 1, 2), (5,))
+    assert noise.seed(rows(0, 1, 2)) == seeds[0] == Noise([1, 2, 3]).seed(rows(0, 1, 2))

@@ -1,20 +1,29 @@
 """Parts that only say what they are: planning runs none of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Annotated, Any
 
 import pytest
 from annotated_types import Ge
 
+from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits, SourceTraits
+from advrisk.core.traits import AttackTraits, CorruptionTraits, Norm, ObjectiveTraits, Resolved, SourceTraits
 from advrisk.study import StudySpec, study_from
 
 
 def one_pass(_: object, __: int) -> tuple[int, int]:
     return 1, 1
+
+
+def resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
+    """A parameter `name` of up to three words: needs, and `away` or `towards` where it leads one way only."""
+    needs, *only = params["name"].split()
+    if eps == 0:
+        raise StudyError("nothing fits into nothing")
+    return Resolved({**params, "version": "1.2"}, needs, away=only != ["towards"], towards=only != ["away"])
 
 
 @pytest.fixture
@@ -75,6 +84,15 @@ def registries() -> Registries:
     )
     def transfer(probe: object) -> None:
         """Takes over what another arm crafted."""
+
+    @found.attacks.register(
+        "borrow",
+        traits=AttackTraits(
+            "labels", ("l2",), None, "elsewhere", keep="last", needs_eps=False, accounting="batch", resolve=resolve
+        ),
+    )
+    def borrow(probe: object, *, name: str, settings: Mapping[str, Any] | None = None) -> None:
+        """What it needs, and where it leads, depends on its name."""
 
     for name, traits in {
         "ace": ObjectiveTraits("always", targeted=True),

@@ -123,6 +123,27 @@ def test_ids_say_what_differs_from_the_defaults(
     assert ids(line) == expected
 
 
+def test_settings_within_settings_are_a_grid_and_part_of_the_id(ids: Callable[..., list[str]]) -> None:
+    line = {"attack": "borrow", "name": "labels", "eps": [1, 2], "settings": {"steps": [3, 4], "sizes": [[5, 6]]}}
+    assert ids(line) == [
+        f"borrow-l2-{eps},name=labels,sizes=[5, 6],steps={steps}" for eps in (1, 2) for steps in (3, 4)
+    ]
+
+
+def test_the_order_of_settings_does_not_matter(ids: Callable[..., list[str]]) -> None:
+    line = {"attack": "borrow", "name": "labels"}
+    assert ids(line | {"settings": {"a": 1, "b": 2}}, line | {"settings": {"b": 2, "a": 1}}) == [
+        "borrow-l2,name=labels,a=1,b=2"
+    ]
+
+
+def test_what_is_found_out_about_an_attack_is_recorded(registries: Registries, study: MakeStudy) -> None:
+    _, arm = expand_arms(study({"attack": "borrow", "name": "labels"}), registries)
+    assert arm.params == {"name": "labels", "settings": None, "version": "1.2"}
+    assert arm.id == "borrow-l2,name=labels"
+    assert arm.keep == "last"
+
+
 def test_the_order_of_keys_does_not_matter(ids: Callable[..., list[str]]) -> None:
     line = {"attack": "walk", "norm": "l2", "eps": 1, "start": False, "steps": 3}
     assert ids(dict(reversed(line.items()))) == ids(line) == ["walk-l2-1-ace,steps=3,start=False"]
@@ -165,7 +186,7 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
     ("line", "complaint"),
     [
         ({"attack": "wlak", "norm": "l2", "eps": 1}, "no attacks called 'wlak'; did you mean 'walk'?"),
-        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, guess, push, transfer, turn, walk"),
+        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, borrow, guess, push, transfer, turn, walk"),
         ({"corruption": "frog"}, "no corruptions called 'frog'; did you mean 'fog'?"),
         ({"preset": "quik", "eps": 1}, "no presets called 'quik'; did you mean 'quick'?"),
         ({"attack": "walk", "eps": 1}, "walk needs a norm: linf, l2, l1"),
@@ -207,6 +228,14 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"corruption": "noise"}, "noise needs sigma: float"),
         ({"corruption": "noise", "sigma": []}, "noise.sigma: an empty list leaves no arm"),
         ({"corruption": "noise", "sigma": 1, "repeat": 2}, "did you mean 'repeats'?"),
+        (
+            {"attack": "borrow", "name": "labels", "max_queries": 9},
+            "no sample can be stopped on the way; remove `max_queries` and give the attack fewer steps",
+        ),
+        ({"attack": "borrow", "name": "labels", "keep": ["last", "first"]}, "for each sample: keep last, not first"),
+        ({"attack": "borrow", "name": "labels", "eps": [1, 0]}, "nothing fits into nothing"),
+        ({"attack": "borrow", "name": "labels", "settings": {"a": []}}, "borrow.a: an empty list leaves no arm"),
+        ({"attack": "borrow", "name": "labels", "settings": 3}, "borrow.settings: a mapping of names to values is"),
         ({"corruption": "fog", "eps": 1}, "eps is for attacks; fog is a corruption"),
         ({"corruption": "fog", "norm": "l2"}, "norm is for attacks; fog is a corruption"),
         ({"corruption": "fog", "objective": "kl"}, "objective is for attacks; fog is a corruption"),

@@ -169,6 +169,12 @@ def test_more_repeats_keep_those_there_are(registries: Registries, study: MakeSt
         ("scores", {"attack": "ask", "eps": 1}, None),
         ("labels", {"attack": "guess"}, None),
         ("labels", {"corruption": "fog"}, None),
+        (
+            "labels",
+            {"attack": "borrow", "name": "scores"},
+            "name=scores needs scores of a model, but weak gives labels",
+        ),
+        ("scores", {"attack": "borrow", "name": "scores"}, None),
     ],
 )
 def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
@@ -261,6 +267,29 @@ def test_an_objective_that_leads_to_no_class_is_refused_with_a_target(registries
 def test_without_a_target_any_objective_will_do(registries: Registries, study: MakeStudy, success: str) -> None:
     line = {"attack": "push", "eps": 1, "objective": ["ace", "kl", "ratio"]}
     assert len(plan(study(line, success=success), registries).assessed) == 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "success", "complaint"),
+    [
+        ("labels away", {"target": 1}, "borrow-l2,name=labels away cannot aim at a target; remove it"),
+        ("labels towards", "label", "borrow-l2,name=labels towards can only aim at a target; remove it, or say"),
+        ("labels towards", "prediction", "can only aim at a target"),
+        ("labels towards", {"target": 1}, None),
+        ("labels away", "label", None),
+    ],
+)
+def test_an_attack_that_cannot_lead_to_success_is_refused(
+    registries: Registries, study: MakeStudy, name: str, success: Any, complaint: str | None
+) -> None:
+    asked = study({"corruption": "fog"}, {"attack": "borrow", "name": name}, success=success)
+    if complaint is None:
+        assert len(plan(asked, registries).arms) == 3
+        return
+    with pytest.raises(StudyError) as caught:
+        plan(asked, registries)
+    assert str(caught.value).startswith("<study>: arms[1]: ")
+    assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize(

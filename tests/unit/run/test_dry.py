@@ -89,3 +89,12 @@ def test_samples_that_are_all_wrong_take_no_attack(planned, monkeypatch):
 
 def _wrong(x):
     return torch.eye(10)[1] + 0 * x.flatten(1)[:, :1]
+
+
+def test_passes_that_nobody_knows_are_named_and_left_out(planned):
+    arms = [{"attack": "slow", "eps": 0.1}, {"attack": "foolbox", "name": "LinfPGD", "norm": "linf", "eps": 0.1}]
+    found, without = planned(arms=arms), planned()
+    assert found.uncounted == ["foolbox-linf-0.1,name=LinfPGD"]
+    assert without.uncounted == []
+    assert (found.n_forward, found.by_arm) == (without.n_forward, without.by_arm)
+    assert found.n_cells == without.n_cells + 2

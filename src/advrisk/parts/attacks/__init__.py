@@ -2,6 +2,7 @@
 
 from advrisk.parts.attacks import (  # noqa: F401  (their decorators register them)
     apgd,
+    art,
     autoattack,
     bim,
     carlini_wagner,
@@ -10,6 +11,7 @@ from advrisk.parts.attacks import (  # noqa: F401  (their decorators register th
     feature_search,
     fgsm,
     fmn,
+    foolbox,
     hopskipjump,
     minimum_norm,
     nes,

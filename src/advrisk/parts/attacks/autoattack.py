@@ -27,7 +27,8 @@ def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
         "fab-t": {"steps": steps, "targets": targets, "restarts": 1},
         "square": {"queries": given["queries"]},
     }
-    each = [attacks.get(name).traits.passes(setting, classes) for name, setting in settings.items()]
+    counts = {name: attacks.get(name).traits.passes for name in settings}
+    each = [count(settings[name], classes) for name, count in counts.items() if count is not None]
     return sum(forward for forward, _ in each), sum(backward for _, backward in each)
 
 

@@ -16,6 +16,7 @@ from advrisk.study import TRANSFER
         use_when="an attacker has a model like yours and cannot ask yours: {attack: transfer, from: MODEL, arm: {…}}",
         needs_eps=False,
         random=True,
+        accounting="none",
     ),
 )
 def transfer(probe: Probe) -> None:

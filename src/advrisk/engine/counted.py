@@ -1,0 +1,65 @@
+"""A probe's model as other libraries want it: a torch module that counts what it is asked."""
+
+import time
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from advrisk.core.errors import ModelError
+from advrisk.core.traits import gives
+from advrisk.engine.probe import OutOfTimeError, Probe
+
+
+class Counted(nn.Module):
+    """Takes inputs in units of the space's scale, so that lengths there are the arm's, and answers with scores.
+
+    A model that gives labels only answers with one where its class is and zero elsewhere. The model is asked about
+    inputs that could exist: a point is moved into the bounds and whole numbers are rounded, which its slope ignores.
+    What may not change is held as it is in `clean`: one sample, as the module does not know whose point it sees.
+    """
+
+    def __init__(self, probe: Probe) -> None:
+        super().__init__()
+        self.model, self.n_forward, self.n_backward = probe.model, 0, 0
+        self._space, self._deadline = probe.space, probe.task.deadline
+        self._movable = replace(probe.space, immutable=None)
+        self.clean = probe.x0
+        self.eval()
+
+    @property
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """The lowest and the highest value of each feature, or of all."""
+        return self._space.in_units(self._space.low), self._space.in_units(self._space.high)
+
+    def units(self, x: Tensor) -> Tensor:
+        """Inputs as the other library sees them."""
+        return self._space.in_units(x)
+
+    def inputs(self, units: Tensor) -> Tensor:
+        """The inputs that are asked about for these; the slope goes straight through."""
+        x = units.float() * self._space.scale
+        if self._space.immutable is not None:
+            x = torch.where(self._space.immutable, self.clean, x)
+        flat = x.detach()
+        return self._movable.project(flat, flat.round()) + (x - flat)
+
+    def forward(self, units: Tensor) -> Tensor:
+        """Scores of these points, each counted; so is each slope that is asked of them."""
+        if time.monotonic() > self._deadline:
+            raise OutOfTimeError
+        if units.requires_grad and torch.is_grad_enabled() and not gives(self.model.capability, "gradients"):
+            raise ModelError(
+                f"the attack asked for gradients, but {self.model.name} gives {self.model.capability} only"
+            )
+        answer = self.model.ask(self.inputs(units))
+        self.n_forward += len(units)
+        if self.model.capability == "labels":
+            return F.one_hot(answer, self.model.n_classes).float()
+        if answer.requires_grad:
+            answer.register_hook(self._count_slope)  # type: ignore[no-untyped-call]
+        return answer
+
+    def _count_slope(self, slope: Tensor) -> None:
+        self.n_backward += len(slope)

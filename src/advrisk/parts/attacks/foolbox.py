@@ -1,0 +1,173 @@
+"""Any attack of Foolbox as an arm."""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from advrisk.core.errors import StudyError
+from advrisk.core.traits import Capability, Norm, Resolved
+from advrisk.engine import Goal, Probe
+from advrisk.engine.counted import Counted
+from advrisk.parts.attacks.borrowed import (
+    attack_class,
+    attack_with,
+    borrowed_traits,
+    check_norm,
+    checked_settings,
+    installed_version,
+    library,
+    made,
+)
+from advrisk.parts.attacks.registry import attacks
+
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+_NORMS: dict[float, Norm] = {0: "l0", 1: "l1", 2: "l2", float("inf"): "linf"}
+
+# What an attack needs of a model is not stated by Foolbox: gradients, but for these.
+_FROM_SCORES = {"GenAttack"}
+_FROM_LABELS = {
+    "BaseAdditiveNoiseAttack",
+    "BaseRepeatedAdditiveNoiseAttack",
+    "BinarizationRefinementAttack",
+    "BinarySearchContrastReductionAttack",
+    "BoundaryAttack",
+    "DatasetAttack",
+    "GaussianBlurAttack",
+    "HopSkipJumpAttack",
+    "InversionAttack",
+    "L2ContrastReductionAttack",
+    "LinearSearchBlendedUniformNoiseAttack",
+    "LinearSearchContrastReductionAttack",
+    "PointwiseAttack",
+    "SaltAndPepperNoiseAttack",
+    "SpatialAttack",
+}
+_UNTARGETED = {
+    "L1FastGradientAttack",
+    "L2FastGradientAttack",
+    "LinfFastGradientAttack",
+    "NewtonFoolAttack",
+    "VirtualAdversarialAttack",
+}
+_TARGETED = {"GenAttack"}
+_UNFED = {"BinarizationRefinementAttack": "points to begin from", "DatasetAttack": "data that are fed to it"}
+
+
+def register(
+    name: str, *, norm: Norm, needs: Capability | None = None, use_when: str = "", version: int = 1
+) -> Callable[[Factory], Factory]:
+    """Register a function that makes a Foolbox attack, so that a study can name it.
+
+    Its keyword-only arguments are what a study may set. `needs` is what the attack needs of a model: gradients, unless
+    Foolbox's own attack is known to need less.
+    """
+
+    def add(make: Factory) -> Factory:
+        def resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
+            found = _resolved(made(name, lambda: make(**params)), params, norm, eps)
+            return found if needs is None else replace(found, needs=needs)
+
+        @functools.wraps(make)
+        def attack(probe: Probe, **params: Any) -> None:
+            _run(probe, make(**params))
+
+        traits = borrowed_traits(norm, use_when=use_when or "an attack made with Foolbox", resolve=resolve)
+        attacks.register(name, traits=traits, version=version)(attack)
+        return make
+
+    return add
+
+
+def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
+    attack = _named(params["name"], params["settings"], norm)
+    return _resolved(attack, {**params, "version": installed_version("foolbox", params["version"])}, norm, eps)
+
+
+@attacks.register(
+    "foolbox",
+    traits=borrowed_traits(
+        *("linf", "l2", "l1", "l0"),
+        use_when="an attack that only Foolbox has, or rows to hold against a result of Foolbox's",
+        resolve=_resolve,
+    ),
+)
+def foolbox(probe: Probe, *, name: str, settings: Mapping[str, Any] | None = None, version: str | None = None) -> None:
+    """An attack of Foolbox (Rauber et al. 2020), by the `name` of its class in `foolbox.attacks`.
+
+    `settings` are the arguments of that class; lengths among them are shares of the range that inputs have, as Foolbox
+    is shown inputs from 0 to 1. The arm's norm must be the class's own, or becomes its `distance` or
+    `constraint`. An attack at a fixed size gets eps. One that looks for the smallest perturbation does not stop at eps,
+    and what it finds beyond does not count. The installed version is recorded; give `version` to insist on one.
+    """
+    attack = _named(name, settings, probe.norm)
+    installed_version("foolbox", version)
+    _run(probe, attack)
+
+
+def _named(name: str, settings: Mapping[str, Any] | None, norm: Norm | None) -> Any:
+    """The attack of that name; its distance is the arm's, where it can be chosen."""
+    module = library("foolbox", extra="foolbox")
+    kind = attack_class(module.attacks, module.attacks.Attack, name)
+    if kind.__name__ in _UNFED:
+        raise StudyError(f"{name} needs {_UNFED[kind.__name__]}, which a study cannot give; make it in Python instead")
+    ours = {"distance": getattr(module.distances, norm), "constraint": norm} if norm else {}
+    chosen = checked_settings(kind, settings or {}, ours)
+    return made(name, lambda: kind(**chosen))
+
+
+def _resolved(attack: Any, params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
+    """Check an attack against an arm, and say what it needs."""
+    name = type(attack).__name__
+    check_norm(name, _norm_of(attack), norm)
+    if _is_limited(attack) and eps is None:
+        raise StudyError(f"{name} attacks within a fixed size: it needs eps")
+    kinds = {kind.__name__ for kind in type(_inner(attack)).__mro__}
+    needs: Capability = "labels" if kinds & _FROM_LABELS else "scores" if kinds & _FROM_SCORES else "gradients"
+    return Resolved(params, needs, away=not kinds & _TARGETED, towards=not kinds & _UNTARGETED)
+
+
+def _run(probe: Probe, attack: Any) -> None:
+    check_norm(type(attack).__name__, _norm_of(attack), probe.norm)
+    limited, counted = _is_limited(attack), Counted(probe)
+    low, high = float(counted.bounds[0].min()), float(counted.bounds[1].max())
+    span = high - low
+    eps = probe.eps / span if limited else None
+    wrapper = library("foolbox", extra="foolbox").PyTorchModel
+    model = wrapper(counted, bounds=(low, high), device=probe.x0.device).transform_bounds((0, 1))
+
+    def points(units: Tensor, goal: Goal) -> Tensor:
+        shares = ((units - low) / span).clamp(0, 1)  # some attacks take every input to lie in [0, 1]
+        _, found, _ = attack(model, shares, _criterion(goal), epsilons=eps)
+        return torch.where(found == shares, units, found * span + low)
+
+    attack_with(probe, counted, points, within_eps=limited)
+
+
+def _criterion(goal: Goal) -> Any:
+    criteria = library("foolbox.criteria", extra="foolbox")
+    if goal.target is None:
+        return criteria.Misclassification(goal.reference)
+    return criteria.TargetedMisclassification(goal.target)
+
+
+def _inner(attack: Any) -> Any:
+    """What `attack.repeat(…)` wraps."""
+    repeated = library("foolbox.attacks.base", extra="foolbox").Repeated
+    return _inner(attack.attack) if isinstance(attack, repeated) else attack
+
+
+def _is_limited(attack: Any) -> bool:
+    return isinstance(_inner(attack), library("foolbox.attacks.base", extra="foolbox").FixedEpsilonAttack)
+
+
+def _norm_of(attack: Any) -> Norm | None:
+    """The norm that an attack states, if it does."""
+    try:
+        return _NORMS.get(attack.distance.p)
+    except (AttributeError, ValueError):  # Foolbox's way to say that it has no distance, or has not been told
+        return None
