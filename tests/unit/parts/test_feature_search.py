@@ -294,11 +294,15 @@ class TestQueries:
             assert (probe.memory.n_forward == limit).all(), "there is always something left to try"
 
     def test_the_last_point_is_asked_once_more_if_it_counts(self):
-        probe, record = attacked(self.MODEL, self.X0, self.SPACE, "l1", keep="last", params={"queries": 50})
-        assert SEARCH.traits.passes({"queries": 50}, 3) == (51, 0)
-        assert (probe.memory.n_forward == 51).all()
-        assert torch.equal(record.passes[-1][0], probe.memory.kept)
-        assert probe.memory.success.all()
+        for queries in range(20, 200, 20):
+            params = {"queries": queries}
+            assert SEARCH.traits.passes(params, 3) == (queries + 1, 0)
+            smallest, _ = attacked(self.MODEL, self.X0, self.SPACE, "l1", params=params)
+            last, record = attacked(self.MODEL, self.X0, self.SPACE, "l1", keep="last", params=params)
+            assert (last.memory.n_forward == queries + 1).all()
+            assert torch.equal(record.passes[-1][0], last.memory.kept)
+            assert torch.equal(last.memory.success, smallest.memory.success)
+            assert torch.equal(last.memory.kept, smallest.memory.kept)
 
     def test_more_queries_find_no_larger_change(self):
         found = []

@@ -53,7 +53,8 @@ def feature_search(probe: Probe, *, queries: _Count = 1000, tries: _Count = 10) 
         pass
     if probe.task.keep == "last":  # the last try may have failed
         rows = probe.active()
-        probe.labels(search.x[rows].view_as(probe.x0[rows]), rows)
+        search.settle(rows)
+        probe.labels(search.best[rows].view_as(probe.x0[rows]), rows)
 
 
 @dataclass(frozen=True)
@@ -202,14 +203,14 @@ class _Search:
     def _begin(self, task: int, rows: Tensor) -> None:
         self.task[rows] = task
         if task == _SWAP:
-            self._settle(rows)
+            self.settle(rows)
             return
         self.order[rows] = self.probe.noise.uniform(rows, (self.x0.shape[1],)).argsort(dim=1, stable=True)
         self.offset[rows], self.size[rows], self.span[rows], self.settled[rows] = 0, 1, 0, 0
         self.moved[rows] = self.begun[rows] = False
         self.finest[rows] = _FINEST * self._distance(self.x[rows], rows).to(self.finest.dtype)
 
-    def _settle(self, rows: Tensor) -> None:
+    def settle(self, rows: Tensor) -> None:
         """Remember what was found if it is the best so far, and go on from the best."""
         better = self._distance(self.x[rows], rows) < self.least_found[rows]
         new, old = rows[better], rows[~better]
