@@ -34,6 +34,7 @@ class AttackTraits:
     - `within_eps` promises that no proposed point lies beyond eps, in all norms or in those it names; the probe checks.
     - `needs_eps` is false for attacks that look for the smallest perturbation and take a limit only if one is given.
     - `aims` is true for those that climb towards classes of their own choice, with objectives that can.
+    - `exhaustive` is true for those that try all there is: they cannot gain by going on.
     - `images` is true for those that need images: inputs of channels × height × width.
     - `accounting` is `batch` where passes cannot be told apart by sample, as in attacks of other libraries, and `none`
       where the model is not asked.
@@ -51,6 +52,7 @@ class AttackTraits:
     random: bool = False
     aims: bool = False
     images: bool = False
+    exhaustive: bool = False
     accounting: Accounting = "sample"
     resolve: Callable[[Mapping[str, Any], Norm | None, float | None], Resolved] | None = None
 

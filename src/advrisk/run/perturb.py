@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -174,6 +174,8 @@ def _attack(
         except Exception as error:  # the cell boundary: an arm that throws gives error rows
             unfinished = "error", f"{type(error).__name__}: {error}"
     _collect(attempt, probe, rows, unfinished)
+    if part.traits.exhaustive:
+        attempt.trust = replace(attempt.trust, still_gaining=None)
     return attempt
 
 

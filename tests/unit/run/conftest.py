@@ -45,7 +45,7 @@ class Scene:
         samples = samples or tuple(f"s{number}" for number in range(n))
         return Cell("c" * 32, "r" * 32, "larger", arm, Shard("shard", samples), repeat)
 
-    def registries(self, function, *, within_eps=True, random=False):
+    def registries(self, function, *, within_eps=True, random=False, exhaustive=False):
         """The usual parts, with one attack (or corruption) called `mine` in place of all others."""
         attacks, corruptions = Registry("attacks"), Registry("corruptions")
         traits = AttackTraits(
@@ -55,6 +55,7 @@ class Scene:
             use_when="tests",
             within_eps=within_eps,
             random=random,
+            exhaustive=exhaustive,
         )
         attacks.register("mine", traits=traits)(function)
         corruptions.register("mine", traits=CorruptionTraits("tests"))(function)

@@ -10,7 +10,7 @@ from advrisk.parts import REGISTRIES
 from advrisk.parts.data import Dataset
 from advrisk.run.judge import judge
 from advrisk.run.loading import Material
-from advrisk.run.perturb import goal_of, load_target, perturb
+from advrisk.run.perturb import Crafted, goal_of, load_target, perturb
 from advrisk.study import Arm, TargetSpec
 from advrisk.testing import toys
 
@@ -241,6 +241,54 @@ class TestRandomness:
     def test_follows_the_sample_when_others_are_already_wrong(self, scene, drawn):
         spoilt = scene.target(x0=torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))
         assert torch.equal(drawn(target=spoilt), drawn()[1:])
+
+
+class TestTransfer:
+    CRAFTED = torch.tensor([[1.0, 2.0], [1.0, 0.5], [1.0, 0.0]])
+
+    @pytest.fixture
+    def moved(self, scene):
+        def run(target, missing):
+            arm = scene.arm(family="transfer", params={"from": "other", "arm": "mine-linf-5"})
+            crafted = Crafted(self.CRAFTED, missing)
+            return perturb(target, scene.cell(arm), REGISTRIES, seed=1, max_cell_s=None, crafted=crafted)
+
+        return run
+
+    def test_takes_the_points_over_and_asks_nothing(self, scene, moved):
+        model, record = toys.recorded(scene.model)
+        target = scene.target(model=model)
+        record.passes.clear()
+        attempt = moved(target, {})
+        assert record.passes == []
+        assert torch.equal(attempt.kept, self.CRAFTED)
+        assert attempt.claimed is None
+        assert attempt.counts["n_forward"].tolist() == [0, 0, 0]
+        assert attempt.counts["n_forward_first"].tolist() == [-1, -1, -1]
+        assert (attempt.settled, attempt.accounting, attempt.not_crafted) == ({}, "none", False)
+        assert judge(target, attempt, scene.arm()).outcome == ["success", "resisted", "resisted"]
+
+    def test_says_what_there_was_not(self, scene, moved):
+        attempt = moved(scene.target(), {2: ("resisted", "as it was")})
+        assert attempt.settled == {2: ("resisted", "as it was")}
+        assert attempt.not_crafted
+
+    def test_what_the_target_has_wrong_needs_no_point(self, scene, moved):
+        target = scene.target(x0=torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+        attempt = moved(target, {2: ("error", "failed")})
+        assert attempt.settled == {2: ("already_wrong", "")}
+        assert not attempt.not_crafted
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_an_attack_that_tries_all_there_is_cannot_gain_by_going_on(scene, exhaustive):
+    def climb(probe):
+        for height in range(1, 9):
+            propose(probe, *[height / 10] * 3)
+
+    registries = scene.registries(climb, exhaustive=exhaustive)
+    attempt = perturb(scene.target(), scene.cell(scene.arm()), registries, seed=0, max_cell_s=None)
+    assert attempt.trust.still_gaining == (None if exhaustive else 1)
 
 
 class TestOtherArms:

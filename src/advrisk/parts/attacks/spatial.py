@@ -31,6 +31,7 @@ Count = Annotated[int, Ge(1)]
         keep="strongest",
         needs_eps=False,
         images=True,
+        exhaustive=True,
     ),
 )
 def spatial(
