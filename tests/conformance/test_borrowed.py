@@ -313,6 +313,45 @@ def test_targets_are_aimed_at(of, params, eps, net, verdict_of):
     assert verdict.answer.argmax(1)[hit].tolist() == ((net.y[hit] + 1) % 10).tolist()
 
 
+# Settings that make them quick; the others have none that matter.
+FROM_LABELS = [
+    ("foolbox", "BinarySearchContrastReductionAttack", {}),
+    ("foolbox", "BoundaryAttack", {"steps": 5}),
+    ("foolbox", "GaussianBlurAttack", {"steps": 5}),
+    ("foolbox", "InversionAttack", {}),
+    ("foolbox", "L2ContrastReductionAttack", {}),
+    ("foolbox", "L2RepeatedAdditiveGaussianNoiseAttack", {"repeats": 5}),
+    ("foolbox", "LinearSearchBlendedUniformNoiseAttack", {"steps": 5, "directions": 20}),
+    ("foolbox", "LinearSearchContrastReductionAttack", {"steps": 5}),
+    ("foolbox", "PointwiseAttack", {}),
+    ("foolbox", "SaltAndPepperNoiseAttack", {"steps": 5}),
+    ("foolbox", "SpatialAttack", {"num_rotations": 2}),
+    ("art", "BoundaryAttack", {"max_iter": 2}),
+    ("art", "SignOPTAttack", {"max_iter": 2, "num_trial": 3, "k": 10}),
+    ("art", "SpatialTransformation", {"max_translation": 10.0, "num_translations": 2}),
+]
+FROM_SCORES = [
+    ("art", "SimBA", {"max_iter": 5}),
+    ("art", "SquareAttack", {"max_iter": 5}),
+    ("art", "VirtualAdversarialMethod", {"max_iter": 2}),
+    ("art", "ZooAttack", {"max_iter": 2, "nb_parallel": 16}),
+]
+
+
+@pytest.mark.parametrize(
+    ("needs", "of", "name", "settings"),
+    [("labels", *each) for each in FROM_LABELS] + [("scores", *each) for each in FROM_SCORES],
+)
+def test_an_attack_needs_no_more_than_is_said_of_it(needs, of, name, settings, verdict_of):
+    part = attacks.get(of)
+    params = {"name": name, "settings": settings}
+    assert part.traits.resolved(part.bind(params), "l2", 0.5).needs == needs
+    model = {"labels": toys.label_only, "scores": toys.score_only}[needs](toys.conv_net())
+    verdict, attempt = verdict_of(model, toys.images(3), None, of, norm="l2", eps=0.5, params=params, keep="last")
+    assert set(verdict.outcome) <= {"success", "resisted"}
+    assert int(attempt.counts["n_forward"].min()) > 1
+
+
 class TestCounted:
     """The module that other libraries ask."""
 
@@ -427,6 +466,7 @@ class TestResolved:
             ("art", "BasicIterativeMethod", {"max_iter": -1}, "BasicIterativeMethod cannot be made.*iterations"),
             ("art", "BasicIterativeMethod", {"eps_step": "little"}, "eps_step: a whole number or a number is needed"),
             ("art", "BasicIterativeMethod", {"eps": 0.3}, "eps follows from the study"),
+            ("art", "AutoAttack", {"parallel_pool_size": 2}, "parallel_pool_size follows from the study"),
             ("art", "BasicIterativeMethod", {"targeted": True}, "targeted follows from the study"),
         ],
     )

@@ -172,7 +172,7 @@ def test_more_repeats_keep_those_there_are(registries: Registries, study: MakeSt
         (
             "labels",
             {"attack": "borrow", "name": "scores"},
-            "name=scores needs scores of a model, but weak gives labels",
+            "borrow-l2,name=scores needs scores of a model, but weak gives labels only",
         ),
         ("scores", {"attack": "borrow", "name": "scores"}, None),
     ],

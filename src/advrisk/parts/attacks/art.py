@@ -113,6 +113,7 @@ def _made(params: Mapping[str, Any], classifier: Any, norm: Norm | None, eps: fl
     if "eps" in known and eps is None:
         raise StudyError(f"{kind.__name__} attacks within a fixed size: it needs eps")
     ours = {next(iter(known)): classifier, "norm": _ORDER.get(norm or "linf"), "eps": eps, "targeted": targeted}
+    ours["parallel_pool_size"] = 0  # what copies of the classifier are asked, nobody would count
     settings = checked_settings(kind, params["settings"] or {}, ours)
     if "verbose" in known:
         settings.setdefault("verbose", False)  # bars that would be drawn over our own
