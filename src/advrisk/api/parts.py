@@ -19,15 +19,7 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
     traits = part.traits
     facts = []
     if isinstance(traits, AttackTraits):
-        norms = f"norms {', '.join(traits.norms)}" if traits.norms else "no norm, no eps"
-        needs = traits.needs if traits.resolve is None else "what the attack needs"
-        facts = [f"needs {needs}; {norms}; keep: {traits.keep}"]
-        facts += ["for images only"] if traits.images else []
-        facts += [f"objective: {traits.objective}"] if traits.objective else []
-        if traits.accounting == "batch":
-            facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]
-        elif traits.norms and not traits.needs_eps:
-            facts += ["looks for the smallest perturbation; eps is not needed"]
+        facts = _facts_of_attack(traits)
     if isinstance(traits, ObjectiveTraits):
         facts = ["can be climbed towards a target" if traits.targeted else "not for targets"]
         facts += ["needs logits"] if traits.logits else []
@@ -49,3 +41,21 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
             for parameter in part.parameters.values()
         ],
     }
+
+
+def _facts_of_attack(traits: AttackTraits) -> list[str]:
+    if traits.accounting == "none":
+        return [
+            f"needs {traits.needs}; of the surrogate, what the arm needs",
+            "norm, eps and all else belong into `arm`",
+        ]
+    norms = f"norms {', '.join(traits.norms)}" if traits.norms else "no norm, no eps"
+    needs = traits.needs if traits.resolve is None else "what the attack needs"
+    facts = [f"needs {needs}; {norms}; keep: {traits.keep}"]
+    facts += ["for images only"] if traits.images else []
+    facts += [f"objective: {traits.objective}"] if traits.objective else []
+    if traits.accounting == "batch":
+        facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]
+    elif traits.norms and not traits.needs_eps:
+        facts += ["looks for the smallest perturbation; eps is not needed"]
+    return facts

@@ -53,6 +53,7 @@ def test_the_list_of_parts_shows_limits_and_whole_summaries(capsys: pytest.Captu
 def test_what_an_attack_needs_is_said() -> None:
     facts = {part["name"]: part["facts"] for part in describe_parts("attacks")["attacks"]}
     assert facts["spatial"] == ["needs labels; no norm, no eps; keep: strongest", "for images only"]
+    assert facts["transfer"][0] == "needs labels; of the surrogate, what the arm needs"
     assert facts["pixel"] == [
         "needs scores; norms l0; keep: smallest",
         "looks for the smallest perturbation; eps is not needed",
