@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from advrisk import Run, Study
+from advrisk.core.errors import StudyError
 from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs, read_inputs
 from advrisk.parts.models.small import SmallCnn
@@ -115,6 +116,13 @@ def test_a_dry_run_counts_the_surrogate_and_writes_nothing(moved: Study_, tmp_pa
     dry = Study.from_dict(moved).dry_run(tmp_path / "run")
     assert dry.by_arm[CRAFTED] > 64 * 10
     assert dry.by_arm[MOVED] == 2 * 64 * 2  # the judge's
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_study_that_its_models_cannot_answer_leaves_nothing_behind(moved: Study_, tmp_path: Path) -> None:
+    moved["models"]["noisy"]["surrogate"] = True
+    with pytest.raises(StudyError, match="models.noisy: is a surrogate, but no arm transfers from it"):
+        Study.from_dict(moved).run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

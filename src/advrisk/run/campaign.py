@@ -14,11 +14,11 @@ from torch import nn
 from advrisk.core.registry import Part
 from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell, Plan, expand_arms
+from advrisk.plan import Cell, Plan
 from advrisk.run.bench import Workbench
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.loading import OBJECT, choose_device
-from advrisk.run.question import plan_study, record_question, refuse_another_study
+from advrisk.run.question import plan_study, record_question, refuse_another_study, refuse_impossible
 from advrisk.run.rows import CellResult
 from advrisk.study import StudySpec
 
@@ -79,7 +79,7 @@ def run_study(
 ) -> Progress:
     """Carry out every cell of a study that the ledger in `folder` does not hold yet."""
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
-    expand_arms(study, REGISTRIES)
+    refuse_impossible(study, bench)
     with locked(folder):
         refuse_another_study(study, folder)
         ledger = Ledger.open(folder, create=True)

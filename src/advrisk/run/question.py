@@ -24,23 +24,27 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
     hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in known}
     evaluate = [name for name, split in chosen.items() if split == "evaluate"]
     _refuse_untargeted(study, {int(data.y[bench.material.rows[name]]) for name in evaluate})
-    return make_plan(
-        study,
-        bench.registries,
-        models=[
-            ModelCard(
-                model.name,
-                model.digest,
-                model.capability,
-                model.n_classes,
-                takes_images=len(model.input_shape) == 3,
-                surrogate=study.models[model.name].surrogate,
-            )
-            for model in bench.material.models.values()
-        ],
-        shards=cut_shards(evaluate, hashes, known, size=study.shard),
-        space=bench.material.space_digest,
-    )
+    shards = cut_shards(evaluate, hashes, known, size=study.shard)
+    return make_plan(study, bench.registries, models=_cards(bench), shards=shards, space=bench.material.space_digest)
+
+
+def refuse_impossible(study: StudySpec, bench: Workbench) -> None:
+    """A study whose arms its models cannot answer, before anything is written."""
+    make_plan(study, bench.registries, models=_cards(bench), shards=(), space="")
+
+
+def _cards(bench: Workbench) -> list[ModelCard]:
+    return [
+        ModelCard(
+            model.name,
+            model.digest,
+            model.capability,
+            model.n_classes,
+            takes_images=len(model.input_shape) == 3,
+            surrogate=bench.study.models[model.name].surrogate,
+        )
+        for model in bench.material.models.values()
+    ]
 
 
 def _refuse_untargeted(study: StudySpec, labels: set[int]) -> None:
