@@ -8,6 +8,7 @@ from torch import Tensor, nn
 LENET = {"source": "torch", "factory": "bench.nets:lenet5"}
 SURE_LENET = {"source": "torch", "factory": "bench.nets:sure_lenet5"}
 RESNET = {"source": "torch", "factory": "bench.nets:resnet20"}
+LINEAR = {"source": "torch", "factory": "bench.nets:linear"}
 
 
 class Block(nn.Module):
@@ -48,3 +49,8 @@ def sure_lenet5() -> nn.Module:
     net = lenet5()
     nn.init.constant_(net[-1].bias[:1], 100.0)
     return net
+
+
+def linear() -> nn.Module:
+    """The least that a model of digits can be: what an attack costs beside it is its own."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 10))

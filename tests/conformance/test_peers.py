@@ -230,9 +230,9 @@ def test_success_towards_a_target_is_not_lower(norm, name, demo_net, verdict_of)
     assert ours >= theirs - 0.02, (ours, theirs)
 
 
-def least_distances(net, verdict_of, attack, norm, *, max_queries=None, **params):
+def least_distances(net, verdict_of, attack, norm, *, max_queries=None, seed=0, **params):
     """The distance of our nearest success; infinite where there was none."""
-    settings = {"norm": norm, "eps": None, "keep": "smallest", "max_queries": max_queries}
+    settings = {"norm": norm, "eps": None, "keep": "smallest", "max_queries": max_queries, "seed": seed}
     verdict, _ = verdict_of(net.model, net.x, net.y, attack, params=params, **settings)
     assert verdict.n_unconfirmed == 0
     assert set(verdict.outcome) <= {"success", "resisted"}, verdict.message
@@ -307,31 +307,37 @@ class Counting(nn.Module):
         return self.module(x.float())
 
 
-def hopskipjump_of_foolbox(net, norm):
-    return by_foolbox(net, "HopSkipJumpAttack", steps=4, constraint=norm)
+def hopskipjump_of_foolbox(net, norm, seed):
+    return by_foolbox(net, "HopSkipJumpAttack", steps=5, constraint=norm, seed=seed)
 
 
-def hopskipjump_of_art(net, norm):
+def hopskipjump_of_art(net, norm, seed):
     """Its starts come from a generator that it makes anew for each sample, without a seed."""
-    with patch.object(np.random, "RandomState", partial(np.random.RandomState, 0)):
-        return by_art(net, "HopSkipJump", norm=ART_NORM[norm], max_iter=4)
+    with patch.object(np.random, "RandomState", partial(np.random.RandomState, seed)):
+        return by_art(net, "HopSkipJump", norm=ART_NORM[norm], max_iter=5, seed=seed)
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("norm", ["l2", "linf"])
-@pytest.mark.parametrize(("peer", "n"), [(hopskipjump_of_foolbox, 20), (hopskipjump_of_art, 10)])
-def test_hopskipjump_is_as_near_with_as_many_queries(peer, n, norm, name, demo_net, verdict_of, request):
-    """In the median: where a walk begins is a matter of chance. Theirs end after four steps, ours with its queries."""
+@pytest.mark.parametrize(("peer", "n", "seeds"), [(hopskipjump_of_foolbox, 40, SEEDS), (hopskipjump_of_art, 10, [0])])
+def test_hopskipjump_is_as_near_with_as_many_queries(peer, n, seeds, norm, name, demo_net, verdict_of, request):
+    """In the median of the samples, and in the mean over seeds: where a walk begins is a matter of chance.
+
+    Theirs end after five steps, which take about 1000 queries, ours with its queries.
+    """
     if (peer, norm, name) == (hopskipjump_of_foolbox, "linf", "plain"):
         request.applymarker(
-            pytest.mark.xfail(strict=True, reason="0.194, Foolbox's 0.175: on these digits, not on others")
+            pytest.mark.xfail(strict=True, reason="0.161, Foolbox's 0.157: on these digits, not on others")
         )
     net = demo_net(name, n)
-    counting = Counting(net.module)
-    points = peer(replace(net, module=counting), norm)
-    theirs = torch.where(broken(net, points, norm), distances(net, points, norm), torch.inf)
-    queries = counting.n_queries // n
-    ours = least_distances(net, verdict_of, "hopskipjump", norm, max_queries=queries, steps=40)
-    assert 500 < queries < 1500
-    assert theirs.median().isfinite()
-    assert ours.median() <= 1.001 * theirs.median(), (ours.median().item(), theirs.median().item())
+    ours, theirs = [], []
+    for seed in seeds:
+        counting = Counting(net.module)
+        points = peer(replace(net, module=counting), norm, seed)
+        theirs.append(torch.where(broken(net, points, norm), distances(net, points, norm), torch.inf).median().item())
+        queries = counting.n_queries // n
+        assert 800 < queries < 1500
+        found = least_distances(net, verdict_of, "hopskipjump", norm, max_queries=queries, seed=seed, steps=40)
+        ours.append(found.median().item())
+    assert mean(theirs) < float("inf")
+    assert mean(ours) <= 1.001 * mean(theirs), (ours, theirs)

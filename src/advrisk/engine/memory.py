@@ -90,13 +90,12 @@ class Memory:
 
     def keep_best(self, x: Tensor, rows: Tensor, success: Tensor, merit: Tensor, *, ascending: bool) -> None:
         """Keep each point that is no worse than what was kept for its sample."""
-        if not ascending:
-            order = one_of_each(rows, merit, success)
-            x, rows, success, merit = x[order], rows[order], success[order], merit[order]
         had, merit_had = self.success.index_select(0, rows), self.merit.index_select(0, rows)
         better = torch.where(success == had, merit >= merit_had, success).nonzero().squeeze(1)
         if not len(better):
             return
+        if not ascending:
+            better = better[one_of_each(rows[better], merit[better], success[better])]
         if len(better) < len(rows):
             x, rows, success, merit = (part.index_select(0, better) for part in (x, rows, success, merit))
         for column, value in ((self.kept, x), (self.success, success), (self.merit, merit)):

@@ -183,8 +183,9 @@ class Probe:
     def _askable(self, rows: Tensor) -> Tensor:
         askable = self.is_active(rows)
         if self.task.max_queries is not None:
-            left = self.task.max_queries - self.memory.n_forward[rows]
-            askable &= occurrence(rows) < left
+            left = self.task.max_queries - self.memory.n_forward.index_select(0, rows)
+            if len(rows) and int(left.min()) < len(rows):  # else there are enough, whoever they belong to
+                askable &= occurrence(rows) < left
         return askable
 
     def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
@@ -197,16 +198,15 @@ class Probe:
     def _fail_outside(self, x: Tensor, rows: Tensor) -> None:
         """A sample whose proposed point left the space (or eps, where promised) ends with an error."""
         around = self._around(rows)
-        x0, box = around.x0, around.box
-        if box is not None and self.task.within_eps and torch.equal(torch.clamp(x, *box), x):
+        if around.box is not None and self.task.within_eps and torch.equal(torch.clamp(x, *around.box), x):
             return  # the usual case in one look
-        valid = self.space.valid(x, x0)
-        if not bool(valid.all()):
+        if not self.space.holds(x):
+            valid = self.space.valid(x, around.x0)
             for point in (~valid & ~self._done[rows]).nonzero().flatten().tolist():
-                violation = self.space.violation(x[point], x0[point])
+                violation = self.space.violation(x[point], around.x0[point])
                 self.fail(int(rows[point]), f"the attack left the space: {violation}")
         if self.task.within_eps and self.task.eps is not None:
-            distance = self.space.distance(x, x0, self.norm)
+            distance = self.space.distance(x, around.x0, self.norm)
             for point in ((distance > self._reach) & ~self._done[rows]).nonzero().flatten().tolist():
                 self.fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
 
@@ -214,7 +214,7 @@ class Probe:
         """The clean inputs of these rows and the bounds around them; remembered for the next call."""
         known = self._remembered
         if known is None or known.rows is not rows or known.version != rows._version:
-            known = _Around(self.task, rows, rows._version, self.x0.index_select(0, rows))
+            known = _Around(self.task, rows, rows._version)
             self._remembered = known
         return known
 
@@ -273,7 +273,8 @@ class Probe:
             merit = height.detach().float().nan_to_num(nan=-torch.inf)
         if self.task.keep == "smallest":
             points = success.nonzero().squeeze(1)
-            merit[points] = -self.space.distance(x[points], self.x0[rows[points]], self.norm)
+            clean = self.x0.index_select(0, rows.index_select(0, points))
+            merit[points] = -self.space.distance(x.index_select(0, points), clean, self.norm)
         return merit
 
 
@@ -284,7 +285,10 @@ class _Around:
     task: Task
     rows: Tensor
     version: int
-    x0: Tensor
+
+    @cached_property
+    def x0(self) -> Tensor:
+        return self.task.x0.index_select(0, self.rows)
 
     @cached_property
     def ascending(self) -> bool:

@@ -119,7 +119,7 @@ class Space:
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
         """Whether each row is an input that could exist (false for NaN)."""
-        if self._free and x.numel() and self._holds(*torch.aminmax(x)):  # the usual case in one look
+        if self.holds(x):
             return torch.ones(len(x), dtype=torch.bool, device=x.device)
         ok = (x >= self.low) & (x <= self.high)
         if self.immutable is not None:
@@ -128,6 +128,10 @@ class Space:
             if whole is not None:
                 ok &= ~whole | (x == x.round())
         return ok.flatten(1).all(1)
+
+    def holds(self, x: Tensor) -> bool:
+        """Whether all these points are allowed, whatever they came from: the usual case in one look."""
+        return self._free and x.numel() > 0 and self._between(*torch.aminmax(x))
 
     def violation(self, x: Tensor, x0: Tensor) -> str:
         """What is wrong with one (invalid) row, for a message."""
@@ -171,9 +175,10 @@ class Space:
         """Moves in units as moves of features; slopes in features as slopes per unit."""
         return values if self._unit_scale else values * self.scale
 
-    def _holds(self, lowest: Tensor, highest: Tensor) -> bool:
+    def _between(self, lowest: Tensor, highest: Tensor) -> bool:
         """Whether all features may have all values between these two."""
-        return bool(((lowest >= self.low) & (highest <= self.high)).all())
+        low, high = self._bounds
+        return bool((lowest >= low).all()) and bool((highest <= high).all())
 
     def _numeric(self, delta: Tensor) -> Tensor:
         """The moves that share the eps-ball: not those of immutable features, nor of categories."""

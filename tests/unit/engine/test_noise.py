@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from advrisk.core.seeds import key
-from advrisk.engine import Noise
+from advrisk.engine import Noise, noise
 
 # The first outputs of SplitMix64 for the seed 1234567, as published with its reference implementation.
 REFERENCE = (
@@ -53,20 +53,27 @@ def test_rows_are_independent_of_each_other(method, keys):
     assert stats.kstest(neighbours, "norm").pvalue > 0.001
 
 
-def test_bell_is_the_sum_of_sixteen_coins():
+def test_bell_is_the_sum_of_eight_coins():
     drawn = Noise([key("e", number) for number in range(50)]).bell(torch.arange(50), (2001,)).double().numpy()
     values, counts = np.unique(drawn, return_counts=True)
-    assert set(values) <= set(range(-8, 9))
-    expected = stats.binom.pmf(values + 8, 16, 0.5) * drawn.size
+    assert set(values) <= set(range(-4, 5))
+    expected = stats.binom.pmf(values + 4, 8, 0.5) * drawn.size
     often = expected > 10
     chi_squared = ((counts - expected)[often] ** 2 / expected[often]).sum()
     assert stats.chi2.sf(chi_squared, often.sum() - 1) > 0.001
 
 
 def test_bell_is_made_of_the_bits_of_splitmix64():
-    drawn = Noise([1234567]).bell(rows(0), (6,))
-    pieces = [number >> shift & 0xFFFF for number in REFERENCE[:2] for shift in (0, 16, 32, 48)]
-    assert drawn.squeeze(0).tolist() == [piece.bit_count() - 8 for piece in pieces[:6]]
+    drawn = Noise([1234567]).bell(rows(0), (13,))
+    pieces = [number >> shift & 0xFF for number in REFERENCE[:2] for shift in range(0, 64, 8)]
+    assert drawn.squeeze(0).tolist() == [piece.bit_count() - 4 for piece in pieces[:13]]
+
+
+def test_many_rows_are_drawn_in_pieces_that_nobody_sees(monkeypatch):
+    keys = [key("f", number) for number in range(40)]
+    whole = Noise(keys).uniform(torch.arange(40), (30,))
+    monkeypatch.setattr(noise, "_BLOCK", 100)
+    assert torch.equal(Noise(keys).uniform(torch.arange(40), (30,)), whole)
 
 
 def test_a_stream_goes_on_where_it_stopped():

@@ -116,10 +116,24 @@ class TestSlope:
 
     def test_points_are_as_far_as_asked(self):
         _, _, record = self.estimated(64)
-        points, centres = torch.cat([x for x, _ in record.passes]), self.on_boundary().repeat_interleave(32, 0)
-        away = (points.view(2, 192, 12) - centres).norm(dim=2)
+        ((points, _),) = record.passes
+        away = (points - self.on_boundary().repeat_interleave(64, 0)).norm(dim=1)
         assert away.square().mean().sqrt().item() == pytest.approx(0.1, rel=0.03)
         assert away.std() < 0.03
+
+    def test_directions_do_not_lead_beyond_a_bound_at_which_a_feature_stands(self):
+        """The slope is made of the moves that were asked about, not of those that the bounds took away."""
+        x = self.on_boundary()[:1]
+        low = torch.where(torch.arange(12) < 4, x[0], -10.0)
+        high = torch.where(torch.arange(12) >= 8, x[0], 10.0)
+        probe, record = probe_for(x0=X0[:1], keys=[0], space=replace(SPACE, low=low, high=high))
+        found = hopskipjump._slopes(probe, x, torch.tensor([0]), torch.tensor([0.1]), 300)
+        points, labels = (torch.cat(parts) for parts in zip(*record.passes, strict=True))
+        moves = ((points - x) * math.sqrt(2 * 12) / 0.1).round()
+        met = (labels != probe.goal.reference).float()
+        assert (moves[:, :4].amin(), moves[:, :4].amax()) == (0, 4)
+        assert (moves[:, 8:].amin(), moves[:, 8:].amax()) == (-4, 0)
+        assert torch.equal(found[0], 300 * met @ moves - met.sum() * moves.sum(0))
 
     @pytest.mark.parametrize("evaluations", [1, 31, 33, 100])
     def test_batches_do_not_change_a_bit(self, evaluations, monkeypatch):

@@ -14,7 +14,7 @@ from advrisk.engine.norms import steepest
 from advrisk.parts.attacks.moves import chosen, per_row, random_inputs, samples_at_once
 from advrisk.parts.attacks.registry import attacks
 
-_AT_ONCE = 32  # points of one sample in a batch
+_AT_ONCE = 64  # points of one sample in a batch
 _HALVINGS = 20  # of a step, after which a sample stays where it is
 _FINEST = 24  # bisections of a distance, after which float32 sees no difference
 _POWER = {"l2": 1.5, "linf": 2.0}  # the boundary is searched to gamma / d^power of the distance
@@ -39,6 +39,7 @@ def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
         needs_eps=False,
         random=True,
     ),
+    version=2,
 )
 def hopskipjump(
     probe: Probe,
@@ -53,16 +54,17 @@ def hopskipjump(
 
     A random input that succeeds is drawn to the boundary by bisection: in l2 on the line to the clean input, in linf by
     clipping to a smaller box around it. At step t, min(initial_evaluations · √t, max_evaluations) points x + δu around
-    it, δ = gamma · ‖x − x0‖ / d, tell which way is up: Σ (φ − mean φ) · u, where φ is 1 at a success and else 0. A step
-    of length ‖x − x0‖ / √t that way is halved until it succeeds; then follows the next bisection, to a share
-    gamma / d^1.5 (linf: gamma / d²) of the distance. A sample is given up if none of `starts` random inputs succeeds.
+    it, δ = gamma · ‖x − x0‖ / d, tell which way is up: Σ (φ − mean φ) · u, where φ is 1 at a success and else 0, and u
+    does not lead beyond a bound. A step of length ‖x − x0‖ / √t that way is halved until it succeeds; then follows the
+    next bisection, to a share gamma / d^1.5 (linf: gamma / d²) of the distance. A sample is given up if none of
+    `starts` random inputs succeeds.
     """
     rows, x = _start(probe, starts)
     d = math.prod(probe.x0.shape[1:])
     bisections = min(_FINEST, max(1, math.ceil(math.log2(d ** _POWER[probe.norm] / gamma))))
     x = _to_boundary(probe, x, rows, bisections)
     for step in range(1, steps + 1):
-        left = torch.isin(rows, probe.active())
+        left = probe.is_active(rows)
         rows, x = rows[left], x[left]
         if not len(rows):
             return
@@ -97,14 +99,14 @@ def _start(probe: Probe, starts: int) -> tuple[Tensor, Tensor]:
 def _to_boundary(probe: Probe, x: Tensor, rows: Tensor, bisections: int) -> Tensor:
     """The nearest success that bisection finds between the clean inputs and these points, which succeed."""
     x0, far = probe.x0[rows], x
-    reach = probe.space.distance(far, x0, probe.norm)
+    away, reach = far - x0, probe.space.distance(far, x0, probe.norm)
     low, high = torch.zeros_like(reach), torch.ones_like(reach)
     for _ in range(bisections):
         share = (low + high) / 2
         if probe.norm == "linf":
             between = torch.clamp(far, *probe.space.linf_bounds(x0, share * reach))
         else:
-            between = x0 + per_row(share, far) * (far - x0)
+            between = x0 + per_row(share, far) * away
         between = probe.space.project(between, x0)
         hit = _met(probe, between, rows)
         x = chosen(hit, between, x)
@@ -114,29 +116,39 @@ def _to_boundary(probe: Probe, x: Tensor, rows: Tensor, bisections: int) -> Tens
 
 def _slopes(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, evaluations: int) -> Tensor:
     """Which way is up from each point, in units of the scale, by the labels of points around it."""
-    size = samples_at_once(probe, _AT_ONCE)
-    parts = zip(torch.split(x, size), torch.split(rows, size), torch.split(delta, size), strict=True)
-    return torch.cat([_slope(probe, *part, evaluations) for part in parts])
+    batches = math.ceil(evaluations / _AT_ONCE)
+    n_parts = math.ceil(len(rows) / samples_at_once(probe, math.ceil(evaluations / batches)))
+    parts = zip(*(torch.tensor_split(part, n_parts) for part in (x, rows, delta)), strict=True)
+    return torch.cat([_slope(probe, *part, evaluations=evaluations) for part in parts])
 
 
-def _slope(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, evaluations: int) -> Tensor:
+def _slope(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, *, evaluations: int) -> Tensor:
     """Sums of whole numbers are exact: batch mates and the order of the points do not matter."""
     x0 = probe.x0[rows]
     n, shape, d = len(rows), tuple(x.shape[1:]), x[0].numel()
-    unit = per_row(delta / (2 * math.sqrt(d)), x) * probe.space.scale  # of a direction, whose features have variance 4
+    unit = per_row(delta / math.sqrt(2 * d), x) * probe.space.scale  # of a direction, whose features have variance 2
+    down, up = _open_ways(probe, x)
     n_met, all_sum, met_sum = x.new_zeros(n), x.new_zeros(n, d), x.new_zeros(n, d)
-    for done in range(0, evaluations, _AT_ONCE):
-        k = min(_AT_ONCE, evaluations - done)
+    batches = math.ceil(evaluations / _AT_ONCE)
+    for place in range(batches):  # of nearly equal size
+        k = (evaluations + place) // batches
         each = rows.repeat_interleave(k)
-        way = probe.noise.bell(each, shape).view(n, k, *shape)
-        around = (way * unit[:, None] + x[:, None]).flatten(0, 1)
-        met = _met(probe, probe.space.project(around, x0.repeat_interleave(k, 0)), each).view(n, 1, k).to(x.dtype)
+        way = probe.noise.bell(each, shape).view(n, k, *shape).clamp_(down, up)
+        around = probe.space.project((way * unit[:, None]).add_(x[:, None]), x0[:, None])
+        met = _met(probe, around.flatten(0, 1), each).view(n, 1, k).to(x.dtype)
         sums = torch.bmm(torch.cat([met, torch.ones_like(met)], 1), way.flatten(2))
         met_sum, all_sum, n_met = met_sum + sums[:, 0], all_sum + sums[:, 1], n_met + met.sum((1, 2))
     n_met, met_sum, all_sum = n_met.double()[:, None], met_sum.double(), all_sum.double()
     alike = (n_met == 0) | (n_met == evaluations)  # all say the same: nothing to compare with
     slope = torch.where(alike, 2 * met_sum - all_sum, evaluations * met_sum - n_met * all_sum).view_as(x).to(x.dtype)
     return slope if probe.space.immutable is None else slope.masked_fill(probe.space.immutable, 0.0)
+
+
+def _open_ways(probe: Probe, x: Tensor) -> tuple[Tensor, Tensor]:
+    """How far directions may go down and up: not beyond a bound at which a feature stands."""
+    down = torch.where(x <= probe.space.low, 0.0, -torch.inf)
+    up = torch.where(x >= probe.space.high, 0.0, torch.inf)
+    return down[:, None], up[:, None]
 
 
 def _step(probe: Probe, x: Tensor, rows: Tensor, direction: Tensor, length: Tensor) -> Tensor:

@@ -100,7 +100,7 @@ def evolve(
     costs = _costs(probe, genes, rows, build)
     n = costs.shape[1]
     for _ in range(generations):
-        staying = torch.isin(rows, probe.active())
+        staying = probe.is_active(rows)
         rows, costs, genes = rows[staying], costs[staying], tuple(gene[staying] for gene in genes)
         if not len(rows):
             return
