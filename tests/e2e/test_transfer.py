@@ -121,7 +121,7 @@ def test_a_dry_run_counts_the_surrogate_and_writes_nothing(moved: Study_, tmp_pa
 
 def test_a_study_that_its_models_cannot_answer_leaves_nothing_behind(moved: Study_, tmp_path: Path) -> None:
     moved["models"]["noisy"]["surrogate"] = True
-    with pytest.raises(StudyError, match="models.noisy: is a surrogate, but no arm transfers from it"):
+    with pytest.raises(StudyError, match=r"models\.noisy: is a surrogate, but no arm transfers from it"):
         Study.from_dict(moved).run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
