@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-# Not among them: `autoattack` and `strength`, which take half an hour each, and `hopskipjump`, which takes minutes.
+# Not among them: `autoattack` and `strength`, which take half an hour each, and `hopskipjump`, a quarter of an hour.
 ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
 
 for name in sys.argv[1:] or ALL:
