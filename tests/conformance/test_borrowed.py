@@ -176,7 +176,7 @@ def test_counts_are_those_of_a_hook_shared_by_all(of, which, net, verdict_of):
     assert attempt.accounting == "batch"
     assert set(attempt.counts["n_forward_first"].tolist()) == set(attempt.counts["n_backward_first"].tolist()) == {-1}
     assert bool(attempt.first_s.isnan().all())
-    assert vars(attempt.trust) == {"zero_gradients": None, "not_increasing": None, "still_gaining": None}
+    assert set(vars(attempt.trust).values()) == {None}
 
 
 @pytest.mark.parametrize("of", LIBRARIES)

@@ -106,6 +106,24 @@ def test_bad_attacks_give_error_rows_and_the_rest_goes_on(
     assert status["outcomes"]["error"] == sum(row["outcome"] == "error" for row in rows)
 
 
+def test_a_crafting_attack_that_kills_its_process_is_not_tried_again_by_those_that_need_it(
+    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    (tmp_path / "bad_parts.py").write_text(
+        BAD_PARTS.replace("os._exit(9)", "open('tries', 'a').write('.'); os._exit(9)")
+    )
+    bad_study["models"]["again"] = bad_study["models"]["plain"]
+    killer = {"attack": "kills-its-process", "norm": "linf", "eps": 0.1}
+    bad_study["arms"] = [{"attack": "transfer", "from": "plain", "arm": killer}]
+    done = advrisk("run", write_study(bad_study), "--out", "run", "--workers", "2")
+    assert done.returncode == 3, done.stderr
+    assert len((tmp_path / "tries").read_text()) == 2, "once for each of the two shards"
+    rows = Run.open(tmp_path / "run").query("FROM outcomes WHERE family = 'transfer'").to_pylist()
+    said = "kills-its-process-linf-0.1-ace,keep=strongest failed on plain, so there is nothing to transfer"
+    assert {(row["outcome"], row["message"]) for row in rows} == {("error", said)}
+    assert len(rows) == 2 * 32
+
+
 def test_error_rows_are_tried_again_only_when_asked(
     bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
 ) -> None:

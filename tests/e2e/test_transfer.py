@@ -1,5 +1,7 @@
 """Transfer: crafted on one model, judged on another, and never asked before."""
 
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from advrisk import Run, Study
 from advrisk.core.errors import StudyError
 from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs, read_inputs
+from advrisk.parts import REGISTRIES
 from advrisk.parts.models.small import SmallCnn
 from advrisk.testing.ledgers import outcome_rows
 
@@ -99,6 +102,58 @@ def test_a_model_added_later_meets_the_same_points_although_they_were_deleted(mo
     Study.from_dict(moved).run(tmp_path / "grown", workers=1, on_progress=seen.append)
     assert seen[-1].n_cells == 4 * 2, "the surrogate's cells stand"
     assert outcome_rows(tmp_path / "whole") == outcome_rows(tmp_path / "grown")
+
+
+def crafted_times(study: Study_, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often points are crafted when this study is run in this process."""
+    part, calls = REGISTRIES.attacks.get("pgd"), []
+
+    def counting(probe: Any, **settings: Any) -> None:
+        calls.append(len(probe.x0))
+        part.function(probe, **settings)
+
+    # wraps: parameters are read off the signature
+    monkeypatch.setitem(REGISTRIES.attacks._parts, "pgd", replace(part, function=wraps(part.function)(counting)))
+    monkeypatch.setattr("advrisk.run.campaign.worker_count", lambda *_: 0)
+    Study.from_dict(study).run(folder)
+    monkeypatch.undo()
+    return len(calls)
+
+
+@pytest.mark.parametrize("keep_inputs", ["none", "successful"])
+def test_nothing_is_crafted_twice(
+    moved: Study_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_inputs: str
+) -> None:
+    moved["arms"][0]["arm"] = {**PGD, "eps": [0.05, 0.1, 0.15, 0.2, 0.25]}  # more than are remembered
+    moved |= {"keep_inputs": keep_inputs, "models": moved["models"] | {"again": moved["models"]["noisy"]}}
+    n_shards = 4
+    times = crafted_times(moved, tmp_path / "run", monkeypatch)
+    assert times == n_shards * 5 * (2 if keep_inputs == "none" else 1)  # not kept: once more for those that need them
+
+
+def test_points_are_crafted_again_once_where_they_were_not_kept(
+    moved: Study_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arm was there before anybody wanted its points."""
+    first = moved | {"keep_inputs": "successful", "arms": [{**PGD, "keep": "strongest"}]}
+    assert crafted_times(first, tmp_path / "run", monkeypatch) == 4 * 2
+    both = first | {"arms": [*first["arms"], *moved["arms"]]}
+    assert crafted_times(both, tmp_path / "run", monkeypatch) == 4
+
+
+def test_a_target_is_aimed_at_on_the_surrogate_and_judged_on_the_other(moved: Study_, tmp_path: Path) -> None:
+    run = Study.from_dict(moved | {"success": {"target": "next"}}).run(tmp_path / "run", workers=1)
+    taken = rows_of(run, "noisy", MOVED)
+    labels = {row["sample"]: row["label"] for row in run.query("FROM samples").to_pylist()}
+    assert all(row["target"] == (labels[name] + 1) % 10 for name, row in taken.items())
+    hits = [row for row in taken.values() if row["outcome"] == "success"]
+    assert hits
+    assert all(row["prediction"] == row["target"] for row in hits)
+
+
+def test_the_least_likely_class_is_another_one_elsewhere(moved: Study_, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"arms\[0\]: .* aims at the surrogate's least likely class"):
+        Study.from_dict(moved | {"success": {"target": "least-likely"}}).run(tmp_path / "run")
 
 
 def test_a_surrogate_is_not_assessed(moved: Study_, tmp_path: Path) -> None:

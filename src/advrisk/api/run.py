@@ -84,7 +84,8 @@ class Run:
             return {row["name"]: row["n"] for row in self.query(sql).to_pylist()}
 
         plan = self.query(
-            "SELECT count(DISTINCT model) AS n_models, count(DISTINCT arm) AS n_arms, "
+            "SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models, "
+            "count(DISTINCT arm) FILTER (origin <> 'surrogate') AS n_arms, "
             "coalesce(sum(repeats) FILTER (origin IN ('study', 'surrogate')), 0)::BIGINT AS n_pairs "
             "FROM arms WHERE origin <> 'dropped'"
         ).to_pylist()[0]

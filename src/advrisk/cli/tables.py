@@ -129,7 +129,7 @@ def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             _print_indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
         for part in parts:
             console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
-            facts = [part["summary"], f"use it for: {part['use_when']}", *part["facts"]]
+            facts = [part["summary"], f"use it when: {part['use_when']}", *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
             for fact in filter(None, facts):  # a part may have no docstring
                 _print_indented(console, fact, by=4)
@@ -156,8 +156,8 @@ def print_dry_run(plan: "DryRun") -> None:
     console.print(table)
     if plan.uncounted:
         console.print(
-            f"The passes of {counted(len(plan.uncounted), 'arm')} are not known before they run, as other libraries "
-            "decide on them; the numbers above leave them out. `max_cell_s` limits their time.",
+            f"The passes of {counted(len(plan.uncounted), 'arm')} are not known before they run; "
+            "the numbers above leave them out. `max_cell_s` limits their time.",
             highlight=False,
         )
 

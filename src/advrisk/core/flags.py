@@ -15,8 +15,8 @@ FLAGS = {
     "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
     NO_START: "samples resisted because no point was found to begin from, which says nothing of how near a success is: "
     "allow more starts or queries, or use another attack",
-    "not-crafted": "for samples that the surrogate has wrong without an attack there was nothing to transfer, and they "
-    "count as resisted; those that the attack on it failed on count as errors",
+    "not-crafted": "some samples had nothing to transfer: the surrogate has them wrong without an attack or the attack "
+    "left them as they were (they count as resisted), or it failed on them (errors)",
     BLACK_BOX: "an attack without gradients broke samples within a size at which attacks with gradients found nothing: "
     "the model may hide its slopes; give those attacks another objective, more steps or restarts",
 }

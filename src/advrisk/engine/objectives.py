@@ -19,7 +19,7 @@ NEUTRAL = "margin"  # for attacks that climb no objective of their own: how near
 _TINY = 1e-12
 
 
-@objectives.register("ace", traits=ObjectiveTraits("the usual choice", targeted=True))
+@objectives.register("ace", traits=ObjectiveTraits("nothing speaks for another", targeted=True))
 def adversarial_cross_entropy(scores: Tensor, goal: Goal) -> Tensor:
     """Cross-entropy of the reference class, −log q_y; with a target t, log q_t.
 
@@ -30,7 +30,9 @@ def adversarial_cross_entropy(scores: Tensor, goal: Goal) -> Tensor:
     return _surprise(scores, goal.reference)
 
 
-@objectives.register("kl", traits=ObjectiveTraits("as in MEAD: moves away from the clean prediction", from_clean=True))
+@objectives.register(
+    "kl", traits=ObjectiveTraits("you follow MEAD: it moves away from the clean prediction", from_clean=True)
+)
 def kullback_leibler(scores: Tensor, goal: Goal) -> Tensor:
     """Kullback–Leibler divergence from the clean prediction q: Σ q log(q / q').
 
@@ -45,7 +47,7 @@ def kullback_leibler(scores: Tensor, goal: Goal) -> Tensor:
 
 
 @objectives.register(
-    "fisher-rao", traits=ObjectiveTraits("as in MEAD: moves away from the clean prediction", from_clean=True)
+    "fisher-rao", traits=ObjectiveTraits("you follow MEAD: it moves away from the clean prediction", from_clean=True)
 )
 def fisher_rao(scores: Tensor, goal: Goal) -> Tensor:
     """Fisher–Rao distance from the clean prediction q: 2 arccos(Σ √(q q')) = 4 arcsin(½ ‖√q − √q'‖).
@@ -59,7 +61,9 @@ def fisher_rao(scores: Tensor, goal: Goal) -> Tensor:
     return torch.where(moved, 4 * torch.where(moved, half, 1.0).clamp_max(0.5).sqrt().arcsin(), 0.0)
 
 
-@objectives.register("gini", traits=ObjectiveTraits("as in MEAD: makes the model unsure, whatever it then says"))
+@objectives.register(
+    "gini", traits=ObjectiveTraits("you follow MEAD: it makes the model unsure, whatever it then says")
+)
 def gini_impurity(scores: Tensor, goal: Goal) -> Tensor:  # noqa: ARG001  (it needs no goal)
     """Gini impurity of the prediction, 1 − √(Σ q'²)."""
     best = scores.detach().argmax(1)
@@ -67,7 +71,7 @@ def gini_impurity(scores: Tensor, goal: Goal) -> Tensor:  # noqa: ARG001  (it ne
     return -torch.expm1(others.square().sum(1).log1p() / 2 - others.sum(1).log1p())
 
 
-@objectives.register("margin", traits=ObjectiveTraits("counts in logits: no vanishing slope", targeted=True))
+@objectives.register("margin", traits=ObjectiveTraits("slopes vanish: it counts in logits", targeted=True))
 def margin(scores: Tensor, goal: Goal) -> Tensor:
     """Carlini & Wagner's margin: max of the other scores − the reference's; with a target, its lead over all others."""
     if goal.target is not None:

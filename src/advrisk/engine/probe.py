@@ -164,8 +164,9 @@ class Probe:
 
     def no_start(self, rows: Tensor) -> None:
         """Give up samples for which the attack found no point to begin from; their rows will say so."""
-        self.memory.no_start[rows] = True
         self._done[rows] = True
+        self.memory.no_start[rows] = True
+        self.memory.no_start[list(self.memory.failed)] = False  # what went wrong there is known
 
     def fail(self, row: int, message: str) -> None:
         """End a sample with an error."""

@@ -15,38 +15,38 @@ Lines = list[dict[str, Any]]
 _MEAD_OBJECTIVES = ["ace", "kl", "fisher-rao", "gini"]
 
 
-@presets.register("first-look", traits=SourceTraits("a first idea of a model within minutes"))
+@presets.register("first-look", traits=SourceTraits("you want a first idea of a model within minutes"))
 def first_look(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
     """FGSM, BIM and PGD at each eps."""
     return [{"attack": ["fgsm", "bim", "pgd"], "norm": norm, "eps": list(eps)}]
 
 
-@presets.register("minimal-distance", traits=SourceTraits("how far the nearest success is: all that damage needs"))
+@presets.register("minimal-distance", traits=SourceTraits("you ask how near a success is: all that damage needs"))
 def minimal_distance(*, norm: str = "linf") -> Lines:
     """The attack `minimum-norm`: few passes, and in linf on nearly all samples as near as all of `damage-paper`."""
     return [{"attack": "minimum-norm", "norm": norm}]
 
 
-@presets.register("autoattack", traits=SourceTraits("a verdict within eps that others can compare"))
+@presets.register("autoattack", traits=SourceTraits("others must be able to compare the verdict within eps"))
 def autoattack(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
     """AutoAttack, standard version: APGD-CE, targeted APGD-DLR, targeted FAB and Square, each on what is left."""
     return [{"attack": "autoattack", "norm": norm, "eps": list(eps)}]
 
 
-@presets.register("damage-paper", traits=SourceTraits("the arms of Klemenc & Trittenbach; inputs in [0, 1]"))
+@presets.register("damage-paper", traits=SourceTraits("you want the arms of Klemenc & Trittenbach; inputs in [0, 1]"))
 def damage_paper() -> Lines:
     """PGD, PGD-Adam and DeepFool in linf at eps 0, 0.001, 0.01, 0.03, 0.1, 0.3, 1 and 3."""
     return [{"attack": ["pgd", "pgd-adam", "deepfool"], "norm": "linf", "eps": [0, 0.001, 0.01, 0.03, 0.1, 0.3, 1, 3]}]
 
 
-@presets.register("mead-mnist", traits=SourceTraits("the arms of MEAD (Granese et al.) for MNIST"))
+@presets.register("mead-mnist", traits=SourceTraits("you want the arms of MEAD (Granese et al.) for MNIST"))
 def mead_mnist() -> Lines:
     """PGD in l1, l2 and linf, FGSM and BIM, each with four objectives; DeepFool, Carlini & Wagner, HopSkipJump, Square
     and the spatial attack."""
     return _mead(square_eps=0.3125, rotation=60, translation=2.8)  # 10 % of 28 pixels
 
 
-@presets.register("mead-cifar10", traits=SourceTraits("the arms of MEAD (Granese et al.) for CIFAR-10"))
+@presets.register("mead-cifar10", traits=SourceTraits("you want the arms of MEAD (Granese et al.) for CIFAR-10"))
 def mead_cifar10() -> Lines:
     """The same as `mead-mnist`, with the sizes of Square and of the spatial attack for CIFAR-10."""
     return _mead(square_eps=0.125, rotation=30, translation=2.56)  # 8 % of 32 pixels
@@ -75,7 +75,7 @@ def _mead(*, square_eps: float, rotation: float, translation: float) -> Lines:
     ]
 
 
-@presets.register("survival-paper", traits=SourceTraits("the arms of Meyers et al.; images in [0, 1]"))
+@presets.register("survival-paper", traits=SourceTraits("you want the arms of Meyers et al.; images in [0, 1]"))
 def survival_paper() -> Lines:
     """FGM and PGD in l1, l2 and linf, DeepFool, HopSkipJump, Pixel and Threshold, ten steps each."""
     grid = {"norm": ["l1", "l2", "linf"], "eps": [0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1]}
@@ -89,7 +89,7 @@ def survival_paper() -> Lines:
     ]
 
 
-@presets.register("prosac-paper", traits=SourceTraits("the arms of PROSAC (Feng et al.); inputs in [0, 1]"))
+@presets.register("prosac-paper", traits=SourceTraits("you want the arms of PROSAC (Feng et al.); inputs in [0, 1]"))
 def prosac_paper() -> Lines:
     """AutoAttack, Square (p = 0.05) and NES in l2 and linf, at the paper's sizes.
 

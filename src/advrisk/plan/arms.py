@@ -22,8 +22,8 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
         try:
-            _check_surrogates(entry, study)
             expanded = list(_from_entry(entry, registries))
+            _check_surrogates(expanded, study)
         except AdvriskError as error:
             raise study.where.error(loc, str(error)) from None
         for arm in expanded:
@@ -43,10 +43,10 @@ def place_of(arm: Arm, study: StudySpec, registries: Registries) -> Loc:
     return ("arms",)
 
 
-def _check_surrogates(entry: ArmEntry, study: StudySpec) -> None:
-    for name in entry.surrogates or ():
-        if name not in study.models:
-            raise AdvriskError(f"no model is called {name!r}; {did_you_mean(name, study.models)}")
+def _check_surrogates(arms: Iterable[Arm], study: StudySpec) -> None:
+    for arm in arms:
+        if arm.surrogate is not None and arm.surrogate not in study.models:
+            raise AdvriskError(f"no model is called {arm.surrogate!r}; {did_you_mean(arm.surrogate, study.models)}")
 
 
 def _differing(before: Arm, arm: Arm) -> str:
@@ -74,8 +74,9 @@ def _from_presets(entry: ArmEntry, registries: Registries, *, to_transfer: bool)
         preset = registries.presets.get(name)
         _check_preset(preset, given)
         for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
-            common = _given(entry, _BESIDE_PRESETS)
-            yield from _from_entry(validated(ArmEntry, line | common, Source()), registries, to_transfer=to_transfer)
+            common = _given(entry, entry.model_fields_set.intersection(_BESIDE_PRESETS))
+            line = line | ({"arm": line["arm"] | common} if "arm" in line else common)
+            yield from _from_entry(validated(ArmEntry, line, Source()), registries, to_transfer=to_transfer)
 
 
 def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """From a study to cells: the units of work, each named by everything that decides its result."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -8,7 +8,7 @@ from functools import cached_property
 from advrisk.core.digest import digest
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
-from advrisk.core.traits import Capability, gives
+from advrisk.core.traits import Capability, Resolved, gives
 from advrisk.plan.arms import expand_arms, place_of
 from advrisk.plan.samples import Shard
 from advrisk.study import Arm, StudySpec, TargetSpec
@@ -58,9 +58,10 @@ class Plan:
 
     @property
     def attempts(self) -> tuple[tuple[str, Arm], ...]:
-        """Every pair of model and arm, after those whose points it takes over."""
+        """Every pair of model and arm, after the one whose points it takes over; those that share one, together."""
         alone = [pair for pair in self.assessed if pair[1].crafted_by is None]
-        return (*self.crafting, *alone, *(pair for pair in self.assessed if pair[1].crafted_by is not None))
+        transfers = [pair for pair in self.assessed if pair[1].crafted_by is not None]
+        return (*self.crafting, *alone, *sorted(transfers, key=lambda pair: pair[1].id))
 
     def cells(self) -> Iterator[Cell]:
         """Every cell, shard by shard, so that an interrupted run has whole samples to show."""
@@ -102,10 +103,10 @@ def make_plan(
     _refuse_targets(study, models)
     cards = {model.name: model for model in models}
     plan = Plan(_assessed(study, models, arms), _crafting(cards, arms), tuple(shards), {})
+    _refuse_incapable(study, plan.attempts, cards, registries)
     for model, arm in plan.attempts:
-        _refuse_incapable(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries)
-        _refuse_goal(study, arm, registries)
+    _refuse_goals(study, {arm.id: arm for _, arm in plan.attempts}.values(), registries)
     recipes: dict[tuple[str, str], str] = {}
     for model, arm in plan.attempts:
         decisive = {
@@ -177,18 +178,24 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
 
 
-def _refuse_goal(study: StudySpec, arm: Arm, registries: Registries) -> None:
+def _refuse_goals(study: StudySpec, arms: Iterable[Arm], registries: Registries) -> None:
     """An attack that cannot lead where the study's success lies."""
-    if arm.kind != "attack":
-        return
-    known = registries.attacks.get(arm.family).traits.resolved(arm.params, arm.norm, arm.eps)
-    found = ""
-    if study.criterion == "target" and not known.towards:
-        found = "cannot aim at a target; remove it"
-    elif study.criterion != "target" and not known.away:
-        found = "can only aim at a target; remove it, or say `success: {target: …}`"
-    if found:
-        raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
+    for arm in arms:
+        found = ""
+        if arm.kind == "attack":
+            known = _resolved(arm, registries)
+            if study.criterion == "target" and not known.towards:
+                found = "cannot aim at a target; remove it"
+            elif study.criterion != "target" and not known.away:
+                found = "can only aim at a target; remove it, or say `success: {target: …}`"
+        if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
+            found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
+        if found:
+            raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
+
+
+def _resolved(arm: Arm, registries: Registries) -> Resolved:
+    return registries.attacks.get(arm.family).traits.resolved(arm.params, arm.norm, arm.eps)
 
 
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
@@ -207,15 +214,20 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
                 )
 
 
-def _refuse_incapable(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
-    if arm.kind != "attack":
-        return
-    traits = registries.attacks.get(arm.family).traits
-    needs = traits.resolved(arm.params, arm.norm, arm.eps).needs
-    found = ""
-    if not gives(model.capability, needs):
-        found = f"{arm.id} needs {needs} of a model, but {model.name} gives {model.capability} only"
-    elif traits.images and not model.takes_images:
-        found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
-    if found:
-        raise study.where.error(place_of(arm, study, registries), found)
+def _refuse_incapable(
+    study: StudySpec, attempts: Iterable[tuple[str, Arm]], cards: Mapping[str, ModelCard], registries: Registries
+) -> None:
+    """A model that does not answer what an attack asks."""
+    needs: dict[str, Capability] = {}
+    for name, arm in attempts:
+        if arm.kind != "attack":
+            continue
+        if arm.id not in needs:
+            needs[arm.id] = _resolved(arm, registries).needs
+        model, found = cards[name], ""
+        if not gives(model.capability, needs[arm.id]):
+            found = f"{arm.id} needs {needs[arm.id]} of a model, but {name} gives {model.capability} only"
+        elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
+            found = f"{arm.id} is for images (channels × height × width), which {name} does not take"
+        if found:
+            raise study.where.error(place_of(arm, study, registries), found)

@@ -80,9 +80,9 @@ def _seen(ledger: Ledger) -> dict[str, dict[str, Any]]:
 
 
 def _surrogates(ledger: Ledger) -> dict[str, str]:
-    """Transfer arm -> the model that its points were crafted on."""
+    """Transfer arm -> the model that its points were crafted on, where the arm says so: imported ones do not."""
     rows = ledger.query("SELECT arm, params FROM arms WHERE family = $family", {"family": TRANSFER}).to_pylist()
-    return {row["arm"]: json.loads(row["params"])["from"] for row in rows}
+    return {row["arm"]: str(json.loads(row["params"] or "{}").get("from")) for row in rows}
 
 
 def _is_black_box(facts: Mapping[str, Any]) -> bool:

@@ -99,7 +99,7 @@ class Workbench:
         x = self.material.data.x[rows]
         missing: dict[int, Settled] = {}
         for row, name in enumerate(cell.shard.samples):
-            if name not in points:
+            if np.isnan(points[name]).any():
                 missing[row] = "error", f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
             elif np.array_equal(points[name], x[row]):
                 missing[row] = "resisted", f"{need.arm.id} left this sample of {need.model} as it was"
@@ -112,11 +112,20 @@ class Workbench:
         if cell.id not in self._crafted:
             path = crafted_inputs(self.folder, cell.id)
             points = read_inputs(path) if path.is_file() else {}
-            if points.keys() != set(cell.shard.samples):
+            if points.keys() != set(cell.shard.samples):  # it was deleted, say
                 _, attempt, verdict = self._judged(cell)
-                points = _points(cell, attempt, verdict)
-            self._remember(cell, points)
+                self._keep_crafted(cell, attempt, verdict)
+            else:
+                self._remember(cell, points)
         return self._crafted[cell.id]
+
+    def _keep_crafted(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
+        """Keep the points of all samples for the cells that take them over; NaN where the arm failed."""
+        kept = attempt.kept.cpu().numpy().copy()
+        kept[[outcome in ("error", "timeout") for outcome in verdict.outcome]] = np.nan
+        self._remember(cell, dict(zip(cell.shard.samples, kept, strict=True)))
+        if self.study.keep_inputs != "none":
+            write_inputs(crafted_inputs(self.folder, cell.id), cell.shard.samples, kept)
 
     def _remember(self, cell: Cell, points: Points) -> None:
         if len(self._crafted) >= _CRAFTED_REMEMBERED:
@@ -136,12 +145,9 @@ class Workbench:
 
     def _keep_inputs(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
         if cell.is_needed:
-            self._remember(cell, _points(cell, attempt, verdict))
+            self._keep_crafted(cell, attempt, verdict)
         if self.study.keep_inputs == "none":
             return
-        if cell.is_needed:
-            points = self._crafted[cell.id]
-            write_inputs(crafted_inputs(self.folder, cell.id), list(points), np.array(list(points.values())))
         if not (clean := shard_inputs(self.folder, cell.shard.id)).exists():
             rows = [self.material.rows[name] for name in cell.shard.samples]
             write_inputs(clean, cell.shard.samples, self.material.data.x[rows])
@@ -150,10 +156,3 @@ class Workbench:
             samples = [name for name, want in zip(cell.shard.samples, wanted, strict=True) if want]
             perturbed = attempt.kept[torch.from_numpy(wanted)].cpu().numpy()
             write_inputs(cell_inputs(self.folder, cell.id), samples, perturbed)
-
-
-def _points(cell: Cell, attempt: Attempt, verdict: Verdict) -> Points:
-    """The point kept for each sample on which the arm did not fail."""
-    kept = attempt.kept.cpu().numpy()
-    outcomes = zip(cell.shard.samples, verdict.outcome, strict=True)
-    return {name: kept[row] for row, (name, outcome) in enumerate(outcomes) if outcome not in ("error", "timeout")}

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,8 @@ def run_study(
         on_progress(progress)
         began = time.monotonic()
         with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
-            for result in _executor(bench, plan, options).run(_until(missing, options.max_hours)):
+            deadline = float("inf") if options.max_hours is None else began + options.max_hours * 3600
+            for result in _executor(bench, plan, options).run(missing, deadline=deadline):
                 if result is None:
                     writer.publish_if_due()
                     continue
@@ -160,12 +161,3 @@ def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
         modules=_homes(plan, bench),
     )
     return WorkerPool(assignment, workers=workers)
-
-
-def _until(cells: Iterable[Cell], max_hours: float | None) -> Iterator[Cell]:
-    """Cells until the time is up; those begun are finished."""
-    deadline = float("inf") if max_hours is None else time.monotonic() + max_hours * 3600
-    for cell in cells:
-        if time.monotonic() > deadline:
-            return
-        yield cell

@@ -60,8 +60,7 @@ def dry_run(
     pass_s = _seconds_per_pass(counted, bench)
     n_forward, n_backward, longest_s = 0, 0, 0.0
     arms = {arm.id: arm for _, arm in plan.attempts}
-    uncounted = [name for name, arm in arms.items() if not _is_counted(arm, bench.registries)]
-    by_arm = {name: 0 for name in arms if name not in uncounted}
+    by_arm = {name: 0 for name, arm in arms.items() if _is_counted(arm, bench.registries)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
     for cell in counted:
         forward, backward = _most_passes(cell, bench)
@@ -82,7 +81,7 @@ def dry_run(
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,
-        uncounted=uncounted,
+        uncounted=sorted({cell.arm.id for cell in missing} - by_arm.keys()),
     )
 
 

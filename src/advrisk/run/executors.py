@@ -36,10 +36,11 @@ GRACE_S = 10.0
 class Executor(Protocol):
     """Carries out cells somewhere."""
 
-    def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
+    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
         """Results as they come, in any order; None when there is nothing new.
 
-        Cells come after those they need, and must not be begun before those are finished.
+        Cells come after those they need, and must not be begun before those are finished. None is begun after the
+        deadline, on time.monotonic's clock; those begun are finished.
         """
 
 
@@ -49,9 +50,11 @@ class InProcess:
 
     bench: Workbench
 
-    def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
+    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
         with one_thread():
             for cell in cells:
+                if time.monotonic() > deadline:
+                    return
                 yield self.bench.carry_out(cell)
 
 
@@ -85,13 +88,17 @@ class _Worker:
 class _Agenda:
     """Cells in their order, but each only when those it needs are finished. They come after those they need."""
 
-    def __init__(self, cells: Iterable[Cell]) -> None:
+    def __init__(self, cells: Iterable[Cell], deadline: float) -> None:
         self._todo = iter(cells)
+        self._deadline = deadline
         self._waiting: list[Cell] = []
         self._unfinished: set[str] = set()  # handed out or waiting
+        self._lost: set[str] = set()
 
     def next(self) -> Cell | None:
         """The next cell that can be begun; None if there is none now."""
+        if time.monotonic() > self._deadline:
+            return None
         for place, cell in enumerate(self._waiting):
             if self._is_ready(cell):
                 return self._waiting.pop(place)
@@ -103,8 +110,15 @@ class _Agenda:
             self._waiting.append(cell)
         return None
 
-    def finished(self, cell: str) -> None:
+    def finished(self, cell: str, *, lost: bool = False) -> None:
+        """A cell is over; `lost` with the process that carried it out."""
         self._unfinished.discard(cell)
+        if lost:
+            self._lost.add(cell)
+
+    def lost_need(self, cell: Cell) -> Cell | None:
+        """A cell that this one needs and that was lost: carried out again, it would be lost again."""
+        return next((need for need in cell.needs if need.id in self._lost), None)
 
     def _is_ready(self, cell: Cell) -> bool:
         return not any(need.id in self._unfinished for need in cell.needs)
@@ -117,34 +131,46 @@ class WorkerPool:
         self._assignment = assignment
         self._n_workers = workers
 
-    def run(self, cells: Iterable[Cell]) -> Iterator[CellResult | None]:
-        agenda = _Agenda(cells)
-        first = list(filter(None, [agenda.next() for _ in range(self._n_workers)]))
-        workers = [self._spawn() for _ in first]  # all at once: each takes seconds to import torch
+    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
+        agenda = _Agenda(cells, deadline)
+        workers: list[_Worker] = []
         try:
-            for worker, cell in zip(workers, first, strict=True):
-                _hand(self._brief(worker), cell)
-            while busy := [worker for worker in workers if worker.cell]:
+            while True:
+                yield from self._hand_out(agenda, workers)
+                busy = [worker for worker in workers if worker.cell]
+                if not busy:
+                    return
                 with_news = wait([worker.connection for worker in busy], timeout=TICK_S)
                 for worker in busy:
                     result = self._look_at(worker, has_news=worker.connection in with_news)
                     if result is not None:
-                        yield result
-                        agenda.finished(result.cell)
                         worker.cell = None
-                for place, worker in enumerate(workers):
-                    if worker.cell is None and (ready := agenda.next()):
-                        workers[place] = self._go_on(worker, ready)
+                        agenda.finished(result.cell, lost=worker.connection.closed)
+                        yield result
                 yield None
         finally:
             for worker in workers:
                 _stop(worker)
 
-    def _go_on(self, worker: _Worker, cell: Cell) -> _Worker:
-        """Hand over the next cell, to a new worker if this one is gone."""
-        if worker.connection.closed:
-            worker = self._brief(self._spawn())
-        return _hand(worker, cell)
+    def _hand_out(self, agenda: _Agenda, workers: list[_Worker]) -> Iterator[CellResult]:
+        """Give a cell to every worker that is idle or can still be hired; cells that need a lost one fail at once."""
+        idle = [worker for worker in workers if worker.cell is None and _is_alive(worker)]
+        for worker in [worker for worker in workers if worker.cell is None and worker not in idle]:
+            _stop(worker)
+            workers.remove(worker)
+        room = self._n_workers - (len(workers) - len(idle))
+        given: list[Cell] = []
+        while len(given) < room and (cell := agenda.next()):
+            if need := agenda.lost_need(cell):
+                agenda.finished(cell.id, lost=True)
+                message = f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
+                yield self._failed(cell, "error", message)
+            else:
+                given.append(cell)
+        hired = [self._spawn() for _ in given[len(idle) :]]  # all at once: each takes seconds to import torch
+        workers += hired
+        for worker, cell in zip([*idle, *map(self._brief, hired)], given, strict=False):
+            _hand(worker, cell)
 
     def _look_at(self, worker: _Worker, *, has_news: bool) -> CellResult | None:
         """A result, if the worker has one, has died, or has been silent for too long."""
@@ -169,6 +195,9 @@ class WorkerPool:
         _stop(worker)
         if not worker.ready:  # not the cell's fault, and the next worker would fare no better
             raise RunError(f"a worker process could not start: {message}")
+        return self._failed(cell, outcome, message)
+
+    def _failed(self, cell: Cell, outcome: Outcome, message: str) -> CellResult:
         criterion = self._assignment.study.criterion
         return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
 
@@ -199,6 +228,10 @@ def _hand(worker: _Worker, cell: Cell) -> _Worker:
     with contextlib.suppress(OSError):  # it may have died: looking at it will tell
         worker.connection.send(cell)
     return worker
+
+
+def _is_alive(worker: _Worker) -> bool:
+    return not worker.connection.closed and worker.process.poll() is None
 
 
 def _stop(worker: _Worker) -> None:

@@ -174,7 +174,7 @@ def _attack(
         except Exception as error:  # the cell boundary: an arm that throws gives error rows
             unfinished = "error", f"{type(error).__name__}: {error}"
     _collect(attempt, probe, rows, unfinished)
-    if part.traits.exhaustive:
+    if part.traits.exhaustive and cell.arm.max_queries is None:
         attempt.trust = replace(attempt.trust, still_gaining=None)
     return attempt
 

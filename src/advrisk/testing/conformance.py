@@ -81,8 +81,8 @@ def check_attack(
 
     One that has no norm is checked without.
     """
-    if part not in checkable([part]):
-        raise ConformanceError(f"{part.name} is of another library: hold its points against that library's instead")
+    if part.traits.accounting != "sample":
+        raise ConformanceError(f"{part.name} is not counted by sample, so it makes none of these promises")
     settings = part.bind(params or {})
     with one_thread(), _global_generators_untouched(part.name):
         for norm in norms or part.traits.norms or (None,):

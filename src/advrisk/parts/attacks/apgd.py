@@ -29,7 +29,7 @@ _L1_STAGES = (0.3, 0.3)  # the shares of steps within 3·eps and 2·eps
         norms=("linf", "l2", "l1"),
         objective="ace",
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
-        use_when="the strongest single gradient attack at a fixed eps; with objective dlr where logits are scaled up",
+        use_when="one strong gradient attack at a fixed eps is wanted; with objective dlr where logits are scaled up",
         within_eps=("linf", "l2"),
         random=True,
     ),

@@ -16,6 +16,7 @@ from advrisk.parts.attacks.borrowed import (
     attack_class,
     attack_with,
     borrowed_traits,
+    check_fed,
     check_norm,
     checked_settings,
     installed_version,
@@ -35,9 +36,19 @@ _NORMS: dict[Any, Norm] = {1: "l1", 2: "l2", np.inf: "linf", "inf": "linf"}
 _FROM_SCORES = {"PixelAttack", "SimBA", "SquareAttack", "ThresholdAttack", "VirtualAdversarialMethod", "ZooAttack"}
 _FROM_LABELS = {"BoundaryAttack", "GeoDA", "HopSkipJump", "SignOPTAttack", "SpatialTransformation"}
 _WANT_PROBABILITIES = {"SimBA", "VirtualAdversarialMethod"}  # where others want logits
-_TARGETED = {"SaliencyMapMethod", "TargetedUniversalPerturbation"}  # the classes they are given are always targets
+_TARGETED = {
+    "LowProFool",
+    "SaliencyMapMethod",
+    "TargetedUniversalPerturbation",
+}  # the classes they are given are always targets
 _UNTARGETED = {"SignOPTAttack"}  # towards a target it wants to be given inputs of that class
-_STATED: dict[str, Norm] = {"CarliniL0Method": "l0", "CarliniL2Method": "l2", "CarliniLInfMethod": "linf"}
+_STATED: dict[str, Norm] = {
+    "CarliniL0Method": "l0",
+    "CarliniL2Method": "l2",
+    "CarliniLInfMethod": "linf",
+    "VirtualAdversarialMethod": "l2",
+}
+_UNFED = {"LowProFool": "the importance of each feature", "OverTheAirFlickeringPyTorch": "videos"}
 
 
 def register(
@@ -49,10 +60,12 @@ def register(
     an attack that knows such parameters.
     """
 
-    def resolve(params: Mapping[str, Any], _: Norm | None, __: float | None) -> Resolved:
-        return Resolved(params, needs)
-
     def add(make: Factory) -> Factory:
+        def resolve(params: Mapping[str, Any], norm: Norm | None, _: float | None) -> Resolved:
+            attack = made(name, lambda: make(_stand_in(), **params))
+            check_norm(type(attack).__name__, _norm_of(attack), norm)
+            return _resolved(type(attack).__name__, params, needs, targets="targeted" in attack.attack_params)
+
         @functools.wraps(make)
         def attack(probe: Probe, **params: Any) -> None:
             _run(probe, lambda classifier: _told(make(classifier, **params), probe))
@@ -70,15 +83,19 @@ def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) ->
     name = kind.__name__
     needs: Capability = "labels" if name in _FROM_LABELS else "scores" if name in _FROM_SCORES else "gradients"
     complete = {**params, "version": installed_version(_PACKAGE, params["version"])}
-    targets = ("targeted" in parameters_of(kind) or name in _TARGETED) and name not in _UNTARGETED
-    return Resolved(complete, needs, away=name not in _TARGETED, towards=targets)
+    return _resolved(name, complete, needs, targets="targeted" in parameters_of(kind))
+
+
+def _resolved(name: str, params: Mapping[str, Any], needs: Capability, *, targets: bool) -> Resolved:
+    targets = (targets or name in _TARGETED) and name not in _UNTARGETED
+    return Resolved(params, needs, away=name not in _TARGETED, towards=targets)
 
 
 @attacks.register(
     "art",
     traits=borrowed_traits(
         *("linf", "l2", "l1", "l0"),
-        use_when="an attack that only ART has, or rows to hold against a result of ART's",
+        use_when="you want an attack that only ART has, or rows to hold against a result of ART's",
         resolve=_resolve,
     ),
 )
@@ -107,6 +124,7 @@ def _kind(name: str) -> Any:
 def _made(params: Mapping[str, Any], classifier: Any, norm: Norm | None, eps: float | None, *, targeted: bool) -> Any:
     """The attack that an arm names, against this classifier."""
     kind = _kind(params["name"])
+    check_fed(kind.__name__, _UNFED)
     known = parameters_of(kind)
     if "norm" in known and norm not in _ORDER:
         raise StudyError(f"{kind.__name__} has no norm {norm}; {', '.join(_ORDER)} are known to ART")

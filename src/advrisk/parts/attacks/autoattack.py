@@ -38,7 +38,7 @@ def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
         needs="gradients",
         norms=("linf", "l2", "l1"),
         passes=_passes,
-        use_when="a verdict that others can compare: is there a success within eps, whatever it costs?",
+        use_when="others must be able to compare the verdict: is there a success within eps, whatever it costs?",
         within_eps=False,  # FAB walks beyond it
         random=True,
     ),

@@ -58,11 +58,12 @@ def attack_with(probe: Probe, counted: Counted, attack: Attack, *, within_eps: b
     try:
         rows = probe.active()
         batches = [rows] if probe.space.immutable is None else torch.split(rows, 1)
-        found = [each for batch in batches for each in _points(probe, counted, attack, batch)]
-        if found:
-            rows, x = (torch.cat(part) for part in zip(*found, strict=True))
-            x = probe.project(x, rows) if within_eps else probe.space.project(x, probe.x0[rows])
-            probe.forward(x, rows, gradient=False)
+        for batch in batches:
+            found = _points(probe, counted, attack, batch)
+            if found:
+                some, x = (torch.cat(part) for part in zip(*found, strict=True))
+                x = probe.project(x, some) if within_eps else probe.space.project(x, probe.x0[some])
+                probe.forward(x, some, gradient=False)
     finally:
         probe.count_together(counted.n_forward, counted.n_backward)
 
@@ -190,6 +191,12 @@ def made(what: str, make: Callable[[], Any]) -> Any:
         raise
     except Exception as error:  # whatever a library may throw
         raise StudyError(f"{what} cannot be made from these settings: {type(error).__name__}: {error}") from None
+
+
+def check_fed(name: str, unfed: Mapping[str, str]) -> None:
+    """An attack that needs more than a model and samples cannot be named in a study."""
+    if name in unfed:
+        raise StudyError(f"{name} needs {unfed[name]}, which a study cannot give; make it in Python instead")
 
 
 def check_norm(what: str, own: Norm | None, norm: Norm | None) -> None:

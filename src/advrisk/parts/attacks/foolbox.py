@@ -16,6 +16,7 @@ from advrisk.parts.attacks.borrowed import (
     attack_class,
     attack_with,
     borrowed_traits,
+    check_fed,
     check_norm,
     checked_settings,
     installed_version,
@@ -92,7 +93,7 @@ def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) ->
     "foolbox",
     traits=borrowed_traits(
         *("linf", "l2", "l1", "l0"),
-        use_when="an attack that only Foolbox has, or rows to hold against a result of Foolbox's",
+        use_when="you want an attack that only Foolbox has, or rows to hold against a result of Foolbox's",
         resolve=_resolve,
     ),
 )
@@ -113,8 +114,7 @@ def _named(name: str, settings: Mapping[str, Any] | None, norm: Norm | None) -> 
     """The attack of that name; its distance is the arm's, where it can be chosen."""
     module = library("foolbox", extra="foolbox")
     kind = attack_class(module.attacks, module.attacks.Attack, name)
-    if kind.__name__ in _UNFED:
-        raise StudyError(f"{name} needs {_UNFED[kind.__name__]}, which a study cannot give; make it in Python instead")
+    check_fed(kind.__name__, _UNFED)
     ours = {"distance": getattr(module.distances, norm), "constraint": norm} if norm else {}
     chosen = checked_settings(kind, settings or {}, ours)
     return made(name, lambda: kind(**chosen))
@@ -136,7 +136,7 @@ def _run(probe: Probe, attack: Any) -> None:
     limited, counted = _is_limited(attack), Counted(probe)
     low, high = float(counted.bounds[0].min()), float(counted.bounds[1].max())
     span = high - low
-    eps = probe.eps / span if limited else None
+    eps = None if not limited else probe.eps if probe.norm == "l0" else probe.eps / span
     wrapper = library("foolbox", extra="foolbox").PyTorchModel
     model = wrapper(counted, bounds=(low, high), device=probe.x0.device).transform_bounds((0, 1))
 

@@ -33,7 +33,7 @@ def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
         needs="labels",
         norms=("l2", "linf"),
         passes=_passes,
-        use_when="how far the nearest success is, if a model says its class and nothing else",
+        use_when="you ask how near a success is, and the model says its class and nothing else",
         keep="smallest",
         within_eps=False,
         needs_eps=False,

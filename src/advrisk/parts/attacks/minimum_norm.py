@@ -38,7 +38,7 @@ def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
         needs="gradients",
         norms=("linf", "l2", "l1"),
         passes=_passes,
-        use_when="how far the nearest success is, for the fewest passes",
+        use_when="you ask how near a success is, for the fewest passes",
         keep="smallest",
         within_eps=False,
         needs_eps=False,

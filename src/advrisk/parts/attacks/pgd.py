@@ -18,7 +18,7 @@ from advrisk.parts.attacks.registry import attacks
         norms=("linf", "l2", "l1"),
         objective="ace",
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
-        use_when="the standard white-box attack at a fixed eps; more steps and restarts make it stronger",
+        use_when="you want the standard attack with gradients at a fixed eps; more steps and restarts make it stronger",
         random=True,
     ),
 )

@@ -21,7 +21,7 @@ from advrisk.parts.attacks.square import layout_of
         needs="scores",
         norms=("l0",),
         passes=most_queries,
-        use_when="how few pixels must change, from scores alone",
+        use_when="you ask how few pixels must change, from scores alone",
         keep="smallest",
         needs_eps=False,
         random=True,

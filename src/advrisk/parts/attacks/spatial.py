@@ -27,7 +27,7 @@ Count = Annotated[int, Ge(1)]
         needs="labels",
         norms=(),
         passes=lambda given, _: (given["rotations"] * given["translations"] ** 2 + 1, 0),
-        use_when="does the model hold when an image is turned or shifted a little? Needs labels only",
+        use_when="you ask whether the model holds when an image is turned or shifted a little",
         keep="strongest",
         needs_eps=False,
         images=True,
@@ -53,7 +53,7 @@ def spatial(
     height = torch.full((len(probe.x0),), -torch.inf, dtype=torch.float64, device=grid.device)
     for first, last in _blocks(len(grid)):
         for rows in torch.split(probe.active(), max(1, len(probe.x0) // (last - first))):
-            highest, place = _heights(probe, rows, grid[first:last]).max(1)
+            highest, place = _heights(probe, rows, grid[first:last], first).max(1)
             rising = highest > height[rows]
             height[rows] = torch.where(rising, highest, height[rows])
             worst[rows] = torch.where(rising, first + place, worst[rows])
@@ -69,7 +69,7 @@ def spatial(
         norms=(),
         objective="ace",
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
-        use_when="as spatial, with fewer passes and angles between those of a grid; the grid often finds more",
+        use_when="the grid of spatial takes too many passes; it often finds more",
         needs_eps=False,
         random=True,
         images=True,
@@ -112,12 +112,14 @@ def _slope(probe: Probe, rows: Tensor, move: Tensor) -> Tensor:
     return uphill
 
 
-def _heights(probe: Probe, rows: Tensor, points: Tensor) -> Tensor:
-    """Ask each row at every point: the objective, or from labels alone whether it is a success; (rows, points)."""
+def _heights(probe: Probe, rows: Tensor, points: Tensor, first: int) -> Tensor:
+    """Ask each row at every point: the objective, or from labels alone how late in the grid a success is."""
     repeated = rows.repeat_interleave(len(points))
     passed = probe.forward(_proposed(probe, repeated, points.repeat(len(rows), 1)), repeated, gradient=False)
-    found = passed.heights() if gives(probe.model.capability, "scores") else passed.met.double()
-    return found.view(len(rows), len(points))
+    if gives(probe.model.capability, "scores"):
+        return passed.heights().view(len(rows), len(points))
+    place = torch.arange(first + 1, first + len(points) + 1, dtype=torch.float64, device=rows.device)
+    return passed.met.view(len(rows), len(points)) * place
 
 
 def _proposed(probe: Probe, rows: Tensor, move: Tensor) -> Tensor:

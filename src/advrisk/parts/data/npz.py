@@ -23,7 +23,7 @@ MAX_BYTES = 32 * 2**30
 _DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError, KeyError, SyntaxError)
 
 
-@data.register("npz", traits=SourceTraits("your own samples: x, y, and any further columns"))
+@data.register("npz", traits=SourceTraits("you have samples of your own: x, y, and any further columns"))
 def npz(
     *,
     path: Path,

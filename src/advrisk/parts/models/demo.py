@@ -8,7 +8,7 @@ from advrisk.parts.models.registry import Loaded, models
 from advrisk.parts.models.torch_module import torch_factory
 
 
-@models.register("demo", traits=SourceTraits("a first try: models for mnist-5k that come with the package"))
+@models.register("demo", traits=SourceTraits("you try this out: models for mnist-5k that come with the package"))
 def demo(*, name: Literal["plain", "noise-augmented", "pgd-trained", "trades"]) -> Loaded:
     """One of the demo's models: plain, noise-augmented, pgd-trained or trades."""
     with as_file(files("advrisk.demo") / f"{name}.safetensors") as weights:

@@ -58,7 +58,7 @@ class Normalised(nn.Module):
         return answer
 
 
-@models.register("torch", traits=SourceTraits("a torch module of yours, by its factory"))
+@models.register("torch", traits=SourceTraits("a factory of yours makes a torch module"))
 def torch_factory(
     *,
     factory: str,
@@ -84,7 +84,9 @@ def torch_factory(
     )
 
 
-@models.register("torchscript", traits=SourceTraits("a TorchScript file: no Python code of the model is needed"))
+@models.register(
+    "torchscript", traits=SourceTraits("you have a TorchScript file: no Python code of the model is needed")
+)
 def torchscript(*, path: Path, input_shape: tuple[int, ...] | None = None, classes: Classes | None = None) -> Loaded:
     """A file written by torch.jit.save; its answer is the logits."""
     try:
@@ -94,7 +96,9 @@ def torchscript(*, path: Path, input_shape: tuple[int, ...] | None = None, class
     return _from_file(module.eval(), path, input_shape, classes)
 
 
-@models.register("torch-export", traits=SourceTraits("a torch.export file: no Python code of the model is needed"))
+@models.register(
+    "torch-export", traits=SourceTraits("you have a torch.export file: no Python code of the model is needed")
+)
 def torch_export(*, path: Path, input_shape: tuple[int, ...] | None = None, classes: Classes | None = None) -> Loaded:
     """A .pt2 file written by torch.export.save with a dynamic batch dimension; its answer is the logits."""
     try:

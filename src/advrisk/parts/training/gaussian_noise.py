@@ -11,7 +11,9 @@ from advrisk.core.traits import SourceTraits
 from advrisk.parts.training.registry import training
 
 
-@training.register("gaussian-noise", traits=SourceTraits("cheap hardening against noise and small perturbations"))
+@training.register(
+    "gaussian-noise", traits=SourceTraits("you want cheap hardening against noise and small perturbations")
+)
 def gaussian_noise(
     module: nn.Module,
     x: Tensor,

@@ -12,7 +12,7 @@ from advrisk.parts.training.inner import perturbed
 from advrisk.parts.training.registry import training
 
 
-@training.register("pgd", traits=SourceTraits("hardening against linf attacks, at steps + 1 times the cost"))
+@training.register("pgd", traits=SourceTraits("you want hardening against linf attacks, at steps + 1 times the cost"))
 def pgd(
     module: nn.Module,
     x: Tensor,

@@ -12,7 +12,7 @@ from advrisk.parts.training.inner import perturbed
 from advrisk.parts.training.registry import training
 
 
-@training.register("trades", traits=SourceTraits("hardening that keeps more clean accuracy; beta sets the trade"))
+@training.register("trades", traits=SourceTraits("hardening should keep more clean accuracy; beta sets the trade"))
 def trades(
     module: nn.Module,
     x: Tensor,
