@@ -55,6 +55,13 @@ def test_a_sample_without_a_start_is_finished():
     assert probe.memory.n_forward.tolist() == [1, 2, 1]
 
 
+def test_a_sample_that_failed_did_not_lack_a_start():
+    probe = make_probe(2)
+    probe.fail(1, "broken")
+    probe.no_start(torch.tensor([0, 1]))
+    assert probe.memory.no_start.tolist() == [True, False]
+
+
 class TestCounting:
     def test_each_forward_and_each_backward_counts(self):
         probe = make_probe(3, keep="last")

@@ -150,6 +150,12 @@ class TestSpatial:
         assert torch.equal(probe.memory.success, known.memory.success)
         assert sum(len(x) for x in points) == 64 * len(IMAGES)
 
+    def test_from_labels_the_largest_successful_move_is_the_worst(self):
+        kept = [attacked("spatial", model=toys.label_only(NET), keep=keep, **FINE)[1] for keep in ("last", "strongest")]
+        hit = kept[0].memory.success
+        assert hit.any()
+        assert torch.equal(kept[0].memory.kept[hit], kept[1].memory.kept[hit])
+
     def test_batches_are_about_as_large_as_the_shard(self):
         points, _ = attacked("spatial", keep="strongest", **FINE)
         assert max(len(x) for x in points) <= 32

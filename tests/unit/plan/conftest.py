@@ -109,6 +109,10 @@ def registries() -> Registries:
     def fixed() -> list[dict[str, Any]]:
         return [{"attack": "walk", "norm": "l2", "eps": [1, 2]}]
 
+    @found.presets.register("moved", traits=SourceTraits("from elsewhere"))
+    def moved(*, origin: str) -> list[dict[str, Any]]:
+        return [{"attack": "transfer", "from": origin, "arm": {"attack": "walk", "norm": "l2", "eps": 1}}]
+
     @found.presets.register("broken", traits=SourceTraits("never"))
     def broken() -> list[dict[str, Any]]:
         return [{"attack": "walk", "norm": "l7", "eps": 1}]

@@ -122,6 +122,17 @@ def test_a_surrogate_that_is_not_assessed_meets_its_own_arm_alone(plan: Callable
     assert named(cells) == [("plain", walk), ("other", "clean"), ("other", f"transfer-plain-{walk}")]
 
 
+def test_a_preset_can_hold_a_transfer(registries: Registries, study: MakeStudy) -> None:
+    line = {"preset": "moved", "origin": "plain", "repeats": 2}
+    _, arm = expand_arms(study(line, models=MODELS), registries)
+    assert arm.id == "transfer-plain-walk-l2-1-ace,keep=strongest"
+    assert arm.repeats == 2
+
+
+def test_its_surrogate_is_looked_up_too(refusal: Callable[..., str]) -> None:
+    assert "no model is called 'plan'; did you mean 'plain'?" in refusal({"preset": "moved", "origin": "plan"})
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [

@@ -91,3 +91,8 @@ def test_a_transfer_is_a_black_box_but_where_it_was_crafted(found_by: MakeLedger
     ledger = found_by({"ours": same, "theirs": same}, {"pgd": white(eps=0.1), "moved": moved})
     assert has_black_box(ledger)
     assert leads_of(ledger) == (Lead("ours", "moved", 0.5),)
+
+
+def test_an_imported_transfer_need_not_say_where_it_comes_from(found_by: MakeLedger) -> None:
+    moved = {"family": "transfer", "n_forward": None, "n_backward": None}
+    assert leads_of(found_by({"ours": {"pgd": [INF], "moved": [0.1]}}, {"pgd": white(), "moved": moved})) == ()
