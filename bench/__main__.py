@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-# Not among them: `autoattack` and `strength`, which take half an hour each, `hopskipjump`, a quarter of an hour, and `features`.
+# Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`.
 ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
 
 for name in sys.argv[1:] or ALL:

@@ -178,9 +178,10 @@ def column(rows, name):
 
 
 @pytest.mark.parametrize(("name", "capability"), EVERY)
-@pytest.mark.parametrize("keep", ["first", "last"])
+@pytest.mark.parametrize("keep", ["first", "last", "own"])
 def test_no_sample_is_asked_once_too_often(name, capability, keep, quick, tmp_path):
     part = attacks.get(name)
+    keep = part.traits.keep if keep == "own" else keep
     arms = arms_of(part, quick.get(name, {}), keep=keep)
     seen = set()
     for arm, rows, by_attack, by_runner in carried_out(part, Guard(capability), arms, tmp_path):

@@ -110,7 +110,7 @@ def test_what_cannot_be_is_refused_with_its_place(
     small |= {"arms": [{"attack": "foolbox"} | arm], "success": success}
     with pytest.raises(StudyError, match=message):
         Study.from_dict(small).run(tmp_path / "run")
-    assert not list(tmp_path.rglob("outcomes.parquet"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_library_that_is_not_installed_is_named_with_the_remedy(

@@ -11,13 +11,13 @@ from torch import Tensor
 from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
-from advrisk.core.traits import Accounting, gives
+from advrisk.core.traits import Accounting, AttackTraits, gives
 from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Task, Trust, predicted
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
 from advrisk.run.loading import Material
-from advrisk.study import Success, TargetSpec
+from advrisk.study import Arm, Success, TargetSpec
 
 Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
 
@@ -140,35 +140,21 @@ def _attack(
     crafted: Crafted | None,
 ) -> Attempt:
     """Attack the samples that the model has right; the others are settled."""
-    attempt = Attempt(target.x0.clone(), settled=target.settled())
+    part = registries.attacks.get(cell.arm.family)
+    attempt = Attempt(target.x0.clone(), settled=target.settled(), accounting=part.traits.accounting)
+    settings = cell.arm.params
     if crafted is not None:
         attempt.not_crafted = not crafted.missing.keys() <= attempt.settled.keys()
         attempt.settled = crafted.missing | attempt.settled
+        settings = {}  # the arm's say where the points come from
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
-    part = registries.attacks.get(cell.arm.family)
-    attempt.accounting = part.traits.accounting
-    task = Task(
-        x0=target.x0[rows],
-        goal=target.goal.of(rows),
-        space=target.space,
-        norm=cell.arm.norm,
-        eps=cell.arm.eps,
-        objective=cell.arm.objective or NEUTRAL,
-        keep=cell.arm.keep,
-        max_queries=cell.arm.max_queries,
-        within_eps=part.traits.stays_within_eps(cell.arm.norm),
-        deadline=time.monotonic() + (max_cell_s or float("inf")),
-        crafted=None if crafted is None else crafted.x[rows],
-    )
-    noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
-    # Other libraries' attacks end at the boundary, where a quicker version may differ by rounding.
-    model = target.model.original if part.traits.accounting == "batch" else target.model
-    probe = Probe(model, task, noise)
+    deadline = time.monotonic() + (max_cell_s or float("inf"))
+    probe = _probe(target, rows, cell.arm, part.traits, keys, deadline=deadline, crafted=crafted)
     unfinished: Settled | None = None
     if len(rows):
         try:
-            part.function(probe, **(cell.arm.params if crafted is None else {}))  # a transfer's are those of its cell
+            part.function(probe, **settings)
         except OutOfTimeError:
             unfinished = "timeout", f"not finished after {max_cell_s:g} s"
         except Exception as error:  # the cell boundary: an arm that throws gives error rows
@@ -177,6 +163,35 @@ def _attack(
     if part.traits.exhaustive and cell.arm.max_queries is None:
         attempt.trust = replace(attempt.trust, still_gaining=None)
     return attempt
+
+
+def _probe(
+    target: Target,
+    rows: Tensor,
+    arm: Arm,
+    traits: AttackTraits,
+    keys: list[int],
+    *,
+    deadline: float,
+    crafted: Crafted | None,
+) -> Probe:
+    task = Task(
+        x0=target.x0[rows],
+        goal=target.goal.of(rows),
+        space=target.space,
+        norm=arm.norm,
+        eps=arm.eps,
+        objective=arm.objective or NEUTRAL,
+        keep=arm.keep,
+        max_queries=arm.max_queries,
+        within_eps=traits.stays_within_eps(arm.norm),
+        deadline=deadline,
+        crafted=None if crafted is None else crafted.x[rows],
+    )
+    noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
+    # Other libraries' attacks end at the boundary, where a quicker version may differ by rounding.
+    model = target.model.original if traits.accounting == "batch" else target.model
+    return Probe(model, task, noise)
 
 
 def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled | None) -> None:
