@@ -16,6 +16,7 @@ from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs, read_inputs
 from advrisk.parts import REGISTRIES
 from advrisk.parts.models.small import SmallCnn
+from advrisk.report.summary import findings
 from advrisk.testing.ledgers import outcome_rows
 
 Study_ = dict[str, Any]
@@ -165,6 +166,16 @@ def test_a_surrogate_is_not_assessed(moved: Study_, tmp_path: Path) -> None:
     assert {arm["arm"] for arm in run.arms() if arm["model"] == "plain"} == {CRAFTED}
     assert run.status().n_cells == run.status().n_cells_expected == 4 * (1 + 2 * 2)
     assert "transfer-plain" in run.report().read_text()
+
+
+def test_a_model_that_is_crafted_on_and_assessed_is_named(moved: Study_, tmp_path: Path) -> None:
+    """It met its own gradients, and the others did not."""
+    run = Study.from_dict(moved).run(tmp_path / "run", workers=1)
+    assert run.damage().crafted_on == ("plain",)
+    assert any("crafted on plain" in sentence for sentence in findings(run.damage()))
+    moved["models"]["theirs"] = {**moved["models"]["plain"], "surrogate": True}
+    moved["arms"][0]["from"] = "theirs"
+    assert Study.from_dict(moved).run(tmp_path / "apart", workers=1).damage().crafted_on == ()
 
 
 def test_a_dry_run_counts_the_surrogate_and_writes_nothing(moved: Study_, tmp_path: Path) -> None:

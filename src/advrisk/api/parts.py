@@ -9,8 +9,10 @@ from advrisk.core.traits import AttackTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
 
 
-def describe_parts(kind: str | None = None) -> dict[str, list[dict[str, Any]]]:
-    """Kind -> its registered parts with parameters and defaults; all kinds if none is named."""
+def describe_parts(kind: str | None = None, name: str | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Kind -> its registered parts with parameters and defaults; all kinds if none is named, one part if it is."""
+    if kind and name:
+        return {kind: [_describe(REGISTRIES.of_kind(kind).get(name))]}
     kinds = [kind] if kind else [field.name for field in fields(Registries)]
     return {name: [_describe(part) for part in REGISTRIES.of_kind(name)] for name in kinds}
 

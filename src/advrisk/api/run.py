@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError, RiskError
+from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
 from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage
@@ -24,6 +26,7 @@ class Status:
 
     study: str
     n_models: int
+    n_surrogates: int  # models that points were crafted on, and nothing else
     n_arms: int
     n_samples: int
     n_cells: int
@@ -85,6 +88,7 @@ class Run:
 
         plan = self.query(
             "SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models, "
+            "count(DISTINCT model) - n_models AS n_surrogates, "
             "count(DISTINCT arm) FILTER (origin <> 'surrogate') AS n_arms, "
             "coalesce(sum(repeats) FILTER (origin IN ('study', 'surrogate')), 0)::BIGINT AS n_pairs "
             "FROM arms WHERE origin <> 'dropped'"
@@ -104,6 +108,7 @@ class Run:
         return Status(
             study=self.study.name if self.study else self.folder.name,
             n_models=plan["n_models"],
+            n_surrogates=plan["n_surrogates"],
             n_arms=plan["n_arms"],
             n_samples=samples["n"],
             n_cells=done,
@@ -118,9 +123,14 @@ class Run:
             n_imported=imported["n"].to_pylist()[0],
         )
 
-    def arms(self) -> list[dict[str, Any]]:
-        """What each arm did to each model: share of samples left wrong, passes per sample."""
-        return arm_shares(self.ledger)
+    def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
+        """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
+        per sample."""
+        rows = arm_shares(self.ledger)
+        for pattern in arms or ():
+            if not any(fnmatchcase(row["arm"], pattern) for row in rows):
+                raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, {row['arm'] for row in rows})}")
+        return [row for row in rows if arms is None or any(fnmatchcase(row["arm"], pattern) for pattern in arms)]
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""

@@ -90,16 +90,17 @@ def schema(
 @app.command("list")
 def list_parts(
     kind: Annotated[str | None, typer.Argument(help="attacks, corruptions, models, data, detectors, …")] = None,
+    name: Annotated[str | None, typer.Argument(help="Only the part of this name.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every registered part with its parameters and defaults.
+    """Show every registered part, or one, with its parameters and defaults.
 
-    Example: advrisk list attacks
+    Example: advrisk list attacks hopskipjump
     """
     from advrisk.api.parts import describe_parts
     from advrisk.cli.tables import print_parts
 
-    described = describe_parts(kind)
+    described = describe_parts(kind, name)
     print(json.dumps(described, indent=2, ensure_ascii=False)) if as_json else print_parts(described)
 
 
@@ -197,7 +198,7 @@ def show(
         compared = opened.attacks(norm=norm, arms=arm)
         print(json.dumps(compared.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_attacks(compared)
         return
-    rows = opened.arms() if what == "arms" else opened.models()
+    rows = opened.arms(arms=arm) if what == "arms" else opened.models()
     print(json.dumps(rows, indent=2, ensure_ascii=False)) if as_json else print_rows(rows)
 
 
@@ -238,7 +239,7 @@ def export(
     target: Annotated[Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs.")],
     table: Annotated[str, typer.Option(help="outcomes, outputs, cells, arms, models or samples.")] = "outcomes",
     model: Annotated[str | None, typer.Option(help="With .npz: inputs against this model only.")] = None,
-    arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only.")] = None,
+    arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only; * is allowed.")] = None,
 ) -> None:
     """Write a table, or the adversarial inputs that were kept, to a file.
 

@@ -166,7 +166,9 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     """How far a run is, and what in it is not to be trusted."""
     console = Console()
     console.print(
-        f"{state.study}: {counted(state.n_models, 'model')}, {counted(state.n_arms, 'arm')}, "
+        f"{state.study}: {counted(state.n_models, 'model')}, "
+        + (f"{counted(state.n_surrogates, 'surrogate')}, " if state.n_surrogates else "")
+        + f"{counted(state.n_arms, 'arm')}, "
         f"{counted(state.n_samples, 'sample')}",
         markup=False,
     )

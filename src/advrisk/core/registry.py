@@ -105,7 +105,10 @@ class Part(Generic[Traits]):
         for name in given:
             if name not in self.parameters:
                 known = [*self.parameters, *beside]
-                raise StudyError(f"{self.name} has no parameter {name!r}; {did_you_mean(name, known)}")
+                inside = (
+                    "what the attack itself takes belongs into `settings`; " if "settings" in self.parameters else ""
+                )
+                raise StudyError(f"{self.name} has no parameter {name!r}; {inside}{did_you_mean(name, known)}")
         bound = {}
         for name, parameter in self.parameters.items():
             if name in given:

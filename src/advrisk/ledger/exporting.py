@@ -1,5 +1,6 @@
 """Taking things out of a run: tables as CSV or Parquet, inputs as .npz; and deleting stored inputs."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,17 @@ def export_inputs(
 
     Arrays: x_adv, x, sample, model, arm, label, prediction.
     """
+    for column, wanted in (("model", model), ("arm", arm)):
+        known = set(ledger.query(f"SELECT DISTINCT {column} FROM arms")[column].to_pylist())
+        if wanted is not None and not any(fnmatchcase(name, wanted) for name in known):
+            raise LedgerError(f"{folder}: no {column} is called {wanted!r}; {did_you_mean(wanted, known)}")
     rows = ledger.query(
         "SELECT o.cell, o.sample, o.model, o.arm, s.label, o.prediction, s.shard FROM outcomes o "
         "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind = 'attack' "
-        "AND ($model IS NULL OR o.model = $model) AND ($arm IS NULL OR o.arm = $arm) ORDER BY ALL",
-        {"model": model, "arm": arm},
+        "AND ($model IS NULL OR o.model = $model) ORDER BY ALL",
+        {"model": model},
     ).to_pylist()
+    rows = [row for row in rows if arm is None or fnmatchcase(row["arm"], arm)]
     kept: dict[Path, dict[str, Any]] = {}
     found = []
     for row in rows:
@@ -56,7 +62,9 @@ def export_inputs(
         if row["sample"] in kept[cell] and row["sample"] in kept[shard]:
             found.append((row, kept[cell][row["sample"]], kept[shard][row["sample"]]))
     if not found:
-        raise LedgerError(f"{folder}: no kept input matches; was the study run with `keep_inputs: none`?")
+        raise LedgerError(
+            f"{folder}: no input of a success was kept that matches; nothing succeeded, or `keep_inputs` was `none`"
+        )
     arrays: dict[str, Any] = {"x_adv": np.stack([x for _, x, _ in found]), "x": np.stack([x for _, _, x in found])}
     for name in ("sample", "model", "arm", "label", "prediction"):
         arrays[name] = np.array([row[name] for row, _, _ in found])

@@ -146,6 +146,8 @@ def _check_attack(entry: ArmEntry, part: Part[AttackTraits]) -> None:
     for norm in entry.norm or ():
         if norm not in traits.norms:
             raise AdvriskError(f"{part.name} has no norm {norm}, only {', '.join(traits.norms)}")
+    if "l0" in (entry.norm or traits.norms) and any(0 < eps < 1 for eps in entry.eps or ()):
+        raise AdvriskError(f"{part.name}: eps counts changed features in l0, and less than 1 allows none")
     if traits.needs_eps and entry.eps is None:
         raise AdvriskError(f"{part.name} needs eps, the size limit of the perturbation")
     if traits.objective is None and entry.objective:

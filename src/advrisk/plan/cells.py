@@ -226,7 +226,10 @@ def _refuse_incapable(
             needs[arm.id] = _resolved(arm, registries).needs
         model, found = cards[name], ""
         if not gives(model.capability, needs[arm.id]):
+            able = [part for part in registries.attacks if part.traits.resolve is None]
+            able = [part for part in able if gives(model.capability, part.traits.needs)]
             found = f"{arm.id} needs {needs[arm.id]} of a model, but {name} gives {model.capability} only"
+            found += f"; these need no more: {', '.join(part.name for part in able)}" if able else ""
         elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
             found = f"{arm.id} is for images (channels × height × width), which {name} does not take"
         if found:

@@ -139,7 +139,9 @@ def _category_axis(names: list[str]) -> dict[str, Any]:
 
 
 def _short(name: str) -> str:
-    return _plain(name if len(name) <= _LABEL else name[: _LABEL - 1] + "…")
+    """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
+    half = _LABEL // 2
+    return _plain(name if len(name) <= _LABEL else f"{name[: _LABEL - half - 1]}…{name[-half:]}")
 
 
 def _plain(name: str) -> str:

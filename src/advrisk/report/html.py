@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _ARMS = """
-    SELECT o.arm, o.model, avg((o.outcome IN ('success', 'already_wrong'))::INT) AS share, any_value(o.kind) AS kind,
-           count(*) AS n, avg(o.n_forward + o.n_backward) AS passes
-    FROM outcomes o JOIN samples s USING (sample) JOIN arms a USING (model, arm)
-    WHERE s.split = 'evaluate' AND a.origin <> 'dropped' AND o.outcome NOT IN ('error', 'timeout')
+    SELECT o.arm, o.model, avg((o.outcome IN ('success', 'already_wrong'))::INT) FILTER (told) AS share,
+           any_value(o.kind) AS kind, any_value(a.origin) AS origin, count(*) FILTER (told) AS n,
+           count(*) FILTER (NOT told) AS errors, avg(o.n_forward + o.n_backward) FILTER (told) AS passes
+    FROM (SELECT *, outcome NOT IN ('error', 'timeout') AS told FROM outcomes) o
+    JOIN samples s USING (sample) JOIN arms a USING (model, arm)
+    WHERE s.split = 'evaluate' AND a.origin <> 'dropped'
     GROUP BY o.arm, o.model
     ORDER BY any_value(CASE o.kind WHEN 'clean' THEN 0 WHEN 'corruption' THEN 1 ELSE 2 END),
              any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model

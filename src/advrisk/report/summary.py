@@ -39,6 +39,13 @@ def findings(assessment: DamageAssessment) -> list[str]:
             "Broken means here that the model says the target class. Samples of that class itself cannot be broken; "
             "they are counted all the same."
         )
+    if assessment.crafted_on:
+        names = ", ".join(assessment.crafted_on)
+        sentences.append(
+            f"Transfer arms were crafted on {names}, whose own gradients they used there, while the other models met "
+            "points made for another: the comparison favours those. Give the attacker a model of its own "
+            "(`surrogate: true`), or leave those arms out (`--arm`)."
+        )
     if assessment.comparison is not None:
         sentences += [
             f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."

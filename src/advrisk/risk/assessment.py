@@ -17,7 +17,7 @@ from advrisk.risk.damage import (
     mean_perturbation_size,
     minimal_perturbation_size,
 )
-from advrisk.risk.distances import Distances, smallest_distances
+from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.proportion import proportion
 from advrisk.study import DamageSpec
 
@@ -48,6 +48,7 @@ class DamageAssessment:
     thresholds: tuple[float, ...]
     models: tuple[ModelDamage, ...]  # least damage first
     comparison: DamageComparison | None
+    crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -71,6 +72,7 @@ class DamageAssessment:
             "n_without_verdict": self.distances.n_without_verdict,
             "arms": list(self.distances.arms),
             "decided": self.decided,
+            "crafted_on": list(self.crafted_on),
             "models": [_model_dict(row) for row in self.models],
             "order_changes": [vars(change) for change in self.comparison.order_changes] if self.comparison else [],
             "ties": [list(pair) for pair in self.comparison.ties] if self.comparison else [],
@@ -105,7 +107,11 @@ def assess_damage(ledger: Ledger, question: DamageSpec, *, seed: int) -> DamageA
         for model, found in distances.by_model.items()
     ]
     rows.sort(key=lambda row: row.relative_damage.value if row.relative_damage else 0.0)
-    return DamageAssessment(distances, _targeted(ledger), thresholds, tuple(rows), comparison)
+    crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
+    crafted_on &= distances.by_model.keys() if comparison else set()
+    return DamageAssessment(
+        distances, _targeted(ledger), thresholds, tuple(rows), comparison, crafted_on=tuple(sorted(crafted_on))
+    )
 
 
 def _verdict(model: str, comparison: DamageComparison | None, distances: Distances) -> str:

@@ -5,7 +5,6 @@ attack saw is read off the ledger: an arm that took no backward pass in any row 
 so is a transfer, but on the model that its points were crafted on.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.ledger import Ledger
-from advrisk.risk.distances import ArmDistances
+from advrisk.risk.distances import ArmDistances, surrogates
 from advrisk.study import TRANSFER
 
 MARGIN = 0.01  # how much nearer, relatively, a success must be to count
@@ -46,7 +45,7 @@ def has_black_box(ledger: Ledger) -> bool:
 
 def black_box_leads(ledger: Ledger, found: ArmDistances) -> tuple[Lead, ...]:
     """The black-box arms of those models of which they broke at least one sample in twenty that others missed."""
-    arms, seen, surrogate = found.envelope.arms, _seen(ledger), _surrogates(ledger)
+    arms, seen, surrogate = found.envelope.arms, _seen(ledger), surrogates(ledger)
     white = [seen[arm] for arm in arms if seen[arm]["n_backward"] and seen[arm]["norm"] == found.envelope.norm]
     rooms = [facts["eps"] for facts in white if facts["eps"] is not None]
     minimal = any(facts["eps"] is None for facts in white)
@@ -77,12 +76,6 @@ def missed_by_gradients(black: Array, others: Array, rooms: Sequence[float], *, 
 
 def _seen(ledger: Ledger) -> dict[str, dict[str, Any]]:
     return {row["arm"]: row for row in ledger.query(_SEEN).to_pylist()}
-
-
-def _surrogates(ledger: Ledger) -> dict[str, str]:
-    """Transfer arm -> the model that its points were crafted on, where the arm says so: imported ones do not."""
-    rows = ledger.query("SELECT arm, params FROM arms WHERE family = $family", {"family": TRANSFER}).to_pylist()
-    return {row["arm"]: str(json.loads(row["params"] or "{}").get("from")) for row in rows}
 
 
 def _is_black_box(facts: Mapping[str, Any]) -> bool:

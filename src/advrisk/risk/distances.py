@@ -3,6 +3,7 @@
 All arms together (`smallest_distances`), or each by itself on the same samples (`arm_distances`).
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
-from advrisk.study import Norm
+from advrisk.study import TRANSFER, Norm
 
 _REDUCE = """
     SELECT o.model, o.sample,
@@ -129,6 +130,12 @@ def arm_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = No
     return ArmDistances(envelope, distance, passes.mean(2))
 
 
+def surrogates(ledger: Ledger) -> dict[str, str]:
+    """Transfer arm -> the model that its points were crafted on, where the arm says so: imported ones do not."""
+    rows = ledger.query("SELECT arm, params FROM arms WHERE family = $family", {"family": TRANSFER}).to_pylist()
+    return {row["arm"]: str(json.loads(row["params"] or "{}").get("from")) for row in rows}
+
+
 def _places(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.int64]:
     """Where each value stands among the names."""
     places: NDArray[np.int64] = pc.index_in(column, pa.array(names)).to_numpy().astype(np.int64)
@@ -140,7 +147,7 @@ def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[st
     those named."""
     table: list[dict[str, Any]] = ledger.query(
         "SELECT model, arm, repeats, origin, kind = 'attack' AND norm IS NOT NULL AS has_size FROM arms "
-        "WHERE origin NOT IN ('dropped', 'surrogate') ORDER BY ALL"
+        "WHERE origin NOT IN ('dropped', 'surrogate') AND kind IS DISTINCT FROM 'clean' ORDER BY ALL"
     ).to_pylist()
     if patterns is None:
         own = "study" if any(row["origin"] == "study" for row in table) else "import"

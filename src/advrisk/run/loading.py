@@ -104,11 +104,14 @@ def _load_model(
         if spec.source == OBJECT:
             if not isinstance(module, nn.Module):
                 given = "nothing" if module is None else type(module).__name__
-                raise ModelError(f"source: {OBJECT} needs a torch module, run(…, modules={{…}}); {given} was given")
+                raise ModelError(
+                    f"source: {OBJECT} needs a torch module, run(…, modules={{{name!r}: …}}); {given} was given"
+                )
             settings = Part("models", OBJECT, from_module, 1, None).bind(spec.params)
             return checked_model(name, from_module(module, **settings), data, device=device)
         source = registries.models.get(spec.source)
-        loaded = source.function(**source.bind(spec.params, folder=study.where.folder))
+        settings = source.bind(spec.params, folder=study.where.folder, beside=ModelSpec.model_fields)
+        loaded = source.function(**settings)
         return checked_model(name, loaded, data, device=device)
     except AdvriskError as error:
         raise study.where.error(("models", name), str(error)) from None

@@ -27,6 +27,7 @@ from advrisk.core.traits import Keep, Norm
 from advrisk.study.source import Loc, Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
+_OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
 
 Checked = TypeVar("Checked", bound=BaseModel)
 
@@ -140,20 +141,20 @@ class ArmEntry(Open):
             return self
         if len(self.attack or ()) > 1:
             raise ValueError(f"{TRANSFER} found beside other attacks: give it an entry of its own")
+        beside = [*sorted(self.model_fields_set & ArmEntry.model_fields.keys() - _OF_TRANSFER.keys()), *self.params]
         if self.surrogates is None or self.arm is None:
-            raise ValueError(f"{TRANSFER} needs `from`, a model, and `arm`, an attack on it; found {_given(self)}")
-        beside = [*sorted(self.model_fields_set - {"attack", "surrogates", "arm"}), *self.params]
+            found = [name for field, name in _OF_TRANSFER.items() if field in self.model_fields_set] + beside
+            close = [near for name in beside if (near := nearest(name, ("from", "arm")))]
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            needed = f"{TRANSFER} needs `from`, a model, and `arm`, an attack on it"
+            raise ValueError(f"{needed}; found {', '.join(found)}{hint}")
         if beside:
-            raise ValueError(
-                f"found `{beside[0]}` beside {TRANSFER}: what configures the attack belongs into its `arm`"
-            )
+            where = "what configures the attack belongs into its `arm`"
+            raise ValueError(f"found `{beside[0]}` beside {TRANSFER}: {where}")
         if TRANSFER in (self.arm.attack or ()) or self.arm.corruption:
-            raise ValueError(f"the arm of a {TRANSFER} must be an attack on one model, found another kind")
+            kind = "a corruption" if self.arm.corruption else f"a {TRANSFER}"
+            raise ValueError(f"the arm of a {TRANSFER} must be an attack on one model, found {kind}")
         return self
-
-
-def _given(entry: ArmEntry) -> str:
-    return ", ".join(ArmEntry.model_fields[name].alias or name for name in sorted(entry.model_fields_set))
 
 
 class DamageSpec(Strict):
@@ -292,6 +293,10 @@ def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
     if problem["type"] == "literal_error":
         known = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
         return f"found {problem['input']!r}; {did_you_mean(problem['input'], known)}"
+    if problem["type"] in ("model_type", "dict_type"):
+        return f"a mapping is needed, found {problem['input']!r}"
+    if problem["type"] == "too_short":
+        return "found nothing in it; at least one is needed"
     message = problem["msg"].removeprefix("Value error, ")
     if "found" in message or isinstance(problem["input"], dict):
         return str(message)

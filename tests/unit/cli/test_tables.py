@@ -134,7 +134,7 @@ def _flagged(flag: str, arm: str, *, n_flagged: int, share: float | None) -> dic
 
 
 def _status(flags: dict[str, int]) -> Status:
-    return Status("signs", 1, 12, 9, 12, 12, outcomes={}, flags=flags, messages={}, n_passes=9, n_imported=0)
+    return Status("signs", 1, 0, 12, 9, 12, 12, outcomes={}, flags=flags, messages={}, n_passes=9, n_imported=0)
 
 
 def _part(**changes: object) -> dict[str, object]:

@@ -68,9 +68,20 @@ def test_inputs_of_one_model_or_arm_may_be_exported(run: Path) -> None:
     assert [row[:3] for row in exported(run, model="plain", arm="a2")] == [("plain", "a2", "s1")]
 
 
-@pytest.mark.parametrize("names", [{"model": "none"}, {"arm": "none"}, {"model": "other", "arm": "a2"}])
-def test_nothing_to_export_is_said(run: Path, names: dict[str, str]) -> None:
-    with pytest.raises(LedgerError, match="no kept input matches"):
+def test_inputs_of_arms_that_match_a_pattern_may_be_exported(run: Path) -> None:
+    assert exported(run, arm="a*") == exported(run)
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        ({"model": "plian"}, "no model is called 'plian'; did you mean 'plain'"),
+        ({"arm": "none*"}, "no arm is called"),
+        ({"model": "other", "arm": "a2"}, "no input of a success was kept that matches"),
+    ],
+)
+def test_nothing_to_export_is_said(run: Path, names: dict[str, str], complaint: str) -> None:
+    with pytest.raises(LedgerError, match=complaint):
         export_inputs(run, Ledger.open(run), run / "out.npz", **names)
 
 

@@ -335,9 +335,15 @@ class TestFit:
             (Loaded(lambda x, more: x, "two arguments"), "cannot take the inputs of toy"),
             (
                 Loaded(lambda x: torch.zeros(len(x), 3), "labels", "labels", n_classes=3),
-                r"gives labels, but answered .*8, 3",
+                r"gives labels, one whole number for each input, but answered with float32 of shape .*8, 3",
             ),
-            (Loaded(lambda x: torch.zeros(len(x)), "labels", "labels"), "states None classes"),
+            (Loaded(lambda x: torch.zeros(len(x)), "labels", "labels"), "but answered with float32 of shape"),
+            (Loaded(lambda x: torch.full((len(x),), 14), "labels", "labels"), "answered with class 14; it knows"),
+            (Loaded(lambda x: torch.full((len(x),), -1), "labels", "labels", n_classes=20), "answered with class -1"),
+            (
+                Loaded(lambda x: torch.full((len(x), 10), 0.1), "scores", "scores"),
+                r"answered with probabilities; scores are their logarithms: torch.log",
+            ),
         ],
     )
     def test_what_does_not_fit_is_refused(self, loaded, message):

@@ -79,6 +79,10 @@ def registries() -> Registries:
     def turn(probe: object, *, angle: float = 30.0) -> None:
         """For images only; no norm measures what it does."""
 
+    @found.attacks.register("few", traits=AttackTraits("scores", ("l0",), one_pass, "few features"))
+    def few(probe: object) -> None:
+        """Counts features."""
+
     @found.attacks.register(
         "transfer", traits=AttackTraits("labels", ("linf", "l2"), one_pass, "from elsewhere", needs_eps=False)
     )

@@ -186,10 +186,11 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
     ("line", "complaint"),
     [
         ({"attack": "wlak", "norm": "l2", "eps": 1}, "no attacks called 'wlak'; did you mean 'walk'?"),
-        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, borrow, guess, push, transfer, turn, walk"),
+        ({"attack": "fog"}, "no attacks called 'fog'; known: aim, borrow, few, guess, push, transfer, turn, walk"),
         ({"corruption": "frog"}, "no corruptions called 'frog'; did you mean 'fog'?"),
         ({"preset": "quik", "eps": 1}, "no presets called 'quik'; did you mean 'quick'?"),
         ({"attack": "walk", "eps": 1}, "walk needs a norm: linf, l2, l1"),
+        ({"attack": "few", "eps": [2, 0.5]}, "few: eps counts changed features in l0, and less than 1 allows none"),
         ({"attack": "walk", "norm": "l0", "eps": 1}, "walk has no norm l0, only linf, l2, l1"),
         ({"attack": "push", "norm": ["linf", "l2"], "eps": 1}, "push has no norm l2, only linf"),
         ({"attack": "push"}, "push needs eps, the size limit of the perturbation"),

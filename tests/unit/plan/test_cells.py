@@ -187,7 +187,8 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
     else:
         with pytest.raises(StudyError) as caught:
             plan(study({"corruption": "fog"}, line), registries, models=models)
-        assert str(caught.value) == f"<study>: arms[1]: {needed}"
+        able = {"scores": "ask, few, guess, transfer, turn", "labels": "guess, transfer, turn"}[capability]
+        assert str(caught.value) == f"<study>: arms[1]: {needed}; these need no more: {able}"
 
 
 def test_an_attack_on_images_needs_models_that_take_them(registries: Registries, study: MakeStudy) -> None:

@@ -240,7 +240,11 @@ MISTAKES = [
         "15: arms[0].norm[1]: found 'l3'; known: l0, l1, l2",
     ),
     ("    norm: linf\n    eps", "    norm: 2\n    eps", "15: arms[0].norm: found 2; did you mean 'l2'?"),
-    ("    norm: linf\n    eps", "    norm: []\n    eps", "15: arms[0].norm: list should have at least 1 item"),
+    (
+        "    norm: linf\n    eps",
+        "    norm: []\n    eps",
+        "15: arms[0].norm: found nothing in it; at least one is needed",
+    ),
     ("steps: [10, 20]", "keep: lats", "17: arms[0].keep: found 'lats'; did you mean 'last'?"),
     (
         "  damage:\n    norm: linf",
@@ -258,7 +262,7 @@ MISTAKES = [
     ("eps: 8/255", "eps: true", "16: arms[0].eps: a number is needed, found True"),
     ("eps: 8/255", "eps: .inf", "16: arms[0].eps: a finite number is needed, found inf"),
     ("eps: 8/255", f"eps: 1{'0' * 400}", "16: arms[0].eps: a finite number is needed, found one past 1e308"),
-    ("eps: 8/255", "eps: []", "16: arms[0].eps: list should have at least 1 item"),
+    ("eps: 8/255", "eps: []", "16: arms[0].eps: found nothing in it; at least one is needed"),
     ("eps: 8/255", "repeats: 0", "16: arms[0].repeats: input should be greater than 0, found 0"),
     ("eps: 8/255", "max_queries: -5", "16: arms[0].max_queries: input should be greater than 0, found -5"),
     ("level: 0.9", "level: 1", "23: assess.damage.level: input should be less than 1, found 1"),
@@ -278,9 +282,9 @@ MISTAKES = [
         "14: arms[0]: exactly one of attack, corruption, preset is needed, ",
     ),
     ("    steps: [10, 20]", "  - {}", "17: arms[1]: exactly one of attack, corruption, preset is needed, found none"),
-    ("    steps: [10, 20]", "  -", "17: arms[1]: input should be a valid dictionary"),
-    ("    steps: [10, 20]", "  - pgd", "17: arms[1]: input should be a valid dictionary"),
-    ("attack: pgd", "attack: []", "14: arms[0].attack: list should have at least 1 item"),
+    ("    steps: [10, 20]", "  -", "17: arms[1]: a mapping is needed"),
+    ("    steps: [10, 20]", "  - pgd", "17: arms[1]: a mapping is needed"),
+    ("attack: pgd", "attack: []", "14: arms[0].attack: found nothing in it; at least one is needed"),
     ("attack: pgd", "attack: 3", "14: arms[0].attack: input should be a valid string, found 3"),
     (
         "tags: {depth: 8,",
@@ -288,7 +292,7 @@ MISTAKES = [
         "11: models.plain.tags.depth: input should be a valid string, found",
     ),
     ("tags: {depth: 8,", "tags: {depth: null,", "11: models.plain.tags.depth: input should be a valid string, found"),
-    ("  damage:\n    norm: linf\n    level: 0.9\n", "", "20: assess: input should be a valid dictionary"),
+    ("  damage:\n    norm: linf\n    level: 0.9\n", "", "20: assess: a mapping is needed"),
 ]
 
 
@@ -301,13 +305,13 @@ def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wro
 @pytest.mark.parametrize(
     ("key", "empty", "words"),
     [
-        ("models", {}, "models: Dictionary should have at least 1 item"),
-        ("models", [], "models: input should be a valid dictionary, found []"),
-        ("arms", [], "arms: list should have at least 1 item"),
+        ("models", {}, "models: found nothing in it; at least one is needed"),
+        ("models", [], "models: a mapping is needed, found []"),
+        ("arms", [], "arms: found nothing in it; at least one is needed"),
         ("arms", {"attack": "pgd"}, "arms: Input should be a valid list"),
         ("arms", None, "arms: input should be a valid list, found None"),
-        ("data", None, "data: input should be a valid dictionary"),
-        ("data", "digits", "data: input should be a valid dictionary"),
+        ("data", None, "data: a mapping is needed"),
+        ("data", "digits", "data: a mapping is needed"),
     ],
 )
 def test_an_empty_or_misshapen_section_is_refused(key: str, empty: object, words: str) -> None:

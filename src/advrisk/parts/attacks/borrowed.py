@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import RegistryError, StudyError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import REQUIRED, as_type
 from advrisk.core.traits import AttackTraits, Norm, Resolved
 from advrisk.engine import Goal, OutOfTimeError, Probe
 from advrisk.engine.counted import Counted
+from advrisk.engine.norms import NORMS
 
 Attack = Callable[[Tensor, Goal], Tensor]  # inputs in units of the scale, and goals -> points
 Resolve = Callable[[Mapping[str, Any], Norm | None, float | None], Resolved]
@@ -34,6 +35,9 @@ _PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(Non
 
 def borrowed_traits(*norms: Norm, use_when: str, resolve: Resolve) -> AttackTraits:
     """What is true of every attack of another library; what it needs, `resolve` says."""
+    for norm in norms:
+        if norm not in NORMS:
+            raise RegistryError(f"no norm is called {norm!r}; {did_you_mean(norm, NORMS)}")
     return AttackTraits(
         needs="labels",
         norms=norms,

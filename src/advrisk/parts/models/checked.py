@@ -109,20 +109,30 @@ def _first_layer(module: nn.Module | None) -> str:
 
 def _n_classes(name: str, loaded: Loaded, answer: Tensor, data: Dataset) -> int:
     if loaded.capability == "labels":
-        found = loaded.n_classes
-        if answer.dim() != 1:
-            raise ModelError(f"{name} gives labels, but answered with shape {tuple(answer.shape)}")
+        found = loaded.n_classes or data.n_classes
+        if answer.dim() != 1 or answer.is_floating_point():
+            kind = f"{answer.dtype} of shape {tuple(answer.shape)}".removeprefix("torch.")
+            raise ModelError(f"{name} gives labels, one whole number for each input, but answered with {kind}")
+        wrong = answer[(answer < 0) | (answer >= found)]
+        if len(wrong):
+            raise ModelError(f"{name} answered with class {int(wrong[0])}; it knows {found}, from 0 on (`n_classes`)")
     else:
         if answer.dim() != 2:
             raise ModelError(f"{name} answered with shape {tuple(answer.shape)}; rows × classes is needed")
         if not bool(torch.isfinite(answer).all()):
             raise ModelError(f"{name} answered fixed inputs with numbers that are not finite")
         found = answer.shape[1]
-    if found is None or (loaded.n_classes is not None and loaded.n_classes != found):
+        if loaded.capability == "scores" and _are_probabilities(answer):
+            raise ModelError(f"{name} answered with probabilities; scores are their logarithms: torch.log(p)")
+    if loaded.n_classes is not None and loaded.n_classes != found:
         raise ModelError(f"{name} states {loaded.n_classes} classes, but answers with {found}")
     if found < data.n_classes:
         raise ModelError(f"{name} knows {found} classes, but {data.name} has {data.n_classes}")
     return found
+
+
+def _are_probabilities(answer: Tensor) -> bool:
+    return bool((answer >= 0).all()) and bool(((answer.sum(1) - 1).abs() < 1e-3).all())
 
 
 def _fingerprint(loaded: Loaded, fixed: Tensor) -> str:
