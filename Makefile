@@ -14,18 +14,21 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 demo: $(VENV)/.demo
 	$(BIN)/advrisk demo
 
+# One process for each core, and one thread for each process.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m slow
+	$(PYTEST) -m slow
 
 bench: $(VENV)/.dev $(VENV)/.peers
 	$(BIN)/python -m bench
