@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage
@@ -128,9 +127,9 @@ class Run:
         per sample."""
         rows = arm_shares(self.ledger)
         for pattern in arms or ():
-            if not any(fnmatchcase(row["arm"], pattern) for row in rows):
-                raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, {row['arm'] for row in rows})}")
-        return [row for row in rows if arms is None or any(fnmatchcase(row["arm"], pattern) for pattern in arms)]
+            if complaint := no_match(pattern, {row["arm"] for row in rows}):
+                raise RiskError(complaint)
+        return [row for row in rows if arms is None or matches(row["arm"], arms)]
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""

@@ -1,7 +1,21 @@
-"""Words for people: the nearest known name, and nouns that agree with their number."""
+"""Words for people: names by pattern, the nearest known name, and nouns that agree with their number."""
 
 import difflib
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name is one of these, or fits one of them with `*`."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def no_match(pattern: str, known: Iterable[str]) -> str | None:
+    """A complaint where no arm fits a pattern, with the nearest one that there is."""
+    names = set(known)
+    if any(matches(name, [pattern]) for name in names):
+        return None
+    return f"no arm is called {pattern!r}; {did_you_mean(pattern, names)}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

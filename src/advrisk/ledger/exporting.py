@@ -1,6 +1,5 @@
 """Taking things out of a run: tables as CSV or Parquet, inputs as .npz; and deleting stored inputs."""
 
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger.inputs import cell_inputs, crafted_inputs, read_inputs, shard_inputs, write_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
@@ -41,17 +40,19 @@ def export_inputs(
 
     Arrays: x_adv, x, sample, model, arm, label, prediction.
     """
-    for column, wanted in (("model", model), ("arm", arm)):
-        known = set(ledger.query(f"SELECT DISTINCT {column} FROM arms")[column].to_pylist())
-        if wanted is not None and not any(fnmatchcase(name, wanted) for name in known):
-            raise LedgerError(f"{folder}: no {column} is called {wanted!r}; {did_you_mean(wanted, known)}")
+    known = ledger.query("SELECT DISTINCT model, arm FROM arms")
+    models, arms = set(known["model"].to_pylist()), set(known["arm"].to_pylist())
+    if model is not None and model not in models:
+        raise LedgerError(f"{folder}: no model is called {model!r}; {did_you_mean(model, models)}")
+    if arm is not None and (complaint := no_match(arm, arms)):
+        raise LedgerError(f"{folder}: {complaint}")
     rows = ledger.query(
         "SELECT o.cell, o.sample, o.model, o.arm, s.label, o.prediction, s.shard FROM outcomes o "
         "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind = 'attack' "
         "AND ($model IS NULL OR o.model = $model) ORDER BY ALL",
         {"model": model},
     ).to_pylist()
-    rows = [row for row in rows if arm is None or fnmatchcase(row["arm"], arm)]
+    rows = [row for row in rows if arm is None or matches(row["arm"], [arm])]
     kept: dict[Path, dict[str, Any]] = {}
     found = []
     for row in rows:

@@ -1,7 +1,7 @@
 """Study + registries -> cells. Pure: no file, no torch, no clock."""
 
 from advrisk.plan.arms import expand_arms
-from advrisk.plan.cells import Cell, ModelCard, Plan, make_plan
+from advrisk.plan.cells import Cell, ModelCard, Plan, make_plan, outline_plan
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "cut_shards",
     "expand_arms",
     "make_plan",
+    "outline_plan",
     "refuse_moved",
 ]

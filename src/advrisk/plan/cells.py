@@ -1,12 +1,11 @@
 """From a study to cells: the units of work, each named by everything that decides its result."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 
 from advrisk.core.digest import digest
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import no_match
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, Resolved, gives
 from advrisk.plan.arms import expand_arms, place_of
@@ -98,30 +97,44 @@ def make_plan(
     space: str,
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
-    arms = expand_arms(study, registries)
-    _refuse_unknown_arms(study, arms)
-    _refuse_targets(study, models)
-    cards = {model.name: model for model in models}
-    plan = Plan(_assessed(study, models, arms), _crafting(cards, arms), tuple(shards), {})
-    _refuse_incapable(study, plan.attempts, cards, registries)
-    for model, arm in plan.attempts:
-        _refuse_objective(study, cards[model], arm, registries)
-    _refuse_goals(study, {arm.id: arm for _, arm in plan.attempts}.values(), registries)
+    outline = outline_plan(study, registries, models=models)
+    digests = {model.name: model.digest for model in models}
+    common = {
+        "runner": RUNNER_VERSION,
+        "seed": study.seed,
+        "criterion": study.model_dump(mode="json", include={"success"}),
+        "space": space,
+    }
     recipes: dict[tuple[str, str], str] = {}
-    for model, arm in plan.attempts:
-        decisive = {
-            "runner": RUNNER_VERSION,
-            "model": cards[model].digest,
+    for model, arm in outline.attempts:
+        decisive = common | {
+            "model": digests[model],
             "arm": arm.identity(),
             "objective": arm.objective and registries.objectives.get(arm.objective).version,
-            "seed": study.seed,
-            "criterion": study.model_dump(mode="json", include={"success"}),
-            "space": space,
         }
         if arm.crafted_by and arm.surrogate:
             decisive["crafted"] = recipes[arm.surrogate, arm.crafted_by.id]
         recipes[model, arm.id] = digest(decisive)
-    return replace(plan, recipes=recipes)
+    return replace(outline, shards=tuple(shards), recipes=recipes)
+
+
+def outline_plan(study: StudySpec, registries: Registries, *, models: Sequence[ModelCard]) -> Plan:
+    """Which arm meets which model, without samples and recipes; refuses what these models cannot answer."""
+    arms = expand_arms(study, registries)
+    _refuse_unknown_arms(study, arms)
+    _refuse_targets(study, models)
+    cards = {model.name: model for model in models}
+    outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {})
+    attacks = {arm.id: arm for _, arm in outline.attempts if arm.kind == "attack"}
+    known = {name: _resolved(arm, registries) for name, arm in attacks.items()}
+    for model, arm in outline.attempts:
+        if arm.id in known:
+            _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries)
+    for model, arm in outline.attempts:
+        _refuse_objective(study, cards[model], arm, registries)
+    for name, arm in attacks.items():
+        _refuse_goal(study, arm, known[name], registries)
+    return outline
 
 
 def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
@@ -151,9 +164,8 @@ def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
     """What an assessment names must be among the arms, or the answer would come after all the work."""
     ids = [arm.id for arm in arms]
     for place, pattern in enumerate(study.assess.damage.arms or ()):
-        if not any(fnmatchcase(arm, pattern) for arm in ids):
-            loc = ("assess", "damage", "arms", place)
-            raise study.where.error(loc, f"no arm is called {pattern!r}; {did_you_mean(pattern, ids)}")
+        if complaint := no_match(pattern, ids):
+            raise study.where.error(("assess", "damage", "arms", place), complaint)
 
 
 def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
@@ -178,20 +190,17 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
 
 
-def _refuse_goals(study: StudySpec, arms: Iterable[Arm], registries: Registries) -> None:
+def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries) -> None:
     """An attack that cannot lead where the study's success lies."""
-    for arm in arms:
-        found = ""
-        if arm.kind == "attack":
-            known = _resolved(arm, registries)
-            if study.criterion == "target" and not known.towards:
-                found = "cannot aim at a target; remove it"
-            elif study.criterion != "target" and not known.away:
-                found = "can only aim at a target; remove it, or say `success: {target: …}`"
-        if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
-            found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
-        if found:
-            raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
+    found = ""
+    if study.criterion == "target" and not known.towards:
+        found = "cannot aim at a target; remove it"
+    elif study.criterion != "target" and not known.away:
+        found = "can only aim at a target; remove it, or say `success: {target: …}`"
+    if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
+        found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
+    if found:
+        raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
 
 
 def _resolved(arm: Arm, registries: Registries) -> Resolved:
@@ -214,23 +223,15 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
                 )
 
 
-def _refuse_incapable(
-    study: StudySpec, attempts: Iterable[tuple[str, Arm]], cards: Mapping[str, ModelCard], registries: Registries
-) -> None:
+def _refuse_incapable(study: StudySpec, model: ModelCard, arm: Arm, needs: Capability, registries: Registries) -> None:
     """A model that does not answer what an attack asks."""
-    needs: dict[str, Capability] = {}
-    for name, arm in attempts:
-        if arm.kind != "attack":
-            continue
-        if arm.id not in needs:
-            needs[arm.id] = _resolved(arm, registries).needs
-        model, found = cards[name], ""
-        if not gives(model.capability, needs[arm.id]):
-            able = [part for part in registries.attacks if part.traits.resolve is None]
-            able = [part for part in able if gives(model.capability, part.traits.needs)]
-            found = f"{arm.id} needs {needs[arm.id]} of a model, but {name} gives {model.capability} only"
-            found += f"; these need no more: {', '.join(part.name for part in able)}" if able else ""
-        elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
-            found = f"{arm.id} is for images (channels × height × width), which {name} does not take"
-        if found:
-            raise study.where.error(place_of(arm, study, registries), found)
+    found = ""
+    if not gives(model.capability, needs):
+        able = [part for part in registries.attacks if part.traits.resolve is None]
+        able = [part for part in able if gives(model.capability, part.traits.needs)]
+        found = f"{arm.id} needs {needs} of a model, but {model.name} gives {model.capability} only"
+        found += f"; these need no more: {', '.join(part.name for part in able)}" if able else ""
+    elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
+        found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
+    if found:
+        raise study.where.error(place_of(arm, study, registries), found)

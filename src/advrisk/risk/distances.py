@@ -6,7 +6,6 @@ All arms together (`smallest_distances`), or each by itself on the same samples 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.study import TRANSFER, Norm
 
@@ -156,9 +155,9 @@ def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[st
             raise RiskError("this run holds no attack with a norm, so there is no distance to speak of")
         return chosen
     for pattern in patterns:
-        if not any(fnmatchcase(row["arm"], pattern) for row in table):
-            raise RiskError(f"no arm is called {pattern!r}; {did_you_mean(pattern, {row['arm'] for row in table})}")
-    return [row for row in table if any(fnmatchcase(row["arm"], pattern) for pattern in patterns)]
+        if complaint := no_match(pattern, {row["arm"] for row in table}):
+            raise RiskError(complaint)
+    return [row for row in table if matches(row["arm"], patterns)]
 
 
 def _refuse_unlike(chosen: list[dict[str, Any]], models: list[str], arms: list[str]) -> None:

@@ -8,7 +8,7 @@ import yaml
 
 from advrisk.core.errors import DataError, RunError
 from advrisk.ledger import Ledger, table_from
-from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, refuse_moved
+from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, outline_plan, refuse_moved
 from advrisk.run.bench import Workbench
 from advrisk.study import StudySpec, TargetSpec, load_study
 
@@ -30,7 +30,7 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
 
 def refuse_impossible(study: StudySpec, bench: Workbench) -> None:
     """A study whose arms its models cannot answer, before anything is written."""
-    make_plan(study, bench.registries, models=_cards(bench), shards=(), space="")
+    outline_plan(study, bench.registries, models=_cards(bench))
 
 
 def _cards(bench: Workbench) -> list[ModelCard]:
