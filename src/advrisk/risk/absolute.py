@@ -1,0 +1,252 @@
+"""Damage under an evasion curve: how likely a successful attack goes undetected, and how sure that is.
+
+Unlike relative damage it is a probability and belongs to one model alone. Two things make it
+uncertain, and an interval carries both: the samples, and the fit of the curve.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
+from advrisk.risk.evasion import (
+    AverageEvasion,
+    Evasion,
+    EvasionCurve,
+    Floats,
+    MonotoneCurve,
+    MonotoneEvasion,
+    as_curve,
+    paired_distances,
+)
+from advrisk.risk.proportion import proportion
+from advrisk.risk.undetermined import difference_bounds
+
+_CURVES = 1000  # drawn from the fit of the evasion
+_WEIGHTS = 4000  # drawn in all, an equal number for each curve
+_BLOCK_CELLS = 1_000_000  # weights drawn at a time
+
+
+@dataclass(frozen=True, eq=False)
+class EvasionComparison:
+    """Damage of models on the same samples and under the same evasion curve."""
+
+    models: tuple[str, ...]
+    n: int  # samples
+    level: float
+    estimates: Mapping[str, Estimate]
+    clean_error: Mapping[str, float]  # the part of the value that comes from d = 0; the rest is attack
+    extrapolated: Mapping[str, float]  # share of samples whose distance nobody asked the detector about
+    probability_best: Mapping[str, float]
+    evasion: EvasionCurve
+    _distances: Floats = field(repr=False)  # (models, samples)
+    _curves: Sequence[Evasion] = field(repr=False)
+    _draws: "_Draws" = field(repr=False)
+
+    def difference(self, a: str, b: str) -> Estimate:
+        """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
+
+        Samples are weighted, and curves drawn, for both models alike, so what they share cancels.
+        The weight of the sample that was not seen goes to a difference of -1 for the lower limit and
+        of 1 for the upper one. Of a curve with bounds, every falling curve within them is allowed.
+        """
+        i, j = self._index(a), self._index(b)
+        values = self.evasion(self._distances[[i, j]]).mean(axis=1)
+        lows, highs = self._drawn_differences(i, j)
+        low, high = _limits(lows - self._draws.unseen, highs + self._draws.unseen, self.level)
+        return _estimate(
+            float(values[0] - values[1]), max(low, -1.0), min(high, 1.0), self.level, self.n, "paired, Gaffke"
+        )
+
+    def undecided(self, a: str, b: str) -> bool:
+        """Whether the paired interval of the difference contains 0."""
+        difference = self.difference(a, b)
+        return difference.low <= 0 <= difference.high
+
+    def probability_lower(self, a: str, b: str) -> float:
+        """How probable it is that `a` has less damage than `b`, equal ones counting half."""
+        ahead = np.sign(self._draws.middle[:, self._index(b)] - self._draws.middle[:, self._index(a)])
+        return float((1 + ahead.mean()) / 2)
+
+    def standard_errors(self, a: str, b: str) -> tuple[float, float]:
+        """Of the difference: what more samples would make smaller, and what only more answers would."""
+        i, j = self._index(a), self._index(b)
+        each = np.subtract(*self.evasion(self._distances[[i, j]]))
+        means = np.array([np.subtract(*curve(self._distances[[i, j]]).mean(axis=1)) for curve in self._curves])
+        of_samples = float(each.std(ddof=1)) / np.sqrt(self.n) if self.n > 1 else 0.0
+        return float(of_samples), float(means.std()) + self._undetermined(i, j)
+
+    def _undetermined(self, i: int, j: int) -> float:
+        """What the curve leaves open between the sizes asked about, as if it were a standard error."""
+        if not isinstance(self.evasion, MonotoneEvasion):
+            return 0.0
+        equal = np.full((1, self.n), 1 / self.n)
+        low, high = difference_bounds(self.evasion.curve, self._distances[i], self._distances[j], equal)
+        return float(high[0] - low[0]) / 4
+
+    def _drawn_differences(self, i: int, j: int) -> tuple[Floats, Floats]:
+        if not isinstance(self._curves[0], MonotoneCurve):
+            drawn = self._draws.middle[:, i] - self._draws.middle[:, j]
+            return drawn, drawn
+        parts = [
+            difference_bounds(curve, self._distances[i], self._distances[j], weights[:, :-1])
+            for curve, weights in _weighted(self._curves, self.n, self._draws.seed)
+            if isinstance(curve, MonotoneCurve)
+        ]
+        return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+
+    def _index(self, model: str) -> int:
+        if model not in self.models:
+            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, self.models)}")
+        return self.models.index(model)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Means of Psi over weighted samples, (draws, models), and the weight of the sample that was not seen."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+    unseen: Floats  # (draws,)
+    seed: int
+
+
+def damage_probability(
+    distances: ArrayLike, evasion: Evasion, *, level: float = 0.95, rng: np.random.Generator
+) -> Estimate:
+    """P = (1/I) sum_i Psi(d_i): how likely it is that an attack succeeds and goes undetected.
+
+    (Klemenc & Trittenbach, Corollary 4.10.) Samples that resisted count 0. The interval is
+    `compare_damage`'s.
+    """
+    return compare_damage({"the model": distances}, evasion, level=level, rng=rng).estimates["the model"]
+
+
+def operational_risk(
+    distances: ArrayLike, evasion: Evasion, *, cost: float, level: float = 0.95, rng: np.random.Generator
+) -> Estimate:
+    """Damage probability times the cost of one damage, in the unit of the cost.
+
+    It is the expected cost of one attacked input. Relative damage is no probability and is refused.
+    """
+    if not 0 <= cost < np.inf:
+        raise RiskError(f"the cost of one damage must be a number, at least 0, found {cost}")
+    found = damage_probability(distances, evasion, level=level, rng=rng)
+    return Estimate(cost * found.value, cost * found.low, cost * found.high, level, found.n, f"{found.method}, x cost")
+
+
+def compare_damage(
+    distances_by_model: Mapping[str, ArrayLike], evasion: Evasion, *, level: float = 0.95, rng: np.random.Generator
+) -> EvasionComparison:
+    """Damage probability of one model or more, on the same samples and under one curve.
+
+    The interval is Gaffke's (2005, "Three test statistics for a nonparametric one-sided hypothesis on
+    the mean of a nonnegative variable"): samples get random weights, exponential and normalised, and
+    one more sample, which was not seen, has damage 0 for the lower and 1 for the upper limit; the
+    limits are quantiles of the weighted mean. If Psi is 0 or 1 everywhere that is Clopper and
+    Pearson's interval, which is then taken without drawing. It never ends at [0, 0], and needs no
+    variance, which few successes do not tell.
+
+    A fitted curve is drawn anew with the weights, so its uncertainty is in the interval too. Of a
+    curve that has bounds the lower limit takes the lower ones, the upper limit the upper ones.
+    """
+    models, matrix = paired_distances(distances_by_model)
+    if not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level}")
+    curve = _absolute(evasion)
+    curves = curve.draws(_CURVES, rng)
+    known = all(drawn is curve for drawn in curves)
+    curves = curves[:1] if known else curves
+    draws = _drawn(matrix, curves, seed=int(rng.integers(2**63)))
+    values = curve(matrix)
+    return EvasionComparison(
+        models=models,
+        n=matrix.shape[1],
+        level=level,
+        estimates={model: _damage(values[j], draws, j, level, known=known) for j, model in enumerate(models)},
+        clean_error={model: float(values[j][matrix[j] == 0].sum() / matrix.shape[1]) for j, model in enumerate(models)},
+        extrapolated=dict(zip(models, curve.extrapolated(matrix).mean(axis=1).tolist(), strict=True)),
+        probability_best=dict(zip(models, _shares_of_best(draws.middle), strict=True)),
+        evasion=curve,
+        _distances=matrix,
+        _curves=curves,
+        _draws=draws,
+    )
+
+
+def _absolute(evasion: Evasion) -> EvasionCurve:
+    if isinstance(evasion, AverageEvasion):
+        raise RiskError(
+            f"the average of {', '.join(evasion.models)} stands in for a detector: damage under it is relative to "
+            "these models, no probability, and has no cost; use detector_free_damage, or a curve of a detector"
+        )
+    return as_curve(evasion)
+
+
+def _damage(values: Floats, draws: _Draws, j: int, level: float, *, known: bool) -> Estimate:
+    if known and np.isin(values, (0.0, 1.0)).all():
+        return proportion(int(values.sum()), values.size, level=level)
+    low, high = _limits(draws.low[:, j], draws.high[:, j] + draws.unseen, level)
+    return _estimate(
+        float(values.mean()), low, high, level, values.size, "Gaffke" if known else "Gaffke, fitted evasion"
+    )
+
+
+def _limits(lows: Floats, highs: Floats, level: float) -> tuple[float, float]:
+    tail = (1 - level) / 2
+    low = np.quantile(lows, tail, method="lower")
+    return float(low), float(np.quantile(highs, 1 - tail, method="higher"))
+
+
+def _estimate(value: float, low: float, high: float, level: float, n: int, method: str) -> Estimate:
+    return Estimate(value, min(low, value), max(high, value), level, n, method)
+
+
+def _shares_of_best(drawn: Floats) -> list[float]:
+    best = drawn == drawn.min(axis=1, keepdims=True)
+    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).mean(axis=0)]
+
+
+# Drawing
+
+
+def _drawn(matrix: Floats, curves: Sequence[Evasion], *, seed: int) -> _Draws:
+    different, place = np.unique(matrix, return_inverse=True)
+    place = place.reshape(matrix.shape)
+    lows, middles, highs, unseen = [], [], [], []
+    previous, low, middle, high = None, matrix, matrix, matrix
+    for curve, weights in _weighted(curves, matrix.shape[1], seed):
+        if curve is not previous:
+            low, middle, high = (values[place] for values in _values(curve, different))
+            previous = curve
+        of_samples = weights[:, :-1]
+        middles.append(of_samples @ middle.T)
+        lows.append(of_samples @ low.T if isinstance(curve, MonotoneCurve) else middles[-1])
+        highs.append(of_samples @ high.T if isinstance(curve, MonotoneCurve) else middles[-1])
+        unseen.append(weights[:, -1])
+    return _Draws(np.concatenate(lows), np.concatenate(middles), np.concatenate(highs), np.concatenate(unseen), seed)
+
+
+def _values(curve: Evasion, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+    middle = curve(sizes)
+    low, high = curve.bounds(sizes) if isinstance(curve, MonotoneCurve) else (middle, middle)
+    return low, middle, high
+
+
+def _weighted(curves: Sequence[Evasion], n: int, seed: int) -> Iterator[tuple[Evasion, Floats]]:
+    """Each curve with its weights of n samples and of the one that was not seen, (some, n + 1)."""
+    rng = np.random.default_rng(seed)
+    most = max(1, _BLOCK_CELLS // (n + 1))
+    for curve in curves:
+        left = _WEIGHTS // len(curves)
+        while left:
+            size = min(left, most)
+            weights = rng.standard_exponential((size, n + 1))
+            weights /= weights.sum(axis=1, keepdims=True)
+            yield curve, weights
+            left -= size

@@ -1,0 +1,44 @@
+"""Evasion curves: the probability that a perturbation of a given size goes undetected."""
+
+from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
+from advrisk.risk.evasion.curve import (
+    Evasion,
+    EvasionCurve,
+    Floats,
+    FunctionEvasion,
+    as_curve,
+    checked_distances,
+    checked_sizes,
+    paired_distances,
+)
+from advrisk.risk.evasion.difference import DifferenceTest, differs
+from advrisk.risk.evasion.files import read_evasion, write_evasion
+from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average, threshold
+from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
+from advrisk.risk.evasion.monotone import MonotoneCurve, MonotoneEvasion, fit_monotone
+
+__all__ = [
+    "AverageEvasion",
+    "BayesianEvasion",
+    "DifferenceTest",
+    "Evasion",
+    "EvasionCurve",
+    "Floats",
+    "FunctionEvasion",
+    "LogisticEvasion",
+    "MonotoneCurve",
+    "MonotoneEvasion",
+    "ThresholdEvasion",
+    "as_curve",
+    "average",
+    "checked_distances",
+    "checked_sizes",
+    "differs",
+    "fit_bayesian",
+    "fit_logistic",
+    "fit_monotone",
+    "paired_distances",
+    "read_evasion",
+    "threshold",
+    "write_evasion",
+]

@@ -1,0 +1,75 @@
+"""A detector's answers: of which size each perturbation was, and whether it went undetected."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted
+from advrisk.risk.evasion.curve import Flags, Floats, checked_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """One entry per answer, in the order they were given."""
+
+    sizes: Floats
+    undetected: Flags
+
+    @property
+    def n(self) -> int:
+        return int(self.sizes.size)
+
+    def counts(self) -> tuple[Floats, Floats, Floats]:
+        """The different sizes, ascending, and for each the number of answers and of undetected ones."""
+        sizes, place = np.unique(self.sizes, return_inverse=True)
+        total = np.bincount(place, minlength=sizes.size).astype(np.float64)
+        undetected = np.bincount(place[self.undetected], minlength=sizes.size).astype(np.float64)
+        return sizes, total, undetected
+
+
+def checked_answers(sizes: ArrayLike, undetected: ArrayLike) -> Answers:
+    """At least two answers, not all alike."""
+    answers = any_answers(sizes, undetected)
+    if answers.n < 2:
+        raise RiskError(f"found {counted(answers.n, 'answer')}, and a curve needs two or more; ask the detector again")
+    if answers.undetected.all():
+        raise RiskError(
+            f"all {answers.n} perturbations up to size {answers.sizes.max():g} went undetected, so nothing says where "
+            "detection begins; ask about larger ones"
+        )
+    if not answers.undetected.any():
+        raise RiskError(
+            f"all {answers.n} perturbations down to size {answers.sizes.min():g} were detected, so nothing says where "
+            "detection ends; ask about smaller ones"
+        )
+    return answers
+
+
+def any_answers(sizes: ArrayLike, undetected: ArrayLike) -> Answers:
+    """Answers that are possible, however few."""
+    array = checked_sizes(sizes, "sizes of the answers")
+    if array.ndim != 1:
+        raise RiskError(f"one size per answer is needed, found an array of shape {array.shape}")
+    if np.isinf(array).any():
+        raise RiskError(
+            f"sizes of the answers: found inf at index {int(np.flatnonzero(np.isinf(array))[0])}; "
+            "only a perturbation that exists can be shown to a detector"
+        )
+    flags = _flags(undetected)
+    if flags.shape != array.shape:
+        raise RiskError(f"there are {array.size} sizes and {flags.size} answers; each size needs its answer")
+    return Answers(array, flags)
+
+
+def _flags(undetected: ArrayLike) -> NDArray[np.bool_]:
+    try:
+        array = np.asarray(undetected, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise RiskError(f"answers: True (undetected) or False is needed ({error})") from None
+    wrong = ~np.isin(array, (0.0, 1.0))
+    if wrong.any():
+        index = int(np.flatnonzero(wrong.ravel())[0])
+        raise RiskError(f"answers: found {array.ravel()[index]} at index {index}; 1 is undetected and 0 detected")
+    return array.astype(np.bool_)

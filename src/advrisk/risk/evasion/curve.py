@@ -1,0 +1,144 @@
+"""What an evasion curve is, and the check of the sizes and distances that curves and `damage` are made from.
+
+Nothing here knows where distances or answers come from.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advrisk.core.errors import RiskError
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class Evasion(Protocol):
+    """Psi(size): the probability of *not* being detected; non-increasing, and 0 at inf.
+
+    Any callable of this shape will do, a user's function too. An attack that found nothing has
+    size inf and does no damage, so Psi(inf) = 0 whatever the detector.
+    """
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats: ...
+
+
+@runtime_checkable
+class EvasionCurve(Protocol):
+    """An evasion that knows how sure it is: what every curve of this package is."""
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats: ...
+
+    def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
+        """`n` curves from its uncertainty; a curve that is known gives itself."""
+
+    def extrapolated(self, sizes: ArrayLike) -> Flags:
+        """Which finite sizes lie outside those that a detector was asked about."""
+
+
+class Known:
+    """A curve without uncertainty."""
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats:
+        raise NotImplementedError
+
+    def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:  # noqa: ARG002
+        return [self] * n
+
+    def extrapolated(self, sizes: ArrayLike) -> Flags:
+        return np.zeros(checked_sizes(sizes, "sizes").shape, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class FunctionEvasion(Known):
+    """A user's function, of which nothing is believed: what it returns is checked at every call."""
+
+    function: Callable[[Floats], ArrayLike]
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats:
+        array = checked_sizes(sizes, "sizes")
+        finite = np.isfinite(array)
+        values = np.zeros(array.shape)
+        given = np.asarray(self.function(array[finite]), dtype=np.float64)
+        values[finite] = _checked_values(array[finite], given)
+        return values
+
+
+def as_curve(evasion: Evasion) -> EvasionCurve:
+    """The evasion itself, or a user's function as a curve that is known for certain."""
+    if isinstance(evasion, EvasionCurve):
+        return evasion
+    if not callable(evasion):
+        raise RiskError(f"an evasion is a function of sizes, found {type(evasion).__name__}")
+    return FunctionEvasion(evasion)
+
+
+def outside(sizes: ArrayLike, answered: Floats) -> Flags:
+    """Which finite sizes are smaller than the least or greater than the largest of the answered ones."""
+    array = checked_sizes(sizes, "sizes")
+    return np.asarray(((array < answered.min()) | (array > answered.max())) & np.isfinite(array))
+
+
+def paired_distances(distances_by_model: Mapping[str, ArrayLike]) -> tuple[tuple[str, ...], Floats]:
+    """The models' names and their distances as one (models, samples) array."""
+    if not distances_by_model:
+        raise RiskError("no model was given: distances of at least one are needed")
+    rows = {model: checked_distances(values, f"model {model!r}") for model, values in distances_by_model.items()}
+    first, *others = rows
+    for model in others:
+        if rows[model].size != rows[first].size:
+            raise RiskError(
+                f"model {model!r} has {rows[model].size} distances and model {first!r} has {rows[first].size}; "
+                "models are compared on the same samples in the same order"
+            )
+    return tuple(rows), np.stack(list(rows.values()))
+
+
+def checked_distances(values: ArrayLike, what: str) -> Floats:
+    """One distance per sample, at least one sample."""
+    array = checked_sizes(values, what)
+    if array.ndim != 1:
+        raise RiskError(f"{what}: one distance per sample is needed, found an array of shape {array.shape}")
+    if array.size == 0:
+        raise RiskError(f"{what}: there is no distance; attack at least one sample")
+    return array
+
+
+def checked_sizes(values: ArrayLike, what: str) -> Floats:
+    """An array of any shape whose numbers are at least 0; inf is one of them, nan is not."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise RiskError(f"{what}: numbers are needed ({error})") from None
+    wrong = ~(array >= 0)
+    if wrong.any():
+        index = tuple(int(axis) for axis in np.argwhere(wrong)[0])
+        where = f" at index {', '.join(map(str, index))}" if index else ""
+        raise RiskError(f"{what}: found {array[index]}{where}; a size is at least 0, and inf where no arm succeeded")
+    return array
+
+
+def _checked_values(sizes: Floats, values: Floats) -> Floats:
+    if values.shape != sizes.shape:
+        raise RiskError(
+            f"the evasion function returned shape {values.shape} for sizes of shape {sizes.shape}; "
+            "it must take an array and give a probability for each size"
+        )
+    wrong = ~((values >= 0) & (values <= 1))
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        raise RiskError(
+            f"the evasion function gives {values[first]} at size {sizes[first]}; a probability is in [0, 1]"
+        )
+    order = np.argsort(sizes, kind="stable")
+    rising = np.flatnonzero(np.diff(values[order]) > 1e-9)
+    if rising.size:
+        small, large = order[rising[0]], order[rising[0] + 1]
+        raise RiskError(
+            f"the evasion function rises, from {values[small]} at size {sizes[small]} to {values[large]} at size "
+            f"{sizes[large]}; it is the probability of going *un*detected, so larger sizes must not have more"
+        )
+    return values

@@ -1,0 +1,90 @@
+"""Whether one evasion curve holds for all: for every model, arm or labeller that the answers came from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.evasion.answers import checked_answers
+from advrisk.risk.evasion.curve import Floats
+from advrisk.risk.evasion.logistic import log_likelihood, maximum
+
+_RIDGE = 1e-6  # keeps the maximum finite where a group's answers are separated
+
+
+@dataclass(frozen=True)
+class DifferenceTest:
+    """Likelihood-ratio test of one curve for all groups against a curve for each."""
+
+    groups: tuple[str, ...]
+    n: int
+    statistic: float  # twice the gain in log likelihood
+    p_value: float
+    method: str = "likelihood ratio, parametric bootstrap"
+
+    def warning(self, alpha: float = 0.05) -> str | None:
+        """What to tell before the curve is used for all groups alike, or None."""
+        if self.p_value > alpha:
+            return None
+        return (
+            f"the answers differ between {', '.join(self.groups)} (p = {self.p_value:.3g}): one evasion curve for all "
+            "of them is doubtful; fit one for each"
+        )
+
+
+def differs(
+    sizes: ArrayLike,
+    undetected: ArrayLike,
+    groups: Sequence[object],
+    *,
+    resamples: int = 999,
+    rng: np.random.Generator,
+) -> DifferenceTest:
+    """Whether Psi differs between groups of answers, as a p-value.
+
+    A falling logistic curve is fitted to all answers and to each group. How often chance alone gives
+    as large a gain in likelihood is counted in `resamples` sets of answers drawn from the common
+    curve, at the sizes and in the groups as they are; chi-squared tables would be wrong for few
+    answers, and where a group's answers are separated. That there are curves of another shape than
+    the logistic is not taken into account.
+    """
+    answers = checked_answers(sizes, undetected)
+    names, of_answer = _checked_groups(groups, answers.n)
+    if resamples < 1:
+        raise RiskError(f"resamples must be at least 1, found {resamples}")
+    z = (answers.sizes - answers.sizes.mean()) / (answers.sizes.std() or 1.0)
+    curve = maximum(z, np.ones(answers.n), answers.undetected[None].astype(np.float64), ridge=_RIDGE)[0]
+    drawn = rng.random((resamples, answers.n)) < 1 / (1 + np.exp(-(curve[0] - curve[1] * z)))
+    every = np.concatenate([answers.undetected[None], drawn]).astype(np.float64)
+    gain = _gains(z, every, of_answer, len(names))
+    at_least = 1 + int((gain[1:] >= gain[0] - 1e-9).sum())
+    return DifferenceTest(names, answers.n, float(max(gain[0], 0.0)), at_least / (resamples + 1))
+
+
+def _gains(z: Floats, every: Floats, of_answer: NDArray[np.int64], n_groups: int) -> Floats:
+    """Twice the gain in log likelihood by a curve for each group, for each row of answers."""
+    apart = sum(
+        (_best(z[of_answer == group], every[:, of_answer == group]) for group in range(n_groups)),
+        start=np.zeros(len(every)),
+    )
+    return np.asarray(2 * (apart - _best(z, every)))
+
+
+def _best(z: Floats, rows: Floats) -> Floats:
+    """The largest log likelihood of each row of answers, of which equal sizes are counted together."""
+    different, place = np.unique(z, return_inverse=True)
+    total = np.bincount(place).astype(np.float64)
+    hits = rows @ np.eye(different.size)[place]
+    return log_likelihood(maximum(different, total, hits, ridge=_RIDGE), different, total, hits)
+
+
+def _checked_groups(groups: Sequence[object], n: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    labels = [str(group) for group in groups]
+    if len(labels) != n:
+        raise RiskError(f"there are {n} answers and {len(labels)} groups; each answer needs its group")
+    names = sorted(set(labels))
+    if len(names) < 2:
+        raise RiskError(f"all answers are of one group, {names[0]!r}: there is nothing to compare it with")
+    return tuple(names), np.array([names.index(label) for label in labels], dtype=np.int64)

@@ -1,0 +1,184 @@
+"""Evasion curves as JSON files: a curve belongs to an application and is used again for other models.
+
+A fitted curve is stored as its answers and settings and fitted again when it is read: fits are the
+same every time, and the file shows what the curve rests on.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import did_you_mean
+from advrisk.risk.evasion.answers import Answers
+from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
+from advrisk.risk.evasion.curve import Evasion, EvasionCurve, checked_distances
+from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average_of, threshold
+from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
+from advrisk.risk.evasion.monotone import MonotoneEvasion, fit_monotone
+
+VERSION = 1
+
+Fields = dict[str, Any]
+
+
+def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None) -> None:
+    """Write a curve, with the norm that its sizes are in; a file of that name is replaced as a whole."""
+    fields = {"advrisk": "evasion", "version": VERSION, "norm": norm, **_fields(evasion)}
+    target = Path(path)
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.write_text(json.dumps(fields, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        os.replace(part, target)
+    except OSError as error:
+        raise RiskError(f"{target}: the evasion curve cannot be written ({error.strerror})") from None
+
+
+def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
+    """Read a curve; one whose sizes are in another norm than `norm` is refused."""
+    fields = _content(Path(path))
+    stored = fields.pop("norm", None)
+    if norm is not None and stored is not None and stored != norm:
+        raise RiskError(
+            f"{path}: its sizes are in {stored}, and damage is asked for in {norm}; ask a detector in {norm}"
+        )
+    kind = fields.pop("kind", None)
+    if kind not in _READERS:
+        raise RiskError(f"{path}: no evasion is of the kind {kind!r}; {did_you_mean(kind, _READERS)}")
+    try:
+        return _READERS[kind](fields)
+    except KeyError as error:
+        raise RiskError(f"{path}: {error.args[0]!r} is missing, which a curve of the kind {kind!r} needs") from None
+    except (RiskError, TypeError, ValueError) as error:
+        raise RiskError(f"{path}: {error}") from None
+
+
+def _fields(evasion: Evasion) -> Fields:
+    match evasion:
+        case ThresholdEvasion():
+            return {"kind": "threshold", "tau": _finite_or_none(evasion.tau)}
+        case AverageEvasion():
+            distances = [_finite_or_none(distance) for distance in evasion.distances.tolist()]
+            return {"kind": "average", "models": list(evasion.models), "distances": distances}
+        case LogisticEvasion():
+            return {"kind": "logistic", **_answer_fields(evasion.answers)}
+        case MonotoneEvasion():
+            return {"kind": "monotone", **_answer_fields(evasion.answers)}
+        case BayesianEvasion():
+            return {
+                "kind": "bayesian",
+                "scale": evasion.scale,
+                "guess": evasion.guess,
+                "lapse": evasion.lapse,
+                "plausible": list(evasion.plausible),
+                **_answer_fields(evasion.answers),
+            }
+    raise RiskError(f"{type(evasion).__name__} cannot be written to a file; a function of your own stays in Python")
+
+
+def _answer_fields(answers: Answers) -> Fields:
+    return {"sizes": answers.sizes.tolist(), "undetected": answers.undetected.tolist()}
+
+
+def _finite_or_none(size: float) -> float | None:
+    return size if np.isfinite(size) else None
+
+
+def _infinite_if_none(size: object) -> float:
+    return np.inf if size is None else _number(size)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RiskError(f"a number is needed, found {value!r}")
+    return float(value)
+
+
+def _content(path: Path) -> Fields:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as error:
+        raise RiskError(f"{path}: the evasion curve cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise RiskError(f"{path}: not a JSON file of an evasion curve ({error})") from None
+    if not isinstance(fields, dict) or fields.pop("advrisk", None) != "evasion":
+        raise RiskError(f'{path}: not an evasion curve; such a file says "advrisk": "evasion"')
+    version = fields.pop("version", None)
+    if version != VERSION:
+        raise RiskError(f"{path}: version {version!r} of the file is not known here, {VERSION} is; update advrisk")
+    return fields
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"found {name}")
+
+
+def _read_answers(fields: Fields) -> Fields:
+    sizes = [_number(size) for size in _list(fields.pop("sizes"), "sizes")]
+    return {"sizes": sizes, "undetected": [_flag(flag) for flag in _list(fields.pop("undetected"), "undetected")]}
+
+
+def _list(value: object, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise RiskError(f"{name} must be a list, found {value!r}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise RiskError(f"undetected must hold true and false, found {value!r}")
+    return value
+
+
+def _no_more(fields: Fields) -> None:
+    if fields:
+        raise RiskError(f"{', '.join(map(repr, sorted(fields)))} is not known in a file of this kind")
+
+
+def _read_threshold(fields: Fields) -> EvasionCurve:
+    tau = _infinite_if_none(fields.pop("tau"))
+    _no_more(fields)
+    return threshold(tau)
+
+
+def _read_average(fields: Fields) -> EvasionCurve:
+    models = tuple(str(model) for model in _list(fields.pop("models"), "models"))
+    distances = [_infinite_if_none(distance) for distance in _list(fields.pop("distances"), "distances")]
+    _no_more(fields)
+    return average_of(models, checked_distances(distances, "distances"))
+
+
+def _read_logistic(fields: Fields) -> EvasionCurve:
+    answers = _read_answers(fields)
+    _no_more(fields)
+    return fit_logistic(**answers)
+
+
+def _read_monotone(fields: Fields) -> EvasionCurve:
+    answers = _read_answers(fields)
+    _no_more(fields)
+    return fit_monotone(**answers)
+
+
+def _read_bayesian(fields: Fields) -> EvasionCurve:
+    answers = _read_answers(fields)
+    guess, lapse = (None if (rate := fields.pop(name, 0.0)) is None else _number(rate) for name in ("guess", "lapse"))
+    scale, plausible = fields.pop("scale", "log"), fields.pop("plausible", None)
+    _no_more(fields)
+    if plausible is not None:
+        low, high = (_number(end) for end in _list(plausible, "plausible"))
+        plausible = (low, high)
+    return fit_bayesian(**answers, scale=scale, guess=guess, lapse=lapse, plausible=plausible)
+
+
+_READERS: Mapping[str, Callable[[Fields], EvasionCurve]] = {
+    "threshold": _read_threshold,
+    "average": _read_average,
+    "logistic": _read_logistic,
+    "monotone": _read_monotone,
+    "bayesian": _read_bayesian,
+}

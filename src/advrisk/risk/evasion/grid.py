@@ -1,0 +1,112 @@
+"""A posterior on a grid that finds its own place.
+
+The grid is moved, widened and narrowed until next to no mass lies at its edges and little of it is
+empty. The likelihood alone enters, so it does not matter how the sizes that were asked about were
+chosen, be it one after another in the light of earlier answers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.evasion.curve import Floats
+
+EDGE_MASS = 1e-6  # what may lie at an edge at the end
+_ROUNDS = 60
+_MARGIN = 2  # cells to keep beyond those that hold mass
+_FULL = 0.6  # share of an axis that must hold mass
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter between `low` and `high`, in cells of equal width; it exists between `least` and `most` only.
+
+    With `atom`, the value `least` has a prior probability of its own and its own cell, the first one.
+    """
+
+    low: float
+    high: float
+    cells: int
+    least: float = -np.inf
+    most: float = np.inf
+    atom: float = 0.0
+
+    @property
+    def width(self) -> float:
+        return (self.high - self.low) / self.cells
+
+    def values(self) -> Floats:
+        middles = self.low + self.width * (np.arange(self.cells) + 0.5)
+        return np.asarray(np.insert(middles, 0, self.least) if self.atom else middles)
+
+    def log_measure(self) -> Floats:
+        """The width of each cell times the prior's share of the part it belongs to."""
+        if self.low == self.high:  # one value, which is given
+            return np.zeros(self.cells)
+        cells = np.full(self.cells, np.log(self.width * (1 - self.atom)))
+        return np.asarray(np.insert(cells, 0, np.log(self.atom)) if self.atom else cells)
+
+    def moved(self, mass: Floats) -> "Axis":
+        """The axis that fits this mass better: wider where an edge holds some, narrower where cells are empty."""
+        mass = mass[1:] if self.atom else mass
+        held = np.flatnonzero(mass > EDGE_MASS / 10)
+        if not held.size:  # all mass lies in the atom
+            return self
+        first, last = int(held[0]) - _MARGIN, int(held[-1]) + 1 + _MARGIN
+        half = (self.high - self.low) / 2
+        low = self.low - half if held[0] == 0 else self.low + self.width * max(first, 0)
+        high = self.high + half if held[-1] == self.cells - 1 else self.low + self.width * min(last, self.cells)
+        return replace(self, low=max(low, self.least), high=min(high, self.most))
+
+    def fits(self, better: "Axis") -> bool:
+        """Whether `better`, which was made from this axis, is hardly narrower and nowhere beyond it."""
+        inside = better.low >= self.low and better.high <= self.high
+        return inside and better.high - better.low >= _FULL * (self.high - self.low)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The probability of each cell of a grid."""
+
+    axes: tuple[Axis, ...]
+    mass: Floats  # one dimension per axis
+
+    def marginal(self, *axes: int) -> Floats:
+        others = tuple(axis for axis in range(len(self.axes)) if axis not in axes)
+        return np.asarray(self.mass.sum(axis=others))
+
+    def draws(self, n: int, rng: np.random.Generator) -> Floats:
+        """Points (n, axes), anywhere in the cells that were drawn."""
+        ends = np.cumsum(self.mass.ravel())
+        cells = np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), ends.size - 1)
+        places = np.unravel_index(cells, self.mass.shape)
+        columns = []
+        for axis, place in zip(self.axes, places, strict=True):
+            shift = (rng.random(n) - 0.5) * axis.width
+            columns.append(axis.values()[place] + np.where((place == 0) & (axis.atom > 0), 0.0, shift))
+        return np.stack(columns, axis=1)
+
+
+def posterior(log_density: Callable[..., Floats], axes: Sequence[Axis]) -> Posterior:
+    """The posterior of a density that takes one array per axis, shaped to be combined, and need not be normalised."""
+    current = tuple(axes)
+    for _ in range(_ROUNDS):
+        grid = _on_grid(log_density, current)
+        better = tuple(axis.moved(grid.marginal(place)) for place, axis in enumerate(current))
+        if all(axis.fits(new) for axis, new in zip(current, better, strict=True)):
+            return grid
+        current = better
+    raise RiskError(
+        "the answers leave the curve so open that no grid holds its posterior; ask more widely spread sizes"
+    )
+
+
+def _on_grid(log_density: Callable[..., Floats], axes: tuple[Axis, ...]) -> Posterior:
+    values = np.ix_(*[axis.values() for axis in axes])
+    log_mass = log_density(*values)
+    for measure in np.ix_(*[axis.log_measure() for axis in axes]):
+        log_mass = log_mass + measure
+    mass = np.exp(log_mass - log_mass.max())
+    return Posterior(axes, mass / mass.sum())

@@ -1,0 +1,178 @@
+"""The logistic evasion curve by maximum likelihood.
+
+Psi(s) = 1 / (1 + exp(-(a + b s))) with b <= 0. Inside, sizes are standardised: a + b s = alpha - beta z.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.evasion.answers import Answers, checked_answers
+from advrisk.risk.evasion.curve import Evasion, Flags, Floats, checked_sizes, outside
+from advrisk.risk.evasion.grid import Axis, Posterior, posterior
+
+_STEPS = 100
+_LONGEST_STEP = 4.0  # in alpha and beta
+_CELLS = 81
+
+
+@dataclass(frozen=True)
+class LogisticCurve:
+    """Psi(s) = 1 / (1 + exp(-(intercept + slope s))), 0 at inf."""
+
+    intercept: float
+    slope: float  # at most 0
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats:
+        from scipy.special import expit
+
+        array = checked_sizes(sizes, "sizes")
+        finite = np.isfinite(array)
+        values = np.zeros(array.shape)
+        values[finite] = expit(self.intercept + self.slope * array[finite])
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticEvasion:
+    """A fitted logistic curve; its draws are those of the posterior under Jeffreys' prior."""
+
+    answers: Answers
+    curve: LogisticCurve
+    separated: tuple[float, float] | None  # the largest undetected and the least detected size, if they do not overlap
+    _centre: float = field(repr=False)
+    _scale: float = field(repr=False)
+    _posterior: Posterior = field(repr=False)  # of alpha and beta
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats:
+        return self.curve(sizes)
+
+    def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
+        return [
+            _curve(alpha, max(beta, 0.0), self._centre, self._scale) for alpha, beta in self._posterior.draws(n, rng)
+        ]
+
+    def extrapolated(self, sizes: ArrayLike) -> Flags:
+        return outside(sizes, self.answers.sizes)
+
+
+def fit_logistic(sizes: ArrayLike, undetected: ArrayLike) -> LogisticEvasion:
+    """Psi(s) = 1 / (1 + exp(-(a + b s))), b <= 0, from a detector's answers by maximum likelihood.
+
+    If every undetected size is at most as large as every detected one, likelihood grows with the
+    slope without end, and all that is known is that detection sets in between two sizes
+    (`separated`). Firth's estimate (1993), the mode of the posterior under Jeffreys' prior, is
+    finite then and is taken instead. The uncertainty is that posterior, in either case: it is
+    proper, and unlike the normal approximation it holds with few answers.
+    """
+    answers = checked_answers(sizes, undetected)
+    different, total, hits = answers.counts()
+    if different.size < 2:
+        raise RiskError(
+            f"all {answers.n} answers are of size {different[0]:g}; a logistic curve needs two sizes or more"
+        )
+    centre, scale = float(answers.sizes.mean()), float(answers.sizes.std())
+    z = (different - centre) / scale
+    between = _separated(answers)
+    alpha, beta = _firth(z, total, hits) if between else maximum(z, total, hits[None])[0]
+    return LogisticEvasion(
+        answers=answers,
+        curve=_curve(float(alpha), float(beta), centre, scale),
+        separated=between,
+        _centre=centre,
+        _scale=scale,
+        _posterior=_jeffreys_posterior(z, total, hits),
+    )
+
+
+def maximum(z: Floats, total: Floats, hits: Floats, *, ridge: float = 0.0) -> Floats:
+    """(alpha, beta >= 0) of greatest likelihood, by Newton, for each row of `hits` (rows, sizes).
+
+    `ridge` is the weight of a penalty (alpha^2 + beta^2)/2; a little of it keeps the maximum of
+    separated answers finite. The likelihood is concave; so if its peak has beta < 0, the best
+    curve that does not increase is the flat one.
+    """
+    found = np.zeros((len(hits), 2))
+    for _ in range(_STEPS):
+        step = _newton_step(found, z, total, hits, ridge)
+        found = found + step
+        if np.abs(step).max() < 1e-10:
+            break
+    rising = found[:, 1] < 0
+    found[rising, 0] = _flat(total.sum(), hits[rising].sum(axis=1), ridge)
+    found[rising, 1] = 0.0
+    return found
+
+
+def log_likelihood(at: Floats, z: Floats, total: Floats, hits: Floats) -> Floats:
+    """Of each row (alpha, beta) with its row of hits."""
+    eta = at[:, :1] - at[:, 1:] * z
+    return np.asarray((hits * eta - total * np.logaddexp(0, eta)).sum(axis=1))
+
+
+def _newton_step(at: Floats, z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
+    """Newton's step, at most _LONGEST_STEP long; gradient and Hessian are those of alpha - beta z."""
+    from scipy.special import expit
+
+    p = expit(at[:, :1] - at[:, 1:] * z)
+    rest, weight = hits - total * p, total * p * (1 - p)
+    g0, g1 = rest.sum(1) - ridge * at[:, 0], -(rest @ z) - ridge * at[:, 1]
+    h00, h01, h11 = weight.sum(1) + ridge, -(weight @ z), weight @ z**2 + ridge
+    determinant = np.maximum(h00 * h11 - h01**2, 1e-300)
+    step = np.stack([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0], axis=1) / determinant[:, None]
+    longest = np.abs(step).max(axis=1, keepdims=True)
+    return np.asarray(step * np.minimum(1, _LONGEST_STEP / np.maximum(longest, 1e-300)))
+
+
+def _flat(total: float, hits: Floats, ridge: float) -> Floats:
+    """alpha of the best flat curve; all answers alike are taken as half an answer less."""
+    from scipy.special import logit
+
+    edge = 0.5 if ridge else 0.0
+    return np.asarray(logit(np.clip(hits, edge, total - edge) / total))
+
+
+def _firth(z: Floats, total: Floats, hits: Floats) -> Floats:
+    """Firth's estimate by Fisher scoring: the score of each answer is shifted by its leverage times 1/2 - p."""
+    from scipy.special import expit
+
+    design = np.stack([np.ones_like(z), -z], axis=1)
+    at = np.zeros(2)
+    for _ in range(_STEPS):
+        p = expit(design @ at)
+        weight = total * p * (1 - p)
+        inverse = np.linalg.inv(design.T @ (weight[:, None] * design))
+        leverage = weight * np.einsum("ki,ij,kj->k", design, inverse, design)
+        step = inverse @ (design.T @ (hits - total * p + leverage * (0.5 - p)))
+        at = at + step * min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < 1e-10:
+            break
+    return at
+
+
+def _jeffreys_posterior(z: Floats, total: Floats, hits: Floats) -> Posterior:
+    from scipy.special import expit
+
+    moments = np.stack([total, total * z, total * z**2], axis=1)
+
+    def log_density(alpha: Floats, beta: Floats) -> Floats:
+        eta = alpha[..., None] - beta[..., None] * z
+        p = expit(eta)
+        i0, i1, i2 = np.moveaxis((p * (1 - p)) @ moments, -1, 0)
+        information = np.log(np.maximum(i0 * i2 - i1**2, 1e-300))
+        return np.asarray(eta @ hits - np.logaddexp(0, eta) @ total + information / 2)
+
+    return posterior(log_density, [Axis(-8.0, 8.0, _CELLS), Axis(0.0, 16.0, _CELLS, least=0.0)])
+
+
+def _separated(answers: Answers) -> tuple[float, float] | None:
+    largest = float(answers.sizes[answers.undetected].max())
+    least = float(answers.sizes[~answers.undetected].min())
+    return (largest, least) if largest <= least else None
+
+
+def _curve(alpha: float, beta: float, centre: float, scale: float) -> LogisticCurve:
+    return LogisticCurve(float(alpha + beta * centre / scale), float(-beta / scale))

@@ -1,0 +1,122 @@
+"""The evasion curve that only has to fall: isotonic regression, with bounds where nothing was asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advrisk.risk.evasion.answers import Answers, checked_answers
+from advrisk.risk.evasion.curve import Evasion, Flags, Floats, checked_sizes, outside
+
+
+@dataclass(frozen=True, eq=False)
+class MonotoneCurve:
+    """Values at some sizes, a straight line between two of them, and flat beyond the first and the last.
+
+    What is known of a size between two knots is only that Psi lies between `high` of the one below
+    and `low` of the one above, and beyond the last knot that it is at least 0 (`bounds`).
+    """
+
+    knots: Floats  # ascending
+    low: Floats
+    high: Floats
+
+    @property
+    def middle(self) -> Floats:
+        return np.asarray((self.low + self.high) / 2)
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats:
+        array = checked_sizes(sizes, "sizes")
+        line = np.interp(array, self.knots, self.middle)
+        return np.where(np.isfinite(array), line, 0.0)
+
+    def bounds(self, sizes: ArrayLike) -> tuple[Floats, Floats]:
+        array = checked_sizes(sizes, "sizes")
+        above = np.searchsorted(self.knots, array, side="left")  # the first knot at or above
+        below = np.searchsorted(self.knots, array, side="right")  # one past the last knot at or below
+        finite = np.isfinite(array)
+        low = np.where(finite, np.append(self.low, 0.0)[above], 0.0)
+        high = np.where(finite, np.append(1.0, self.high)[below], 0.0)
+        return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class MonotoneEvasion:
+    """Isotonic regression of the answers; its draws know what they do not know between and beyond the sizes."""
+
+    answers: Answers
+    curve: MonotoneCurve
+    _blocks: tuple[Floats, Floats, Floats] = field(repr=False)  # mean size, answers and undetected ones
+
+    def __call__(self, sizes: ArrayLike, /) -> Floats:
+        return self.curve(sizes)
+
+    def bounds(self, sizes: ArrayLike) -> tuple[Floats, Floats]:
+        """Between which values Psi lies if the curve is right at the answered sizes."""
+        return self.curve.bounds(sizes)
+
+    def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
+        """Curves through blocks of neighbouring sizes with at least sqrt(answers) answers each.
+
+        Of k undetected among m, `low` is a draw of Beta(k, m - k + 1) and `high` one of
+        Beta(k + 1, m - k), from the same random numbers, so that their quantiles are Clopper and
+        Pearson's limits; both are then made to fall by isotonic regression.
+        """
+        knots, total, hits = self._blocks
+        seen, missed = rng.standard_gamma(hits, (n, hits.size)), rng.standard_gamma(total - hits, (n, hits.size))
+        one_more = rng.standard_exponential((n, hits.size))
+        whole = seen + missed + one_more
+        return [
+            MonotoneCurve(knots, falling(low, total), falling(high, total))
+            for low, high in zip(seen / whole, (seen + one_more) / whole, strict=True)
+        ]
+
+    def extrapolated(self, sizes: ArrayLike) -> Flags:
+        return outside(sizes, self.answers.sizes)
+
+
+def fit_monotone(sizes: ArrayLike, undetected: ArrayLike) -> MonotoneEvasion:
+    """Psi that does not increase and is otherwise free: least squares by pooling adjacent violators.
+
+    (Ayer et al. 1955; least squares and maximum likelihood agree here.) The curve is a straight line
+    between the sizes asked about and flat beyond them, but intervals are made with what is known:
+    that it falls.
+    """
+    answers = checked_answers(sizes, undetected)
+    different, total, hits = answers.counts()
+    fitted = falling(hits / total, total)
+    return MonotoneEvasion(answers, MonotoneCurve(different, fitted, fitted), _blocks(different, total, hits))
+
+
+def falling(values: Floats, weights: Floats) -> Floats:
+    """The non-increasing values nearest to these, by weighted squares: pooling adjacent violators."""
+    means: list[float] = []
+    masses: list[float] = []
+    lengths: list[int] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, mass, length = value, weight, 1
+        while means and means[-1] < mean:
+            before, heavy = means.pop(), masses.pop()
+            mean = (before * heavy + mean * mass) / (heavy + mass)
+            mass += heavy
+            length += lengths.pop()
+        means.append(mean)
+        masses.append(mass)
+        lengths.append(length)
+    return np.repeat(means, lengths)
+
+
+def _blocks(sizes: Floats, total: Floats, hits: Floats) -> tuple[Floats, Floats, Floats]:
+    """Neighbouring sizes put together until a block has enough answers; what is left over joins the last."""
+    enough = np.sqrt(total.sum())
+    starts, count = [0], 0.0
+    for place, number in enumerate(total):
+        if count >= enough:
+            starts.append(place)
+            count = 0.0
+        count += number
+    if count < enough and len(starts) > 1:
+        starts.pop()
+    answers = np.add.reduceat(total, starts)
+    return np.add.reduceat(sizes * total, starts) / answers, answers, np.add.reduceat(hits, starts)
