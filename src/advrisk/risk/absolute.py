@@ -22,6 +22,7 @@ from advrisk.risk.evasion import (
     MonotoneEvasion,
     as_curve,
     paired_distances,
+    values_of,
 )
 from advrisk.risk.proportion import proportion
 from advrisk.risk.undetermined import difference_bounds
@@ -76,9 +77,9 @@ class EvasionComparison:
         """Of the difference: what more samples would make smaller, and what only more answers would."""
         i, j = self._index(a), self._index(b)
         each = np.subtract(*self.evasion(self._distances[[i, j]]))
-        means = np.array([np.subtract(*curve(self._distances[[i, j]]).mean(axis=1)) for curve in self._curves])
+        drawn = values_of(self._curves, self._distances[[i, j]].ravel()).reshape(-1, 2, self.n).mean(axis=2)
         of_samples = float(each.std(ddof=1)) / np.sqrt(self.n) if self.n > 1 else 0.0
-        return float(of_samples), float(means.std()) + self._undetermined(i, j)
+        return float(of_samples), float((drawn[:, 0] - drawn[:, 1]).std()) + self._undetermined(i, j)
 
     def _undetermined(self, i: int, j: int) -> float:
         """What the curve leaves open between the sizes asked about, as if it were a standard error."""
@@ -89,13 +90,13 @@ class EvasionComparison:
         return float(high[0] - low[0]) / 4
 
     def _drawn_differences(self, i: int, j: int) -> tuple[Floats, Floats]:
-        if not isinstance(self._curves[0], MonotoneCurve):
+        if not _monotone(self._curves[:1]):
             drawn = self._draws.middle[:, i] - self._draws.middle[:, j]
             return drawn, drawn
         parts = [
-            difference_bounds(curve, self._distances[i], self._distances[j], weights[:, :-1])
-            for curve, weights in _weighted(self._curves, self.n, self._draws.seed)
-            if isinstance(curve, MonotoneCurve)
+            difference_bounds(curve, self._distances[i], self._distances[j], of_curve[:, :-1])
+            for some, weights in _weighted(self._curves, self._distances.shape, self._draws.seed)
+            for curve, of_curve in zip(_monotone(some), weights, strict=True)
         ]
         return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
@@ -160,7 +161,7 @@ def compare_damage(
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     curve = _absolute(evasion)
     curves = curve.draws(_CURVES, rng)
-    known = all(drawn is curve for drawn in curves)
+    known = curves[0] is curve
     curves = curves[:1] if known else curves
     draws = _drawn(matrix, curves, seed=int(rng.integers(2**63)))
     values = curve(matrix)
@@ -218,35 +219,48 @@ def _shares_of_best(drawn: Floats) -> list[float]:
 def _drawn(matrix: Floats, curves: Sequence[Evasion], *, seed: int) -> _Draws:
     different, place = np.unique(matrix, return_inverse=True)
     place = place.reshape(matrix.shape)
-    lows, middles, highs, unseen = [], [], [], []
-    previous, low, middle, high = None, matrix, matrix, matrix
-    for curve, weights in _weighted(curves, matrix.shape[1], seed):
-        if curve is not previous:
-            low, middle, high = (values[place] for values in _values(curve, different))
-            previous = curve
-        of_samples = weights[:, :-1]
-        middles.append(of_samples @ middle.T)
-        lows.append(of_samples @ low.T if isinstance(curve, MonotoneCurve) else middles[-1])
-        highs.append(of_samples @ high.T if isinstance(curve, MonotoneCurve) else middles[-1])
-        unseen.append(weights[:, -1])
-    return _Draws(np.concatenate(lows), np.concatenate(middles), np.concatenate(highs), np.concatenate(unseen), seed)
+    parts = []
+    for some, weights in _weighted(curves, matrix.shape, seed):
+        middle = _means(weights, values_of(some, different)[:, place])
+        low = high = middle
+        if monotone := _monotone(some):
+            low, high = (_means(weights, values[:, place]) for values in _bounds(monotone, different))
+        parts.append((low, middle, high, weights[:, :, -1].ravel()))
+    low, middle, high, unseen = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return _Draws(low, middle, high, unseen, seed)
 
 
-def _values(curve: Evasion, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-    middle = curve(sizes)
-    low, high = curve.bounds(sizes) if isinstance(curve, MonotoneCurve) else (middle, middle)
-    return low, middle, high
+def _monotone(curves: Sequence[Evasion]) -> list[MonotoneCurve]:
+    """All of the curves, if they are such as are known at their knots only, or none."""
+    if not isinstance(curves[0], MonotoneCurve):
+        return []
+    return [curve for curve in curves if isinstance(curve, MonotoneCurve)]
 
 
-def _weighted(curves: Sequence[Evasion], n: int, seed: int) -> Iterator[tuple[Evasion, Floats]]:
-    """Each curve with its weights of n samples and of the one that was not seen, (some, n + 1)."""
+def _bounds(curves: Sequence[MonotoneCurve], sizes: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper bounds, (curves, sizes)."""
+    low, high = zip(*(curve.bounds(sizes) for curve in curves), strict=True)
+    return np.stack(low), np.stack(high)
+
+
+def _means(weights: Floats, values: Floats) -> Floats:
+    """Weights (curves, draws, samples + 1) and values (curves, models, samples) -> means (curves * draws, models)."""
+    means = weights[:, :, :-1] @ values.transpose(0, 2, 1)
+    return means.reshape(-1, values.shape[1])
+
+
+def _weighted(
+    curves: Sequence[Evasion], shape: tuple[int, ...], seed: int
+) -> Iterator[tuple[Sequence[Evasion], Floats]]:
+    """Some curves at a time, with the weights of the samples and of the one that was not seen."""
     rng = np.random.default_rng(seed)
-    most = max(1, _BLOCK_CELLS // (n + 1))
-    for curve in curves:
-        left = _WEIGHTS // len(curves)
-        while left:
-            size = min(left, most)
-            weights = rng.standard_exponential((size, n + 1))
-            weights /= weights.sum(axis=1, keepdims=True)
-            yield curve, weights
-            left -= size
+    n_models, n = shape
+    draws = _WEIGHTS // len(curves)
+    n_curves = max(1, _BLOCK_CELLS // ((draws + n_models) * n))
+    n_draws = max(1, min(draws, _BLOCK_CELLS // n))
+    for first in range(0, len(curves), n_curves):
+        some = curves[first : first + n_curves]
+        for start in range(0, draws, n_draws):
+            weights = rng.standard_exponential((len(some), min(n_draws, draws - start), n + 1))
+            weights /= weights.sum(axis=2, keepdims=True)
+            yield some, weights

@@ -10,6 +10,7 @@ from advrisk.risk.evasion.curve import (
     checked_distances,
     checked_sizes,
     paired_distances,
+    values_of,
 )
 from advrisk.risk.evasion.difference import DifferenceTest, differs
 from advrisk.risk.evasion.files import read_evasion, write_evasion
@@ -40,5 +41,6 @@ __all__ = [
     "paired_distances",
     "read_evasion",
     "threshold",
+    "values_of",
     "write_evasion",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
 from advrisk.risk.evasion.answers import Answers, any_answers, checked_answers
-from advrisk.risk.evasion.curve import Evasion, Flags, Floats, checked_sizes, outside
+from advrisk.risk.evasion.curve import Curves, Evasion, Flags, Floats, checked_sizes, outside, values_of
 from advrisk.risk.evasion.grid import Axis, Posterior, posterior
 
 Scale = Literal["log", "linear"]
@@ -22,6 +22,7 @@ _RATE_PRIOR = 9.0  # density 9 (1 - rate)^8 of a rate that is not 0
 _NO_RATE = 0.5  # prior probability that a rate is 0
 _CELLS = {0: 61, 1: 41, 2: 31}  # of threshold and width, by the number of rates that are learned
 _RATE_CELLS = 14
+_INFORMATION_DRAWS = 1000
 _BLOCK = 2_000_000  # cells that are worked on at a time
 
 
@@ -43,8 +44,8 @@ class PsychometricCurve:
         array = checked_sizes(sizes, "sizes")
         finite = np.isfinite(array)
         values = np.zeros(array.shape)
-        fallen = _fall(array[finite], np.log(self.threshold), np.log(self.width), self.scale)
-        values[finite] = self.lapse + (1 - self.guess - self.lapse) * fallen
+        parameters = np.array([[self.threshold, self.width, self.guess, self.lapse]])
+        values[finite] = _many(self.scale, parameters, array[finite])[0]
         return values
 
 
@@ -68,10 +69,9 @@ class BayesianEvasion:
         return values
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
-        return [
-            PsychometricCurve(float(np.exp(threshold)), float(np.exp(width)), float(guess), float(lapse), self.scale)
-            for threshold, width, guess, lapse in self._posterior.draws(n, rng)
-        ]
+        drawn = self._posterior.draws(n, rng)
+        drawn[:, :2] = np.exp(drawn[:, :2])
+        return Curves(drawn, partial(_one, self.scale), partial(_many, self.scale))
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
         if self.answers.n == 0:
@@ -85,9 +85,8 @@ class BayesianEvasion:
         "Bayesian active learning by disagreement").
         """
         array = checked_sizes(sizes, "sizes")
-        curves = self.draws(_INFORMATION_DRAWS, np.random.default_rng(0))
-        p = np.stack([curve(array) for curve in curves])
-        return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0))
+        p = values_of(self.draws(_INFORMATION_DRAWS, np.random.default_rng(0)), array.ravel())
+        return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0)).reshape(array.shape)
 
     @cached_property
     def _cells(self) -> tuple[Floats, Floats, Floats, float]:
@@ -108,9 +107,6 @@ class BayesianEvasion:
             part = slice(start, start + block)
             values[part] = _fall(sizes[part, None], threshold, width, self.scale) @ weight
         return np.asarray(np.minimum(lapse + values, 1.0))
-
-
-_INFORMATION_DRAWS = 1000
 
 
 def fit_bayesian(
@@ -180,6 +176,17 @@ def _fall(sizes: Floats, log_threshold: Floats, log_width: Floats, scale: Scale)
             return np.asarray(expit((log_threshold - np.log(sizes)) * steep))
     at_zero = log_expit(steep)
     return np.asarray(np.exp(log_expit((1 - sizes * np.exp(-log_threshold)) * steep) - at_zero))
+
+
+def _one(scale: Scale, parameters: Floats) -> PsychometricCurve:
+    threshold, width, guess, lapse = parameters.tolist()
+    return PsychometricCurve(threshold, width, guess, lapse, scale)
+
+
+def _many(scale: Scale, parameters: Floats, sizes: Floats) -> Floats:
+    threshold, width, guess, lapse = parameters.T[:, :, None]
+    fallen = _fall(sizes, np.log(threshold), np.log(width), scale)
+    return np.asarray(lapse + (1 - guess - lapse) * fallen)
 
 
 def _rate_axis(rate: float | None) -> Axis:

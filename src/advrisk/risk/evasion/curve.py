@@ -5,7 +5,7 @@ Nothing here knows where distances or answers come from.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +65,39 @@ class FunctionEvasion(Known):
         given = np.asarray(self.function(array[finite]), dtype=np.float64)
         values[finite] = _checked_values(array[finite], given)
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Sequence[Evasion]):
+    """Curves of one family, which are evaluated faster together than one by one."""
+
+    parameters: Floats  # (curves, parameters)
+    one: Callable[[Floats], Evasion]  # the curve of one row
+    many: Callable[[Floats, Floats], Floats]  # parameters and finite sizes -> values (curves, sizes)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    @overload
+    def __getitem__(self, place: int) -> Evasion: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Curves": ...
+
+    def __getitem__(self, place: int | slice) -> "Evasion | Curves":
+        if isinstance(place, slice):
+            return Curves(self.parameters[place], self.one, self.many)
+        return self.one(self.parameters[place])
+
+
+def values_of(curves: Sequence[Evasion], sizes: Floats) -> Floats:
+    """Every curve at every size, (curves, sizes)."""
+    if not isinstance(curves, Curves):
+        return np.stack([curve(sizes) for curve in curves])
+    finite = np.isfinite(sizes)
+    values = np.zeros((len(curves), sizes.size))
+    values[:, finite] = curves.many(curves.parameters, sizes[finite])
+    return values
 
 
 def as_curve(evasion: Evasion) -> EvasionCurve:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.risk.evasion.answers import Answers, checked_answers
-from advrisk.risk.evasion.curve import Evasion, Flags, Floats, checked_sizes, outside
+from advrisk.risk.evasion.curve import Curves, Evasion, Flags, Floats, checked_sizes, outside
 from advrisk.risk.evasion.grid import Axis, Posterior, posterior
 
 _STEPS = 100
@@ -27,12 +27,10 @@ class LogisticCurve:
     slope: float  # at most 0
 
     def __call__(self, sizes: ArrayLike, /) -> Floats:
-        from scipy.special import expit
-
         array = checked_sizes(sizes, "sizes")
         finite = np.isfinite(array)
         values = np.zeros(array.shape)
-        values[finite] = expit(self.intercept + self.slope * array[finite])
+        values[finite] = _many(np.array([[self.intercept, self.slope]]), array[finite])[0]
         return values
 
 
@@ -51,9 +49,9 @@ class LogisticEvasion:
         return self.curve(sizes)
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
-        return [
-            _curve(alpha, max(beta, 0.0), self._centre, self._scale) for alpha, beta in self._posterior.draws(n, rng)
-        ]
+        alpha, beta = self._posterior.draws(n, rng).T
+        drawn = np.stack([alpha + beta * self._centre / self._scale, -beta / self._scale], axis=1)
+        return Curves(drawn, _one, _many)
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
         return outside(sizes, self.answers.sizes)
@@ -172,6 +170,16 @@ def _separated(answers: Answers) -> tuple[float, float] | None:
     largest = float(answers.sizes[answers.undetected].max())
     least = float(answers.sizes[~answers.undetected].min())
     return (largest, least) if largest <= least else None
+
+
+def _one(parameters: Floats) -> LogisticCurve:
+    return LogisticCurve(*parameters.tolist())
+
+
+def _many(parameters: Floats, sizes: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(parameters[:, :1] + parameters[:, 1:] * sizes))
 
 
 def _curve(alpha: float, beta: float, centre: float, scale: float) -> LogisticCurve:
