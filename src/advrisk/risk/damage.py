@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
+from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability, operational_risk
+from advrisk.risk.decision import samples_to_decide
 from advrisk.risk.evasion import (
     Evasion,
     Floats,
@@ -23,6 +25,22 @@ from advrisk.risk.evasion import (
     checked_sizes,
     paired_distances,
 )
+
+__all__ = [
+    "DamageComparison",
+    "EvasionComparison",
+    "OrderChange",
+    "PerturbationSize",
+    "compare_damage",
+    "damage_probability",
+    "detector_free_damage",
+    "mean_perturbation_size",
+    "minimal_perturbation_size",
+    "operational_risk",
+    "resampled_damage",
+    "samples_to_decide",
+    "success_ratio",
+]
 
 Integers = NDArray[np.int64]
 
@@ -81,10 +99,15 @@ class DamageComparison:
         """
         i, j = self._index(a), self._index(b)
         value = int(self._counts.total[i] - self._counts.total[j]) / self._counts.scale
-        error = _jackknife_error(self._counts.without[i] - self._counts.without[j], len(self.models))
+        error, _ = self.standard_errors(a, b)
         half = _half_width(error, self.n, self.level)
         low, high = max(value - half, -1.0), min(value + half, 1.0)
         return Estimate(value, low, high, self.level, self.n, "paired V-statistic, jackknife, t")
+
+    def standard_errors(self, a: str, b: str) -> tuple[float, float]:
+        """Of the difference, by the jackknife; and 0, since the curve is made from the same samples."""
+        i, j = self._index(a), self._index(b)
+        return _jackknife_error(self._counts.without[i] - self._counts.without[j], len(self.models)), 0.0
 
     def undecided(self, a: str, b: str) -> bool:
         """Whether the paired interval of the difference contains 0."""
@@ -159,6 +182,26 @@ def detector_free_damage(
         _counts=counts,
         _resampled=resampled,
     )
+
+
+def resampled_damage(matrix: Floats, drawn: Integers, counts: Integers) -> Floats:
+    """Relative damage over the first m of the drawn samples, for each m of `counts`: (models, resamples, counts).
+
+    `drawn` is (resamples, draws); each draw takes a sample for all models.
+    """
+    n_models, n = matrix.shape
+    pool = _pooled(matrix)
+    values = np.empty((n_models, len(drawn), counts.size))
+    for r, row in enumerate(drawn):
+        weights = np.zeros((counts.size, n))
+        for place, (start, end) in enumerate(zip((0, *counts[:-1]), counts, strict=True)):
+            weights[place] = np.bincount(row[start:end], minlength=n)
+        weights = np.cumsum(weights, axis=0)
+        up_to = np.cumsum(weights.take(pool.order % n, axis=1), axis=1)
+        for j in range(n_models):
+            not_greater = (up_to.take(pool.last[j], axis=1) * weights).sum(axis=1)
+            values[j, r] = 1 - not_greater / (counts.astype(np.float64) ** 2 * n_models)
+    return values
 
 
 def minimal_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> PerturbationSize:

@@ -20,8 +20,8 @@ _WIDTH = (np.log(0.3), 1.25)  # prior mean and standard deviation of the log of 
 _MOST_RATE = 0.5  # a guess or lapse rate beyond it would not be one
 _RATE_PRIOR = 9.0  # density 9 (1 - rate)^8 of a rate that is not 0
 _NO_RATE = 0.5  # prior probability that a rate is 0
-_CELLS = {0: 61, 1: 41, 2: 31}  # of threshold and width, by the number of rates that are learned
-_RATE_CELLS = 14
+_CELLS = {0: 61, 1: 41, 2: 27}  # of threshold and width, by the number of rates that are learned
+_RATE_CELLS = 12
 _INFORMATION_DRAWS = 1000
 _BLOCK = 2_000_000  # cells that are worked on at a time
 

@@ -1,0 +1,127 @@
+"""How the numbers settle as samples are added: the data of the paper's Figures 2 and 4."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.damage import resampled_damage
+from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, as_curve, checked_sizes, paired_distances
+
+DAMAGE, SMALLEST, MEAN = "damage", "minimal size", "mean size"
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """One number of one model at each number of samples: the median of the resamples and their quantiles.
+
+    NaN where most resamples had nothing to measure, such as no success with a size.
+    """
+
+    middle: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Convergence:
+    """Bands by model and measure: `damage`, `minimal size`, `mean size` and one `success ratio` per threshold."""
+
+    n: NDArray[np.int64]  # numbers of samples, ascending
+    models: tuple[str, ...]
+    relative: bool  # whether damage is relative to these models
+    bands: Mapping[str, Mapping[str, Band]]
+    resamples: int
+
+
+def convergence(
+    distances_by_model: Mapping[str, ArrayLike],
+    *,
+    evasion: Evasion | None = None,
+    thresholds: ArrayLike = (),
+    points: int = 40,
+    resamples: int = 50,
+    band: tuple[float, float] = (0.05, 0.95),
+    rng: np.random.Generator,
+) -> Convergence:
+    """Damage, success ratios and sizes of the first m of n samples drawn with replacement, m up to n.
+
+    Drawn with replacement, so that the band at m = n is as wide as chance makes it; without, it
+    would close there whatever n is. All models see the same draws. Without `evasion` damage is
+    relative, and its curve is made anew from each draw; a fitted curve is used as it is, without its
+    own uncertainty, since samples do not change it.
+    """
+    models, matrix = paired_distances(distances_by_model)
+    _check(models, evasion, points, resamples, band)
+    limits = checked_sizes(thresholds, "thresholds").ravel()
+    n = matrix.shape[1]
+    counts = np.unique(np.geomspace(1, n, points).round().astype(np.int64))
+    drawn = rng.integers(n, size=(resamples, n))
+    measures = _sizes(matrix, drawn, counts) | _ratios(matrix, drawn, counts, limits)
+    measures[DAMAGE] = (
+        resampled_damage(matrix, drawn, counts)
+        if evasion is None
+        else _running_means(as_curve(evasion)(matrix), drawn, counts)
+    )
+    return Convergence(
+        n=counts,
+        models=models,
+        relative=evasion is None,
+        bands={
+            model: {name: _band(values[j], band) for name, values in measures.items()} for j, model in enumerate(models)
+        },
+        resamples=resamples,
+    )
+
+
+def _running_means(values: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> Floats:
+    """Means over the first m draws, (models, resamples, counts)."""
+    return np.stack([np.cumsum(row[drawn], axis=1)[:, counts - 1] / counts for row in values])
+
+
+def _ratios(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64], limits: Floats) -> dict[str, Floats]:
+    finite = np.isfinite(matrix)
+    return {
+        f"success ratio at {tau:g}": _running_means(((matrix <= tau) & finite).astype(np.float64), drawn, counts)
+        for tau in limits
+    }
+
+
+def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Floats]:
+    """Smallest and mean size over 0 < d < inf of the first m draws, NaN where there is none."""
+    smallest, mean = [], []
+    for row in matrix:
+        used = (row > 0) & np.isfinite(row)
+        running = np.minimum.accumulate(np.where(used, row, np.inf)[drawn], axis=1)[:, counts - 1]
+        smallest.append(np.where(np.isfinite(running), running, np.nan))
+        total = np.cumsum(np.where(used, row, 0.0)[drawn], axis=1)[:, counts - 1]
+        number = np.cumsum(used[drawn], axis=1)[:, counts - 1]
+        mean.append(np.where(number > 0, total / np.maximum(number, 1), np.nan))
+    return {SMALLEST: np.stack(smallest), MEAN: np.stack(mean)}
+
+
+def _band(values: Floats, band: tuple[float, float]) -> Band:
+    """Quantiles over the resamples, (resamples, counts) -> (counts,), where at least half of them have a number."""
+    enough = np.isfinite(values).mean(axis=0) >= 0.5
+    quantiles = np.full((3, values.shape[1]), np.nan)
+    if enough.any():
+        quantiles[:, enough] = np.nanquantile(values[:, enough], [0.5, *band], axis=0)
+    return Band(*quantiles)
+
+
+def _check(
+    models: Sequence[str], evasion: Evasion | None, points: int, resamples: int, band: tuple[float, float]
+) -> None:
+    if evasion is None and len(models) == 1:
+        raise RiskError(
+            f"only {models[0]!r} was given, and without an evasion curve damage is relative to the compared models; "
+            "give two or more, or a curve"
+        )
+    if isinstance(evasion, AverageEvasion):
+        raise RiskError("the average of models is made anew from each draw; leave `evasion` out for relative damage")
+    if points < 1 or resamples < 1:
+        raise RiskError(f"points and resamples must be at least 1, found {points} and {resamples}")
+    if not 0 <= band[0] < band[1] <= 1:
+        raise RiskError(f"band must be two quantiles, the smaller first, found {band}")

@@ -1,0 +1,61 @@
+"""How many samples more would probably decide between two models."""
+
+import math
+from typing import Protocol
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+
+_MOST = 10**12  # more samples than anybody attacks
+
+
+class Comparison(Protocol):
+    """What relative damage and damage under an evasion curve have in common."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def level(self) -> float: ...
+
+    def difference(self, a: str, b: str) -> Estimate: ...
+
+    def undecided(self, a: str, b: str) -> bool: ...
+
+    def standard_errors(self, a: str, b: str) -> tuple[float, float]: ...
+
+
+def samples_to_decide(comparison: Comparison, a: str, b: str, *, power: float = 0.8) -> int | None:
+    """Samples to be added so that the interval of the difference leaves 0 out with probability `power`.
+
+    0 if the pair is decided. None if no number of samples is seen to do it: the models did not
+    differ, or the curve is known so little that its own error is too large (then more answers help).
+
+    It takes the difference and the spread of the samples at hand for the true ones. With N samples,
+    spread s, error f of the curve and normal quantiles z,
+    |difference| = z_level sqrt(s^2/N + f^2) + 1/N + z_power s/sqrt(N) is solved for N; 1/N is the weight
+    of one sample, by which every interval here is wider. Near 0 the difference itself is uncertain,
+    and so is N: it is an order of magnitude.
+    """
+    from scipy.special import ndtri
+
+    if not 0 < power < 1:
+        raise RiskError(f"power must lie between 0 and 1, found {power}")
+    if not comparison.undecided(a, b):
+        return 0
+    distance = abs(comparison.difference(a, b).value)
+    of_samples, of_curve = comparison.standard_errors(a, b)
+    spread = of_samples * math.sqrt(comparison.n)
+    z_level, z_power = float(ndtri((1 + comparison.level) / 2)), float(ndtri(power))
+
+    def decided(n: int) -> bool:
+        error = math.hypot(spread / math.sqrt(n), of_curve)
+        return distance >= z_level * error + 1 / n + z_power * spread / math.sqrt(n)
+
+    if distance == 0 or not decided(_MOST):
+        return None
+    low, high = comparison.n, _MOST
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return high - comparison.n
