@@ -9,6 +9,8 @@ from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
 from advrisk.risk.evasion.curve import Flags, Floats, checked_sizes
 
+_MOST_SIZES = 400
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
@@ -20,6 +22,20 @@ class Answers:
     @property
     def n(self) -> int:
         return int(self.sizes.size)
+
+    def pooled_counts(self) -> tuple[Floats, Floats, Floats]:
+        """`counts`, but of at most about _MOST_SIZES sizes: beyond, neighbours are put together at their mean size.
+
+        Each then holds so few of the answers that a curve hardly changes within it. Size 0 stays by itself.
+        """
+        sizes, total, undetected = self.counts()
+        if sizes.size <= _MOST_SIZES:
+            return sizes, total, undetected
+        place = np.ceil(np.cumsum(total) * _MOST_SIZES / self.n)
+        place[sizes == 0] = 0
+        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        of_pool = np.add.reduceat(total, starts)
+        return np.add.reduceat(sizes * total, starts) / of_pool, of_pool, np.add.reduceat(undetected, starts)
 
     def counts(self) -> tuple[Floats, Floats, Floats]:
         """The different sizes, ascending, and for each the number of answers and of undetected ones."""

@@ -20,8 +20,10 @@ _WIDTH = (np.log(0.3), 1.25)  # prior mean and standard deviation of the log of 
 _MOST_RATE = 0.5  # a guess or lapse rate beyond it would not be one
 _RATE_PRIOR = 9.0  # density 9 (1 - rate)^8 of a rate that is not 0
 _NO_RATE = 0.5  # prior probability that a rate is 0
-_CELLS = {0: 61, 1: 41, 2: 27}  # of threshold and width, by the number of rates that are learned
-_RATE_CELLS = 12
+# Cells of threshold and width, by the number of rates that are learned. Of a steep curve the likelihood jumps where the
+# threshold passes a size that was asked about; so the threshold needs many.
+_CELLS = {0: (241, 31), 1: (181, 31), 2: (121, 21)}
+_RATE_CELLS = 8
 _INFORMATION_DRAWS = 1000
 _BLOCK = 2_000_000  # cells that are worked on at a time
 
@@ -138,11 +140,11 @@ def fit_bayesian(
     rates = [_checked_rate(guess, "guess"), _checked_rate(lapse, "lapse")]
     _check_zeros(answers, guess)
     low, high = _checked_range(plausible) if plausible else _usual_range(answers)
-    n_cells = _CELLS[sum(rate is None for rate in rates)]
+    n_thresholds, n_widths = _CELLS[sum(rate is None for rate in rates)]
     spread = np.log(high / low)
     axes = [
-        Axis(np.log(low) - spread, np.log(high) + spread, n_cells),
-        Axis(_WIDTH[0] - 6 * _WIDTH[1], _WIDTH[0] + 6 * _WIDTH[1], n_cells),
+        Axis(np.log(low) - spread, np.log(high) + spread, n_thresholds),
+        Axis(_WIDTH[0] - 6 * _WIDTH[1], _WIDTH[0] + 6 * _WIDTH[1], n_widths),
         *[_rate_axis(rate) for rate in rates],
     ]
     prior = (float(np.log(low * high) / 2), float(spread / (2 * 1.959964)))
@@ -157,7 +159,7 @@ def _log_density(answers: Answers, scale: Scale, prior: tuple[float, float], *at
     for rate in (guess, lapse):
         log = log + np.where(rate > 0, np.log(_RATE_PRIOR) + (_RATE_PRIOR - 1) * np.log1p(-rate), 0.0)
     room = 1 - guess - lapse
-    for size, total, hits in zip(*answers.counts(), strict=True):
+    for size, total, hits in zip(*answers.pooled_counts(), strict=True):
         p = lapse + room * _fall(size, threshold, width, scale)
         if hits:
             log = log + hits * np.log(np.maximum(p, 1e-300))
@@ -228,6 +230,8 @@ def _usual_range(answers: Answers) -> tuple[float, float]:
 
 
 def _checked_range(plausible: tuple[float, float]) -> tuple[float, float]:
+    if len(plausible) != 2:
+        raise RiskError(f"plausible must be two sizes, found {len(plausible)}")
     low, high = (float(end) for end in plausible)
     if not 0 < low < high < np.inf:
         raise RiskError(f"plausible must be two sizes, 0 < low < high < inf, found {low:g} and {high:g}")

@@ -47,7 +47,7 @@ def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
             f"{path}: its sizes are in {stored}, and damage is asked for in {norm}; ask a detector in {norm}"
         )
     kind = fields.pop("kind", None)
-    if kind not in _READERS:
+    if not isinstance(kind, str) or kind not in _READERS:
         raise RiskError(f"{path}: no evasion is of the kind {kind!r}; {did_you_mean(kind, _READERS)}")
     try:
         return _READERS[kind](fields)
@@ -170,8 +170,7 @@ def _read_bayesian(fields: Fields) -> EvasionCurve:
     scale, plausible = fields.pop("scale", "log"), fields.pop("plausible", None)
     _no_more(fields)
     if plausible is not None:
-        low, high = (_number(end) for end in _list(plausible, "plausible"))
-        plausible = (low, high)
+        plausible = tuple(_number(end) for end in _list(plausible, "plausible"))
     return fit_bayesian(**answers, scale=scale, guess=guess, lapse=lapse, plausible=plausible)
 
 

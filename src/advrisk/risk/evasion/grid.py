@@ -16,6 +16,7 @@ from advrisk.risk.evasion.curve import Floats
 EDGE_MASS = 1e-6  # what may lie at an edge at the end
 _ROUNDS = 60
 _MARGIN = 2  # cells to keep beyond those that hold mass
+_EMPTY = 0.01  # a cell with less than this share of EDGE_MASS is empty
 _FULL = 0.6  # share of an axis that must hold mass
 
 
@@ -51,14 +52,14 @@ class Axis:
     def moved(self, mass: Floats) -> "Axis":
         """The axis that fits this mass better: wider where an edge holds some, narrower where cells are empty."""
         mass = mass[1:] if self.atom else mass
-        held = np.flatnonzero(mass > EDGE_MASS / 10)
-        if not held.size:  # all mass lies in the atom
-            return self
-        first, last = int(held[0]) - _MARGIN, int(held[-1]) + 1 + _MARGIN
         half = (self.high - self.low) / 2
-        low = self.low - half if held[0] == 0 else self.low + self.width * max(first, 0)
-        high = self.high + half if held[-1] == self.cells - 1 else self.low + self.width * min(last, self.cells)
-        return replace(self, low=max(low, self.least), high=min(high, self.most))
+        low = max(self.low - half, self.least) if mass[0] > EDGE_MASS else self.low
+        high = min(self.high + half, self.most) if mass[-1] > EDGE_MASS else self.high
+        held = np.flatnonzero(mass > EDGE_MASS * _EMPTY)
+        if (low, high) != (self.low, self.high) or not held.size:  # of no size if all mass lies in the atom
+            return replace(self, low=low, high=high)
+        first, last = max(int(held[0]) - _MARGIN, 0), min(int(held[-1]) + 1 + _MARGIN, self.cells)
+        return replace(self, low=self.low + self.width * first, high=self.low + self.width * last)
 
     def fits(self, better: "Axis") -> bool:
         """Whether `better`, which was made from this axis, is hardly narrower and nowhere beyond it."""

@@ -82,7 +82,7 @@ def fit_logistic(sizes: ArrayLike, undetected: ArrayLike) -> LogisticEvasion:
         separated=between,
         _centre=centre,
         _scale=scale,
-        _posterior=_jeffreys_posterior(z, total, hits),
+        _posterior=_jeffreys_posterior(answers, centre, scale),
     )
 
 
@@ -151,9 +151,11 @@ def _firth(z: Floats, total: Floats, hits: Floats) -> Floats:
     return at
 
 
-def _jeffreys_posterior(z: Floats, total: Floats, hits: Floats) -> Posterior:
+def _jeffreys_posterior(answers: Answers, centre: float, scale: float) -> Posterior:
     from scipy.special import expit
 
+    sizes, total, hits = answers.pooled_counts()
+    z = (sizes - centre) / scale
     moments = np.stack([total, total * z, total * z**2], axis=1)
 
     def log_density(alpha: Floats, beta: Floats) -> Floats:
