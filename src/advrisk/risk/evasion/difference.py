@@ -50,13 +50,15 @@ def differs(
     answers, and where a group's answers are separated. That there are curves of another shape than
     the logistic is not taken into account.
     """
+    from scipy.special import expit
+
     answers = checked_answers(sizes, undetected)
     names, of_answer = _checked_groups(groups, answers.n)
     if resamples < 1:
         raise RiskError(f"resamples must be at least 1, found {resamples}")
     z = (answers.sizes - answers.sizes.mean()) / (answers.sizes.std() or 1.0)
     curve = maximum(z, np.ones(answers.n), answers.undetected[None].astype(np.float64), ridge=_RIDGE)[0]
-    drawn = rng.random((resamples, answers.n)) < 1 / (1 + np.exp(-(curve[0] - curve[1] * z)))
+    drawn = rng.random((resamples, answers.n)) < expit(curve[0] - curve[1] * z)
     every = np.concatenate([answers.undetected[None], drawn]).astype(np.float64)
     gain = _gains(z, every, of_answer, len(names))
     at_least = 1 + int((gain[1:] >= gain[0] - 1e-9).sum())

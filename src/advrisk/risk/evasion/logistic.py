@@ -16,7 +16,7 @@ from advrisk.risk.evasion.grid import Axis, Posterior, posterior
 
 _STEPS = 100
 _LONGEST_STEP = 4.0  # in alpha and beta
-_CELLS = 81
+_CELLS = 61
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def fit_logistic(sizes: ArrayLike, undetected: ArrayLike) -> LogisticEvasion:
         separated=between,
         _centre=centre,
         _scale=scale,
-        _posterior=_jeffreys_posterior(answers, centre, scale),
+        _posterior=_jeffreys_posterior(answers, centre, scale, about=(float(alpha), float(beta))),
     )
 
 
@@ -151,8 +151,9 @@ def _firth(z: Floats, total: Floats, hits: Floats) -> Floats:
     return at
 
 
-def _jeffreys_posterior(answers: Answers, centre: float, scale: float) -> Posterior:
-    from scipy.special import expit
+def _jeffreys_posterior(answers: Answers, centre: float, scale: float, *, about: tuple[float, float]) -> Posterior:
+    """The search for the grid's place starts at the estimate, eight standard errors to either side."""
+    from scipy.special import expit, log_expit
 
     sizes, total, hits = answers.pooled_counts()
     z = (sizes - centre) / scale
@@ -163,9 +164,13 @@ def _jeffreys_posterior(answers: Answers, centre: float, scale: float) -> Poster
         p = expit(eta)
         i0, i1, i2 = np.moveaxis((p * (1 - p)) @ moments, -1, 0)
         information = np.log(np.maximum(i0 * i2 - i1**2, 1e-300))
-        return np.asarray(eta @ hits - np.logaddexp(0, eta) @ total + information / 2)
+        return np.asarray(log_expit(-eta) @ total + eta @ hits + information / 2)
 
-    return posterior(log_density, [Axis(-8.0, 8.0, _CELLS), Axis(0.0, 16.0, _CELLS, least=0.0)])
+    p = expit(about[0] - about[1] * z)
+    design = np.stack([np.ones_like(z), -z], axis=1)
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ ((total * p * (1 - p))[:, None] * design))))
+    low, high = about - 8 * errors, about + 8 * errors
+    return posterior(log_density, [Axis(low[0], high[0], _CELLS), Axis(max(low[1], 0.0), high[1], _CELLS, least=0.0)])
 
 
 def _separated(answers: Answers) -> tuple[float, float] | None:
