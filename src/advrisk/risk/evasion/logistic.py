@@ -89,19 +89,14 @@ def fit_logistic(sizes: ArrayLike, undetected: ArrayLike) -> LogisticEvasion:
 def maximum(z: Floats, total: Floats, hits: Floats, *, ridge: float = 0.0) -> Floats:
     """(alpha, beta >= 0) of greatest likelihood, by Newton, for each row of `hits` (rows, sizes).
 
-    `ridge` is the weight of a penalty (alpha^2 + beta^2)/2; a little of it keeps the maximum of
-    separated answers finite. The likelihood is concave; so if its peak has beta < 0, the best
-    curve that does not increase is the flat one.
+    `ridge` is the weight of a penalty (alpha^2 + beta^2)/2, which keeps the maximum of separated
+    answers finite. The likelihood is concave; so if its peak has beta < 0, the best curve that does
+    not increase is the flat one.
     """
-    found = np.zeros((len(hits), 2))
-    for _ in range(_STEPS):
-        step = _newton_step(found, z, total, hits, ridge)
-        found = found + step
-        if np.abs(step).max() < 1e-10:
-            break
+    found = _climb(z, total, hits, ridge)
     rising = found[:, 1] < 0
-    found[rising, 0] = _flat(total.sum(), hits[rising].sum(axis=1), ridge)
-    found[rising, 1] = 0.0
+    if rising.any():
+        found[rising] = _climb(np.zeros_like(z), total, hits[rising], ridge)
     return found
 
 
@@ -111,6 +106,16 @@ def log_likelihood(at: Floats, z: Floats, total: Floats, hits: Floats) -> Floats
     return np.asarray((hits * eta - total * np.logaddexp(0, eta)).sum(axis=1))
 
 
+def _climb(z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
+    found = np.zeros((len(hits), 2))
+    for _ in range(_STEPS):
+        step = _newton_step(found, z, total, hits, ridge)
+        found = found + step
+        if np.abs(step).max() < 1e-10:
+            break
+    return found
+
+
 def _newton_step(at: Floats, z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
     """Newton's step, at most _LONGEST_STEP long; gradient and Hessian are those of alpha - beta z."""
     from scipy.special import expit
@@ -118,19 +123,11 @@ def _newton_step(at: Floats, z: Floats, total: Floats, hits: Floats, ridge: floa
     p = expit(at[:, :1] - at[:, 1:] * z)
     rest, weight = hits - total * p, total * p * (1 - p)
     g0, g1 = rest.sum(1) - ridge * at[:, 0], -(rest @ z) - ridge * at[:, 1]
-    h00, h01, h11 = weight.sum(1) + ridge, -(weight @ z), weight @ z**2 + ridge
+    h00, h01, h11 = weight.sum(1) + ridge, -(weight @ z), weight @ z**2 + (ridge or 1e-12)  # z may be 0 everywhere
     determinant = np.maximum(h00 * h11 - h01**2, 1e-300)
     step = np.stack([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0], axis=1) / determinant[:, None]
     longest = np.abs(step).max(axis=1, keepdims=True)
     return np.asarray(step * np.minimum(1, _LONGEST_STEP / np.maximum(longest, 1e-300)))
-
-
-def _flat(total: float, hits: Floats, ridge: float) -> Floats:
-    """alpha of the best flat curve; all answers alike are taken as half an answer less."""
-    from scipy.special import logit
-
-    edge = 0.5 if ridge else 0.0
-    return np.asarray(logit(np.clip(hits, edge, total - edge) / total))
 
 
 def _firth(z: Floats, total: Floats, hits: Floats) -> Floats:
