@@ -110,7 +110,7 @@ def test_the_known_weak_spot_covers_as_its_docstring_says() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("n", [20, 50, 200])
+@pytest.mark.parametrize("n", [20, 50, 200, 1000])
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_intervals_of_values_cover_in_many_runs(name: str, n: int, shared: float) -> None:
     check_values(name, n, SLOW, shared=shared)

@@ -22,7 +22,8 @@ _RATE_PRIOR = 9.0  # density 9 (1 - rate)^8 of a rate that is not 0
 _NO_RATE = 0.5  # prior probability that a rate is 0
 # Cells of threshold and width, by the number of rates that are learned. Of a steep curve the likelihood jumps where the
 # threshold passes a size that was asked about; so the threshold needs many.
-_CELLS = {0: (241, 31), 1: (181, 31), 2: (121, 21)}
+_CELLS = {0: (61, 31), 1: (45, 31), 2: (31, 21)}
+_FINE = 4  # as many more of the threshold once their place is found
 _RATE_CELLS = 8
 _INFORMATION_DRAWS = 1000
 _BLOCK = 2_000_000  # cells that are worked on at a time
@@ -143,7 +144,7 @@ def fit_bayesian(
     n_thresholds, n_widths = _CELLS[sum(rate is None for rate in rates)]
     spread = np.log(high / low)
     axes = [
-        Axis(np.log(low) - spread, np.log(high) + spread, n_thresholds),
+        Axis(np.log(low) - spread, np.log(high) + spread, n_thresholds, fine=_FINE),
         Axis(_WIDTH[0] - 6 * _WIDTH[1], _WIDTH[0] + 6 * _WIDTH[1], n_widths),
         *[_rate_axis(rate) for rate in rates],
     ]

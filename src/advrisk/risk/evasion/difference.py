@@ -20,7 +20,7 @@ class DifferenceTest:
 
     groups: tuple[str, ...]
     n: int
-    statistic: float  # twice the gain in penalised log likelihood
+    statistic: float  # twice the gain in penalised log likelihood; less than 0 if the penalty exceeds it
     p_value: float
     method: str = "likelihood ratio, posterior predictive"
 
@@ -61,7 +61,7 @@ def differs(
     every = np.concatenate([answers.undetected[None], drawn]).astype(np.float64)
     gain = _gains(z, every, of_answer, len(names))
     at_least = 1 + int((gain[1:] >= gain[0] - 1e-9).sum())
-    return DifferenceTest(names, answers.n, float(max(gain[0], 0.0)), at_least / (resamples + 1))
+    return DifferenceTest(names, answers.n, float(gain[0]), at_least / (resamples + 1))
 
 
 def _gains(z: Floats, every: Floats, of_answer: NDArray[np.int64], n_groups: int) -> Floats:

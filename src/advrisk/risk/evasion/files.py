@@ -32,7 +32,7 @@ def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
     try:
-        part.write_text(json.dumps(fields, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        part.write_text(_text(fields), encoding="utf-8")
         os.replace(part, target)
     except OSError as error:
         raise RiskError(f"{target}: the evasion curve cannot be written ({error.strerror})") from None
@@ -55,6 +55,12 @@ def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
         raise RiskError(f"{path}: {error.args[0]!r} is missing, which a curve of the kind {kind!r} needs") from None
     except (RiskError, TypeError, ValueError) as error:
         raise RiskError(f"{path}: {error}") from None
+
+
+def _text(fields: Fields) -> str:
+    """JSON with one line for each field."""
+    lines = [f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in fields.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _fields(evasion: Evasion) -> Fields:

@@ -24,7 +24,8 @@ _FULL = 0.6  # share of an axis that must hold mass
 class Axis:
     """A parameter between `low` and `high`, in cells of equal width; it exists between `least` and `most` only.
 
-    With `atom`, the value `least` has a prior probability of its own and its own cell, the first one.
+    Once its place is found, each cell is cut into `fine` ones. With `atom`, the value `least` has a prior
+    probability of its own and its own cell, the first one.
     """
 
     low: float
@@ -33,6 +34,7 @@ class Axis:
     least: float = -np.inf
     most: float = np.inf
     atom: float = 0.0
+    fine: int = 1
 
     @property
     def width(self) -> float:
@@ -97,7 +99,7 @@ def posterior(log_density: Callable[..., Floats], axes: Sequence[Axis]) -> Poste
         grid = _on_grid(log_density, current)
         better = tuple(axis.moved(grid.marginal(place)) for place, axis in enumerate(current))
         if all(axis.fits(new) for axis, new in zip(current, better, strict=True)):
-            return grid
+            return _on_grid(log_density, tuple(replace(axis, cells=axis.fine * axis.cells) for axis in current))
         current = better
     raise RiskError(
         "the answers leave the curve so open that no grid holds its posterior; ask more widely spread sizes"
