@@ -1,6 +1,8 @@
 """Damage under an evasion curve: closed forms, exact intervals, and what is refused."""
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -244,3 +246,15 @@ def test_models_on_different_samples_and_unknown_models_are_refused() -> None:
         compare({"a": [1.0, 2.0], "b": [1.0]})
     with pytest.raises(RiskError, match="no model 'c' was compared"):
         compare({"a": [1.0], "b": [2.0]}).difference("a", "c")
+
+
+def test_neither_scipy_stats_nor_torch_is_imported() -> None:
+    code = (
+        "import sys, numpy as np; from advrisk.risk.damage import damage_probability as d; "
+        "from advrisk.risk.evasion import differs, fit_bayesian, fit_logistic, fit_monotone; "
+        "a, r = ([1, 2, 2, 3], [1, 1, 0, 0]), np.random.default_rng(0); "
+        "[d([1, 2], fit(*a), rng=r) for fit in (fit_bayesian, fit_logistic, fit_monotone)]; "
+        "differs(*a, 'abab', resamples=9, rng=r); "
+        "sys.exit(any(name in sys.modules for name in ('scipy.stats', 'torch')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -142,13 +142,13 @@ def fit_bayesian(
     _check_zeros(answers, guess)
     low, high = _checked_range(plausible) if plausible else _usual_range(answers)
     n_thresholds, n_widths = _CELLS[sum(rate is None for rate in rates)]
-    spread = np.log(high / low)
+    spread = np.log(high) - np.log(low)
     axes = [
         Axis(np.log(low) - spread, np.log(high) + spread, n_thresholds, fine=_FINE),
         Axis(_WIDTH[0] - 6 * _WIDTH[1], _WIDTH[0] + 6 * _WIDTH[1], n_widths),
         *[_rate_axis(rate) for rate in rates],
     ]
-    prior = (float(np.log(low * high) / 2), float(spread / (2 * 1.959964)))
+    prior = (float(np.log(low) + np.log(high)) / 2, float(spread / (2 * 1.959964)))
     found = posterior(lambda *at: _log_density(answers, scale, prior, *at), axes)
     return BayesianEvasion(answers, scale, guess, lapse, (low, high), found)
 

@@ -15,7 +15,7 @@ from advrisk.risk.evasion.curve import Curves, Evasion, Flags, Floats, checked_s
 from advrisk.risk.evasion.grid import Axis, Posterior, posterior
 
 _STEPS = 100
-_LONGEST_STEP = 4.0  # in alpha and beta
+_LONGEST_STEP = 4.0  # in alpha and beta, or as far as they are from 0
 _CELLS = 61
 
 
@@ -111,13 +111,13 @@ def _climb(z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
     for _ in range(_STEPS):
         step = _newton_step(found, z, total, hits, ridge)
         found = found + step
-        if np.abs(step).max() < 1e-10:
+        if (np.abs(step) <= 1e-10 * (1 + np.abs(found))).all():
             break
     return found
 
 
 def _newton_step(at: Floats, z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
-    """Newton's step, at most _LONGEST_STEP long; gradient and Hessian are those of alpha - beta z."""
+    """Newton's step, not too long; gradient and Hessian are those of alpha - beta z."""
     from scipy.special import expit
 
     p = expit(at[:, :1] - at[:, 1:] * z)
@@ -126,8 +126,8 @@ def _newton_step(at: Floats, z: Floats, total: Floats, hits: Floats, ridge: floa
     h00, h01, h11 = weight.sum(1) + ridge, -(weight @ z), weight @ z**2 + (ridge or 1e-12)  # z may be 0 everywhere
     determinant = np.maximum(h00 * h11 - h01**2, 1e-300)
     step = np.stack([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0], axis=1) / determinant[:, None]
-    longest = np.abs(step).max(axis=1, keepdims=True)
-    return np.asarray(step * np.minimum(1, _LONGEST_STEP / np.maximum(longest, 1e-300)))
+    allowed = np.maximum(np.abs(at).max(axis=1, keepdims=True), _LONGEST_STEP)
+    return np.asarray(step * np.minimum(1, allowed / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300)))
 
 
 def _firth(z: Floats, total: Floats, hits: Floats) -> Floats:

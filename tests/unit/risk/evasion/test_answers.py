@@ -36,3 +36,21 @@ def test_bad_answers_are_refused(fit: Callable[..., Any], sizes: Any, undetected
 def test_answers_are_counted_by_size() -> None:
     sizes, total, undetected = checked_answers([2, 1, 2, 2], [True, True, False, False]).counts()
     assert (sizes.tolist(), total.tolist(), undetected.tolist()) == ([1, 2], [1, 3], [1, 1])
+
+
+def test_very_many_sizes_are_pooled_and_zero_stays_by_itself() -> None:
+    rng = np.random.default_rng(0)
+    answers = checked_answers(np.append(np.zeros(50), rng.random(5000)), rng.random(5050) < 0.5)
+    sizes, total, undetected = answers.pooled_counts()
+    assert 390 <= sizes.size <= 402
+    assert (sizes[0], total[0]) == (0, 50)
+    assert sizes[1] > 0
+    assert total.sum() == 5050
+    assert undetected.sum() == answers.undetected.sum()
+    assert sizes @ total == pytest.approx(answers.sizes.sum())
+
+
+def test_few_sizes_are_not_pooled() -> None:
+    answers = checked_answers([1, 2, 2, 3], [1, 1, 0, 0])
+    for pooled, counted in zip(answers.pooled_counts(), answers.counts(), strict=True):
+        assert pooled.tolist() == counted.tolist()

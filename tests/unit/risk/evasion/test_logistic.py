@@ -102,6 +102,13 @@ def test_many_answers_need_a_small_grid() -> None:
     assert values.std() == pytest.approx(0.0046, rel=0.5)
 
 
+def test_a_narrow_overlap_makes_a_steep_curve() -> None:
+    """Two answers in the wrong order, 1e-6 apart: each is as likely as not."""
+    fit = fit_logistic([0, 0.5, 1, 1.000001, 1.5, 2], [1, 1, 0, 1, 0, 0])
+    assert fit.separated is None
+    assert fit([0.5, 1, 1.000001, 1.5]) == pytest.approx([1, 0.5, 0.5, 0], abs=1e-4)
+
+
 def test_rows_are_fitted_side_by_side() -> None:
     rng = np.random.default_rng(0)
     z, total = np.linspace(-2, 2, 9), np.full(9, 5.0)
