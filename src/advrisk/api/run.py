@@ -10,13 +10,19 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
+from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
+from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.report import arm_shares, flagged_arms, write_report
-from advrisk.risk.assessment import DamageAssessment, assess_damage
+from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
+from advrisk.risk.convergence import Convergence
 from advrisk.risk.distances import arm_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
-from advrisk.study import DamageSpec, Norm, Source, StudySpec, load_study, validated
+from advrisk.risk.evasion import Evasion, read_evasion, threshold
+from advrisk.study import AVERAGE, DamageSpec, Norm, Source, StudySpec, load_study, validated
+
+AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Run:
         """A run that was made before; a snapshot of what is there now."""
         ledger = Ledger.open(folder)
         home = ledger.path.parent
-        study = load_study(home / "study.yaml") if (home / "study.yaml").is_file() else None
+        study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
         return cls(home, ledger, study)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
@@ -64,16 +70,37 @@ class Run:
         return self.ledger.outcomes()
 
     def damage(
-        self, *, norm: Norm | None = None, arms: list[str] | None = None, thresholds: list[float] | None = None
+        self,
+        *,
+        norm: Norm | None = None,
+        arms: list[str] | None = None,
+        thresholds: list[float] | None = None,
+        evasion: AnyEvasion | None = None,
+        cost: float | None = None,
     ) -> DamageAssessment:
-        """Relative damage and what belongs to it, as the study asks; arguments override the study."""
-        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
-        if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
-            asked = validated(DamageSpec, asked.model_dump() | {"norm": norm, "thresholds": None}, Source())
-        given = {"arms": arms, "thresholds": thresholds}
-        given = {name: value for name, value in given.items() if value is not None}
-        asked = validated(DamageSpec, asked.model_dump() | given, Source())
-        return assess_damage(self.ledger, asked, seed=self.study.seed if self.study else 0)
+        """Damage and what belongs to it, as the study asks; arguments override the study.
+
+        `evasion` is a curve, a file with one, a size above which everything is detected, or `average`: damage is then
+        relative to the compared models, as it is without any.
+        """
+        asked, curve = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion)
+        return assess_damage(
+            self.ledger, asked, seed=self._seed, evasion=curve, cost=asked.cost if cost is None else cost
+        )
+
+    def convergence(
+        self,
+        *,
+        norm: Norm | None = None,
+        arms: list[str] | None = None,
+        thresholds: list[float] | None = None,
+        evasion: AnyEvasion | None = None,
+        points: int = 40,
+        resamples: int = 50,
+    ) -> Convergence:
+        """How damage, success ratios and sizes settle as samples are added; arguments are those of `damage`."""
+        found = self.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion)
+        return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self._seed))
 
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
@@ -172,6 +199,41 @@ class Run:
             return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self._norm(), arms=self._arms()))
         except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
             return ()
+
+    def _asked(
+        self, *, norm: Norm | None, arms: list[str] | None, thresholds: list[float] | None, evasion: AnyEvasion | None
+    ) -> tuple[DamageSpec, Evasion | None]:
+        """The study's question with what was given instead, and the evasion curve that it names."""
+        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
+        curve = None
+        given: dict[str, Any] = {"arms": arms, "thresholds": thresholds}
+        if callable(evasion):
+            curve = evasion
+        elif evasion is not None:
+            given |= {"evasion": str(evasion)} | ({"cost": None} if evasion == AVERAGE else {})
+        elif norm is not None and norm != asked.norm and asked.evasion not in (None, AVERAGE):
+            raise RiskError(
+                f"the study's evasion curve is for {asked.norm}, and damage is asked for in {norm}; give a curve for "
+                f"{norm}, or `{AVERAGE}`"
+            )
+        given = {name: value for name, value in given.items() if value is not None or name == "cost"}
+        if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
+            given = {"norm": norm, "thresholds": None} | given
+        asked = validated(DamageSpec, asked.model_dump() | given, Source())
+        return asked, curve or self._curve(asked, stored=evasion is None)
+
+    def _curve(self, asked: DamageSpec, *, stored: bool) -> Evasion | None:
+        """The curve that a question names; one of the study is kept with the run."""
+        if isinstance(asked.evasion, float):
+            return threshold(asked.evasion)
+        if asked.evasion_file is None:
+            return None
+        path = self.folder / EVASION_FILE if stored else Path(asked.evasion_file)
+        return read_evasion(path, norm=asked.norm)
+
+    @property
+    def _seed(self) -> int:
+        return self.study.seed if self.study else 0
 
     def _arms(self) -> list[str] | None:
         return self.study.assess.damage.arms if self.study else None

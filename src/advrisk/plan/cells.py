@@ -10,7 +10,7 @@ from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, Resolved, gives
 from advrisk.plan.arms import expand_arms, place_of
 from advrisk.plan.samples import Shard
-from advrisk.study import Arm, StudySpec, TargetSpec
+from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
 RUNNER_VERSION = 3
@@ -122,6 +122,7 @@ def outline_plan(study: StudySpec, registries: Registries, *, models: Sequence[M
     """Which arm meets which model, without samples and recipes; refuses what these models cannot answer."""
     arms = expand_arms(study, registries)
     _refuse_unknown_arms(study, arms)
+    _refuse_average_of_one(study, [model for model in models if not model.surrogate])
     _refuse_targets(study, models)
     cards = {model.name: model for model in models}
     outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {})
@@ -166,6 +167,16 @@ def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
     for place, pattern in enumerate(study.assess.damage.arms or ()):
         if complaint := no_match(pattern, ids):
             raise study.where.error(("assess", "damage", "arms", place), complaint)
+
+
+def _refuse_average_of_one(study: StudySpec, assessed: Sequence[ModelCard]) -> None:
+    """Without a detector damage is relative to other models, of which there must be one."""
+    if study.assess.damage.evasion == AVERAGE and len(assessed) == 1:
+        raise study.where.error(
+            ("assess", "damage", "evasion"),
+            f"the average of {assessed[0].name} alone says nothing, since damage under it is relative to the compared "
+            "models; add a model, or name a file with an evasion curve",
+        )
 
 
 def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:

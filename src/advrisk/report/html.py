@@ -11,6 +11,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
+from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
 from advrisk.report.summary import findings, headline, on_spare_arms
@@ -158,7 +159,7 @@ def arm_shares(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def _study_text(folder: Path) -> str:
-    path = folder / "study.yaml"
+    path = folder / STUDY_FILE
     if not path.is_file():
         return ""
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -2,14 +2,18 @@
 
 from advrisk.core.names import counted
 from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.damage import DamageComparison
+from advrisk.risk.decision import Pair
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison
+
+_GUESSED = 0.01  # a share of samples beyond the sizes asked about that is worth a word
 
 
 def headline(assessment: DamageAssessment) -> str:
     """Which model to ship, or why the evidence does not say."""
     best = assessment.models[0]
-    if best.relative_damage is None:
+    if len(assessment.models) == 1:
         return f"Only {best.model} was assessed: there is nothing to compare it with."
     if assessment.decided:
         return f"Ship {best.model}: it suffers the least damage of the {len(assessment.models)} models compared."
@@ -18,20 +22,10 @@ def headline(assessment: DamageAssessment) -> str:
 
 def findings(assessment: DamageAssessment) -> list[str]:
     """What a reader should know beside the headline."""
-    n = len(assessment.distances.samples)
-    sentences = []
-    best = assessment.models[0]
-    if best.relative_damage is not None and best.probability_best is not None:
-        sentences.append(
-            f"{best.model} has a relative damage of {best.relative_damage} and came out best in "
-            f"{best.probability_best:.0%} of resampled evaluations."
-        )
-        sentences.append(
-            "Relative damage compares these models on these samples under these attacks. "
-            "Add or remove a model and the numbers change; they are no probabilities of an accident."
-        )
+    sentences = _on_relative_damage(assessment) if assessment.relative else _on_damage(assessment)
     sentences.append(
-        f"{counted(n, 'sample')}, {counted(len(assessment.distances.arms), 'attack configuration')}. "
+        f"{counted(len(assessment.distances.samples), 'sample')}, "
+        f"{counted(len(assessment.distances.arms), 'attack configuration')}. "
         "Shares of broken samples are lower bounds: a better attack can only break more."
     )
     if assessment.targeted:
@@ -46,16 +40,76 @@ def findings(assessment: DamageAssessment) -> list[str]:
             "points made for another: the comparison favours those. Give the attacker a model of its own "
             "(`surrogate: true`), or leave those arms out (`--arm`)."
         )
-    if assessment.comparison is not None:
-        sentences += [
-            f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
-            for change in assessment.comparison.order_changes
-        ]
-        sentences += [
-            f"The order of {lower} and {higher} depends on how equal distances are counted."
-            for lower, higher in assessment.comparison.ties
-        ]
-    return sentences + _left_out(assessment.distances)
+    return [*sentences, *_on_pairs(assessment), *assessment.notes, *_left_out(assessment.distances)]
+
+
+def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
+    best, comparison = assessment.models[0], assessment.comparison
+    if not isinstance(comparison, DamageComparison) or best.probability_best is None:
+        return []
+    sentences = [
+        f"{best.model} has a relative damage of {best.relative_damage} and came out best in "
+        f"{best.probability_best:.0%} of resampled evaluations.",
+        "Relative damage compares these models on these samples under these attacks. "
+        "Add or remove a model and the numbers change; they are no probabilities of an accident.",
+    ]
+    sentences += [
+        f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
+        for change in comparison.order_changes
+    ]
+    sentences += [
+        f"The order of {lower} and {higher} depends on how equal distances are counted."
+        for lower, higher in comparison.ties
+    ]
+    return sentences
+
+
+def _on_damage(assessment: DamageAssessment) -> list[str]:
+    """Of damage that is a probability."""
+    best = assessment.models[0]
+    sentences = [
+        f"An attack on {best.model} does damage with a probability of {best.damage}: it succeeds, and nobody notices. "
+        "The interval carries both the finite sample and, where the evasion curve was fitted, its uncertainty."
+    ]
+    if best.operational_risk is not None:
+        risk = best.operational_risk
+        sentences.append(
+            f"At a cost of {assessment.cost:,.10g} for one damage, an attacked input of {best.model} costs "
+            f"{money(risk.value)} [{money(risk.low)}, {money(risk.high)}] on average. "
+            "How often inputs are attacked is for you to say."
+        )
+    guessed = {row.model: row.extrapolated for row in assessment.models if (row.extrapolated or 0) > _GUESSED}
+    if guessed:
+        shares = ", ".join(f"{model} {share:.0%}" for model, share in guessed.items())
+        sentences.append(
+            f"Outside the sizes that the detector was asked about the evasion curve is a guess. That concerns these "
+            f"shares of the samples: {shares}. Ask about smaller or larger perturbations, too."
+        )
+    return sentences
+
+
+def _on_pairs(assessment: DamageAssessment) -> list[str]:
+    """What would decide the pairs that the headline leaves open."""
+    undecided = [pair for pair in assessment.pairs if pair.undecided]
+    leading = [pair for pair in undecided if assessment.models[0].model in (pair.lower, pair.higher)]
+    sentences = [f"{pair.lower} and {pair.higher} are undecided: {what_would_decide(pair)}." for pair in leading]
+    if n_more := len(undecided) - len(leading):
+        sentences.append(f"{counted(n_more, 'more pair')} of models {'is' if n_more == 1 else 'are'} undecided.")
+    return sentences
+
+
+def what_would_decide(pair: Pair) -> str:
+    """The samples that would, or why none will."""
+    if pair.more_samples is not None:
+        return f"about {pair.more_samples:,} more samples would probably decide"
+    if pair.difference.value == 0:
+        return "no difference was seen, so nobody can say how many samples would decide"
+    return "more samples alone will not decide; ask the detector more"
+
+
+def money(amount: float) -> str:
+    """An amount in the unit of the cost, with as many digits as it is worth."""
+    return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:,.3g}"
 
 
 def on_spare_arms(attacks: ArmComparison) -> list[str]:

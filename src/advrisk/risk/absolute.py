@@ -135,10 +135,15 @@ def operational_risk(
 
     It is the expected cost of one attacked input. Relative damage is no probability and is refused.
     """
+    return costed(damage_probability(distances, evasion, level=level, rng=rng), cost)
+
+
+def costed(damage: Estimate, cost: float) -> Estimate:
+    """A damage probability times the cost of one damage."""
     if not 0 <= cost < np.inf:
         raise RiskError(f"the cost of one damage must be a number, at least 0, found {cost}")
-    found = damage_probability(distances, evasion, level=level, rng=rng)
-    return Estimate(cost * found.value, cost * found.low, cost * found.high, level, found.n, f"{found.method}, x cost")
+    low, value, high = (cost * share for share in (damage.low, damage.value, damage.high))
+    return Estimate(value, low, high, damage.level, damage.n, f"{damage.method}, x cost")
 
 
 def compare_damage(
@@ -159,7 +164,7 @@ def compare_damage(
     models, matrix = paired_distances(distances_by_model)
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
-    curve = _absolute(evasion)
+    curve = absolute_curve(evasion)
     curves = curve.draws(_CURVES, rng)
     known = curves[0] is curve
     curves = curves[:1] if known else curves
@@ -180,7 +185,8 @@ def compare_damage(
     )
 
 
-def _absolute(evasion: Evasion) -> EvasionCurve:
+def absolute_curve(evasion: Evasion) -> EvasionCurve:
+    """The evasion as a curve, unless it is the average of models, under which damage is relative."""
     if isinstance(evasion, AverageEvasion):
         raise RiskError(
             f"the average of {', '.join(evasion.models)} stands in for a detector: damage under it is relative to "

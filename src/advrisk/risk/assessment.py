@@ -1,6 +1,6 @@
-"""The question of damage, answered from a ledger: which model to ship, and how sure that is."""
+"""The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
+from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
+from advrisk.risk.convergence import Convergence, convergence
 from advrisk.risk.damage import (
     DamageComparison,
     PerturbationSize,
@@ -17,7 +19,9 @@ from advrisk.risk.damage import (
     mean_perturbation_size,
     minimal_perturbation_size,
 )
+from advrisk.risk.decision import Pair, decided_pairs
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
+from advrisk.risk.evasion import Evasion, Floats
 from advrisk.risk.proportion import proportion
 from advrisk.study import DamageSpec
 
@@ -31,12 +35,20 @@ class ModelDamage:
     model: str
     clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
     success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it
-    relative_damage: Estimate | None  # None for a single model: the number is relative
+    damage: Estimate | None  # a probability, under an evasion curve; None without one
+    relative_damage: Estimate | None  # without a curve; None for a single model: the number is relative
     clean_error_part: float | None
+    extrapolated: float | None  # share of samples whose distance nobody asked the detector about
+    operational_risk: Estimate | None  # damage x cost
     probability_best: float | None
     minimal_size: PerturbationSize | None
     mean_size: PerturbationSize | None
     verdict: str
+
+    @property
+    def ranked_by(self) -> Estimate | None:
+        """The damage that models are ranked by."""
+        return self.damage or self.relative_damage
 
 
 @dataclass(frozen=True)
@@ -45,25 +57,43 @@ class DamageAssessment:
 
     distances: Distances
     targeted: bool
+    level: float
     thresholds: tuple[float, ...]
     models: tuple[ModelDamage, ...]  # least damage first
-    comparison: DamageComparison | None
+    comparison: DamageComparison | EvasionComparison | None
+    pairs: tuple[Pair, ...]  # every two models
+    cost: float | None = None  # of one damage
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
+    notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
-        """Relative damage by model."""
+        """Damage by model: relative damage if no evasion curve was given."""
         if self.comparison is None:
-            raise RiskError("relative damage compares models, and this run holds one; add another to the study")
+            raise RiskError(
+                "relative damage compares models, and this run holds one; add another to the study, or give an "
+                "evasion curve"
+            )
         return self.comparison.estimates
+
+    @property
+    def relative(self) -> bool:
+        """Whether damage is relative to the compared models."""
+        return not isinstance(self.comparison, EvasionComparison)
 
     @property
     def decided(self) -> bool:
         """Whether the evidence names one model."""
-        return self.comparison is not None and self.models[0].verdict == LEAST
+        return self.models[0].verdict == LEAST
+
+    @property
+    def ship(self) -> str | None:
+        """The model to ship, or None where the evidence does not decide."""
+        return self.models[0].model if self.decided else None
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
+        relative = self.comparison if isinstance(self.comparison, DamageComparison) else None
         return {
             "norm": self.distances.norm,
             "targeted": self.targeted,
@@ -71,61 +101,158 @@ class DamageAssessment:
             "n_unfinished": self.distances.n_unfinished,
             "n_without_verdict": self.distances.n_without_verdict,
             "arms": list(self.distances.arms),
+            "relative": self.relative,
+            "cost": self.cost,
             "decided": self.decided,
+            "ship": self.ship,
             "crafted_on": list(self.crafted_on),
             "models": [_model_dict(row) for row in self.models],
-            "order_changes": [vars(change) for change in self.comparison.order_changes] if self.comparison else [],
-            "ties": [list(pair) for pair in self.comparison.ties] if self.comparison else [],
+            "pairs": [pair.as_dict() for pair in self.pairs],
+            "order_changes": [vars(change) for change in relative.order_changes] if relative else [],
+            "ties": [list(pair) for pair in relative.ties] if relative else [],
+            "notes": list(self.notes),
         }
 
 
-def assess_damage(ledger: Ledger, question: DamageSpec, *, seed: int) -> DamageAssessment:
-    """Answer `assess: damage` from a run's ledger."""
+def assess_damage(
+    ledger: Ledger,
+    question: DamageSpec,
+    *,
+    seed: int,
+    evasion: Evasion | None = None,
+    cost: float | None = None,
+    notes: Sequence[str] = (),
+) -> DamageAssessment:
+    """Answer `assess: damage` from a run's ledger; without an evasion curve damage is relative."""
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
-    thresholds = tuple(question.thresholds or _usual_thresholds(ledger, distances))
-    comparison = None
-    if len(distances.by_model) > 1:
-        comparison = detector_free_damage(
-            distances.by_model,
-            level=question.level,
-            resamples=question.resamples,
-            rng=generator("damage", seed),
-        )
-    accuracy = _clean_accuracy(ledger, question.level)
-    rows = [
-        ModelDamage(
-            model=model,
-            clean_accuracy=accuracy.get(model),
-            success_ratio={eps: _ratio(found, eps, question.level) for eps in thresholds},
-            relative_damage=comparison.estimates[model] if comparison else None,
-            clean_error_part=comparison.clean_error[model] if comparison else None,
-            probability_best=comparison.probability_best[model] if comparison else None,
-            minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
-            mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
-            verdict=_verdict(model, comparison, distances),
-        )
-        for model, found in distances.by_model.items()
-    ]
-    rows.sort(key=lambda row: row.relative_damage.value if row.relative_damage else 0.0)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
-    crafted_on &= distances.by_model.keys() if comparison else set()
-    return DamageAssessment(
-        distances, _targeted(ledger), thresholds, tuple(rows), comparison, crafted_on=tuple(sorted(crafted_on))
+    return assess_distances(
+        distances,
+        question,
+        thresholds=tuple(question.thresholds or _usual_thresholds(ledger, distances)),
+        accuracy=_clean_accuracy(ledger, question.level),
+        targeted=_targeted(ledger),
+        crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
+        evasion=evasion,
+        cost=cost,
+        notes=notes,
+        rng=generator("damage", seed),
     )
 
 
-def _verdict(model: str, comparison: DamageComparison | None, distances: Distances) -> str:
+def assess_distances(
+    distances: Distances,
+    question: DamageSpec,
+    *,
+    thresholds: tuple[float, ...] = (),
+    accuracy: Mapping[str, Estimate] | None = None,
+    targeted: bool = False,
+    crafted_on: tuple[str, ...] = (),
+    evasion: Evasion | None = None,
+    cost: float | None = None,
+    notes: Sequence[str] = (),
+    rng: np.random.Generator,
+) -> DamageAssessment:
+    """The assessment of distances that are at hand."""
+    comparison = _compared(distances, question, evasion, cost, rng)
+    pairs = decided_pairs(comparison) if comparison else ()
+    rows = [
+        ModelDamage(
+            model=model,
+            clean_accuracy=(accuracy or {}).get(model),
+            success_ratio={eps: _ratio(found, eps, question.level) for eps in thresholds},
+            minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
+            mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
+            verdict=_verdict(model, pairs, distances),
+            **_damage_fields(model, comparison, cost),
+        )
+        for model, found in distances.by_model.items()
+    ]
+    rows.sort(key=lambda row: row.ranked_by.value if row.ranked_by else 0.0)
+    return DamageAssessment(
+        distances=distances,
+        targeted=targeted,
+        level=question.level,
+        thresholds=thresholds,
+        models=tuple(rows),
+        comparison=comparison,
+        pairs=pairs,
+        cost=cost,
+        crafted_on=crafted_on,
+        notes=tuple(notes),
+    )
+
+
+def assessed_convergence(
+    found: DamageAssessment, *, points: int = 40, resamples: int = 50, rng: np.random.Generator
+) -> Convergence:
+    """How the numbers of an assessment settle as samples are added."""
+    if found.comparison is None:
+        raise RiskError(
+            "relative damage compares models, and this run holds one: nothing can be said of how it settles; "
+            "give an evasion curve"
+        )
+    return convergence(
+        found.distances.by_model,
+        evasion=None if isinstance(found.comparison, DamageComparison) else found.comparison.evasion,
+        thresholds=found.thresholds,
+        points=points,
+        resamples=resamples,
+        rng=rng,
+    )
+
+
+def _compared(
+    distances: Distances,
+    question: DamageSpec,
+    evasion: Evasion | None,
+    cost: float | None,
+    rng: np.random.Generator,
+) -> DamageComparison | EvasionComparison | None:
+    """None for a single model without a curve: its damage would be relative to itself."""
+    if evasion is not None:
+        return compare_damage(distances.by_model, evasion, level=question.level, rng=rng)
+    if cost is not None:
+        raise RiskError(
+            "a cost was given, but no evasion curve: relative damage is no probability and has no cost; "
+            "give a curve (`evasion`)"
+        )
+    if len(distances.by_model) == 1 and question.evasion is None:
+        return None
+    return detector_free_damage(distances.by_model, level=question.level, resamples=question.resamples, rng=rng)
+
+
+def _damage_fields(
+    model: str, comparison: DamageComparison | EvasionComparison | None, cost: float | None
+) -> dict[str, Any]:
+    absolute = comparison if isinstance(comparison, EvasionComparison) else None
+    damage = absolute.estimates[model] if absolute else None
+    return {
+        "damage": damage,
+        "relative_damage": comparison.estimates[model] if comparison and not absolute else None,
+        "clean_error_part": comparison.clean_error[model] if comparison else None,
+        "extrapolated": absolute.extrapolated[model] if absolute else None,
+        "operational_risk": costed(damage, cost) if damage and cost is not None else None,
+        "probability_best": comparison.probability_best[model] if comparison and len(comparison.models) > 1 else None,
+    }
+
+
+def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
     """`least damage`, `more damage than …`, or `undecided` with the reason."""
-    if comparison is None:
+    if not pairs:
         return "no other model to compare with"
     if distances.too_few:
-        return f"undecided: {distances.n_samples - comparison.n} of {distances.n_samples} samples have no verdict"
-    others = [other for other in comparison.models if other != model]
-    alike = [other for other in others if comparison.undecided(model, other)]
-    lower = [other for other in others if other not in alike and comparison.difference(model, other).value > 0]
+        n_left_out = distances.n_samples - len(distances.samples)
+        return f"undecided: {n_left_out} of {distances.n_samples} samples have no verdict"
+    lower = [pair.lower for pair in pairs if pair.higher == model and not pair.undecided]
     if lower:
-        return f"more damage than {', '.join(sorted(lower, key=lambda other: comparison.estimates[other].value))}"
+        return f"more damage than {', '.join(lower)}"
+    alike = [_other(pair, model) for pair in pairs if model in (pair.lower, pair.higher) and pair.undecided]
     return f"undecided against {', '.join(alike)}" if alike else LEAST
+
+
+def _other(pair: Pair, model: str) -> str:
+    return pair.lower if pair.higher == model else pair.higher
 
 
 def _targeted(ledger: Ledger) -> bool:
@@ -133,11 +260,11 @@ def _targeted(ledger: Ledger) -> bool:
     return len(found) > 0
 
 
-def _ratio(found: Any, eps: float, level: float) -> Estimate:
+def _ratio(found: Floats, eps: float, level: float) -> Estimate:
     return proportion(int((found <= eps).sum()), len(found), level=level)
 
 
-def _has_sizes(found: Any) -> bool:
+def _has_sizes(found: Floats) -> bool:
     return bool(((found > 0) & (found < np.inf)).any())
 
 
@@ -165,8 +292,11 @@ def _model_dict(row: ModelDamage) -> dict[str, Any]:
         "model": row.model,
         "clean_accuracy": row.clean_accuracy.as_dict() if row.clean_accuracy else None,
         "success_ratio": [{"eps": eps, **ratio.as_dict()} for eps, ratio in row.success_ratio.items()],
+        "damage": row.damage.as_dict() if row.damage else None,
         "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,
         "clean_error_part": row.clean_error_part,
+        "extrapolated": row.extrapolated,
+        "operational_risk": row.operational_risk.as_dict() if row.operational_risk else None,
         "probability_best": row.probability_best,
         "minimal_size": _size_dict(row.minimal_size),
         "mean_size": _size_dict(row.mean_size),

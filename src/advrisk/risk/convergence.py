@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,9 @@ class Band:
     low: Floats
     high: Floats
 
+    def as_dict(self) -> dict[str, list[float | None]]:
+        return {name: [None if np.isnan(value) else float(value) for value in vars(self)[name]] for name in vars(self)}
+
 
 @dataclass(frozen=True, eq=False)
 class Convergence:
@@ -34,6 +38,19 @@ class Convergence:
     relative: bool  # whether damage is relative to these models
     bands: Mapping[str, Mapping[str, Band]]
     resamples: int
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What there are bands of."""
+        return tuple(next(iter(self.bands.values())))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON; None where there was nothing to measure."""
+        bands = {
+            model: {measure: band.as_dict() for measure, band in of_model.items()}
+            for model, of_model in self.bands.items()
+        }
+        return {"n": self.n.tolist(), "relative": self.relative, "resamples": self.resamples, "bands": bands}
 
 
 def convergence(
@@ -59,12 +76,12 @@ def convergence(
     n = matrix.shape[1]
     counts = np.unique(np.geomspace(1, n, points).round().astype(np.int64))
     drawn = rng.integers(n, size=(resamples, n))
-    measures = _sizes(matrix, drawn, counts) | _ratios(matrix, drawn, counts, limits)
-    measures[DAMAGE] = (
+    damage = (
         resampled_damage(matrix, drawn, counts)
         if evasion is None
         else _running_means(as_curve(evasion)(matrix), drawn, counts)
     )
+    measures = {DAMAGE: damage} | _ratios(matrix, drawn, counts, limits) | _sizes(matrix, drawn, counts)
     return Convergence(
         n=counts,
         models=models,

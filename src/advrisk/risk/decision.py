@@ -1,7 +1,10 @@
-"""How many samples more would probably decide between two models."""
+"""Which of two models suffers less, and how many samples more would probably decide it."""
 
 import math
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Protocol
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -13,16 +16,55 @@ class Comparison(Protocol):
     """What relative damage and damage under an evasion curve have in common."""
 
     @property
+    def models(self) -> tuple[str, ...]: ...
+
+    @property
     def n(self) -> int: ...
 
     @property
     def level(self) -> float: ...
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]: ...
+
+    @property
+    def clean_error(self) -> Mapping[str, float]: ...
+
+    @property
+    def probability_best(self) -> Mapping[str, float]: ...
 
     def difference(self, a: str, b: str) -> Estimate: ...
 
     def undecided(self, a: str, b: str) -> bool: ...
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]: ...
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models, the one with less damage first, and what tells them apart."""
+
+    lower: str
+    higher: str
+    difference: Estimate  # damage of `higher` minus damage of `lower`, paired
+    undecided: bool
+    more_samples: int | None  # that would probably decide; None: no number of samples is seen to
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "difference": self.difference.as_dict()}
+
+
+def decided_pairs(comparison: Comparison) -> tuple[Pair, ...]:
+    """Every two of the compared models, in the order of their damage."""
+    order = sorted(comparison.models, key=lambda model: comparison.estimates[model].value)
+    return tuple(_pair(comparison, lower, higher) for lower, higher in combinations(order, 2))
+
+
+def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
+    difference = comparison.difference(higher, lower)
+    undecided = difference.low <= 0 <= difference.high
+    more = samples_to_decide(comparison, higher, lower) if undecided else 0
+    return Pair(lower, higher, difference, undecided, more)
 
 
 def samples_to_decide(comparison: Comparison, a: str, b: str, *, power: float = 0.8) -> int | None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import yaml
 
-from advrisk.core.errors import DataError, RunError
+from advrisk.core.errors import DataError, RiskError, RunError
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, outline_plan, refuse_moved
+from advrisk.risk.absolute import absolute_curve
+from advrisk.risk.evasion import read_evasion
 from advrisk.run.bench import Workbench
 from advrisk.study import StudySpec, TargetSpec, load_study
-
-STUDY_FILE = "study.yaml"
 
 
 def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
@@ -29,8 +30,21 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
 
 
 def refuse_impossible(study: StudySpec, bench: Workbench) -> None:
-    """A study whose arms its models cannot answer, before anything is written."""
+    """A study whose arms its models cannot answer, or whose evasion curve is of no use, before anything is written."""
     outline_plan(study, bench.registries, models=_cards(bench))
+    _evasion_text(study)
+
+
+def _evasion_text(study: StudySpec) -> str | None:
+    """The evasion file that the study names, if it names one and it can be used."""
+    if (name := study.assess.damage.evasion_file) is None:
+        return None
+    path = study.where.resolve(name)
+    try:
+        absolute_curve(read_evasion(path, norm=study.assess.damage.norm))
+        return path.read_text(encoding="utf-8")
+    except (RiskError, OSError) as error:
+        raise study.where.error(("assess", "damage", "evasion"), str(error)) from None
 
 
 def _cards(bench: Workbench) -> list[ModelCard]:
@@ -87,6 +101,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
     if changed:
         ledger.append(changed)
     write_study(study, bench.folder)
+    _keep_evasion(study, bench.folder)
 
 
 def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -171,12 +186,25 @@ def write_study(study: StudySpec, folder: Path) -> None:
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
-    unfinished = folder / f".{STUDY_FILE}"
+    _write(folder / STUDY_FILE, text)
+
+
+def _keep_evasion(study: StudySpec, folder: Path) -> None:
+    """A copy of the evasion curve, so that the run says the same wherever it is moved."""
+    text = _evasion_text(study)
+    if text is None:
+        (folder / EVASION_FILE).unlink(missing_ok=True)
+    else:
+        _write(folder / EVASION_FILE, text)
+
+
+def _write(target: Path, text: str) -> None:
+    unfinished = target.with_name(f".{target.name}")
     try:
         unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(folder / STUDY_FILE)
+        unfinished.replace(target)
     except OSError as error:
-        raise RunError(f"{folder / STUDY_FILE}: cannot be written: {error.strerror}") from None
+        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 def refuse_another_study(study: StudySpec, folder: Path) -> None:

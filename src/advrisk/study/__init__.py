@@ -5,6 +5,7 @@ from advrisk.study.arm import CLEAN, Arm, Kind
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
+    AVERAGE,
     TRANSFER,
     ArmEntry,
     DamageSpec,
@@ -19,6 +20,7 @@ from advrisk.study.spec import (
 )
 
 __all__ = [
+    "AVERAGE",
     "CLEAN",
     "TRANSFER",
     "Arm",

@@ -27,6 +27,7 @@ from advrisk.core.traits import Keep, Norm
 from advrisk.study.source import Loc, Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
+AVERAGE = "average"  # the evasion curve that the compared models make themselves
 _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
 
 Checked = TypeVar("Checked", bound=BaseModel)
@@ -157,14 +158,52 @@ class ArmEntry(Open):
         return self
 
 
+def _size_or_name(value: object) -> object:
+    """A number, or a fraction in text, is a size; other text is a name."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
+        raise ValueError(f"`{AVERAGE}`, a file with an evasion curve, or a size is needed, found {value!r}")
+    try:
+        size = parse_number(value)
+    except ValueError:
+        if not isinstance(value, str):
+            raise
+        return value
+    if size < 0:
+        raise ValueError(f"a size is at least 0, found {value!r}")
+    return size
+
+
+_EVASION_SCHEMA = {"anyOf": [*NUMBER_SCHEMA["anyOf"], {"const": AVERAGE}, {"type": "string"}]}
+
+
 class DamageSpec(Strict):
-    """Which distances relative damage is computed from, and how sure its interval is."""
+    """Which distances damage is computed from, what goes undetected, what damage costs, and how sure the intervals are.
+
+    `evasion` is a file with an evasion curve, a size above which everything is detected, or `average`: the compared
+    models stand in for a detector, and damage is relative to them. That is also what is done where nothing is said.
+    """
 
     norm: Norm = "linf"
     arms: Names | None = None
     thresholds: Sizes | None = None
+    evasion: Annotated[str | float, BeforeValidator(_size_or_name), WithJsonSchema(_EVASION_SCHEMA)] | None = None
+    cost: Size | None = None
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 2000
+
+    @property
+    def evasion_file(self) -> str | None:
+        """The file that holds the evasion curve, if one is named."""
+        return self.evasion if isinstance(self.evasion, str) and self.evasion != AVERAGE else None
+
+    @model_validator(mode="after")
+    def _cost_of_a_probability(self) -> Self:
+        if self.cost is not None and self.evasion in (None, AVERAGE):
+            raise ValueError(
+                f"found a cost of {self.cost:g} and no evasion curve: relative damage is no probability and has no "
+                "cost; name a curve in `evasion`, as in {evasion: evasion.json, cost: 25000}"
+            )
+        return self
 
 
 _NamedTarget = Literal["next", "least-likely"]

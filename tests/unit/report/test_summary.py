@@ -3,10 +3,10 @@
 import numpy as np
 
 from advrisk.report.summary import findings, headline, on_spare_arms
-from advrisk.risk.assessment import DamageAssessment, ModelDamage, _verdict
-from advrisk.risk.damage import detector_free_damage
+from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison, ArmOptimality
+from advrisk.study import DamageSpec
 
 
 def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssessment:
@@ -21,23 +21,7 @@ def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssess
         n_unfinished=changes.get("unfinished", 0),
         n_without_verdict=changes.get("failed", 0),
     )
-    comparison = detector_free_damage(found, rng=np.random.default_rng(0)) if len(found) > 1 else None
-    rows = [
-        ModelDamage(
-            model=model,
-            clean_accuracy=None,
-            success_ratio={},
-            relative_damage=comparison.estimates[model] if comparison else None,
-            clean_error_part=None,
-            probability_best=comparison.probability_best[model] if comparison else None,
-            minimal_size=None,
-            mean_size=None,
-            verdict=_verdict(model, comparison, distances),
-        )
-        for model in found
-    ]
-    rows.sort(key=lambda row: row.relative_damage.value if row.relative_damage else 0)
-    return DamageAssessment(distances, False, (), tuple(rows), comparison)
+    return assess_distances(distances, DamageSpec(), rng=np.random.default_rng(0))
 
 
 def test_a_clear_winner_is_named() -> None:
