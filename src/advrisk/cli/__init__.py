@@ -8,7 +8,7 @@ import sys
 
 from advrisk.core.errors import AdvriskError
 
-DONE, MISTAKE, ERROR_ROWS, INTERRUPTED = 0, 2, 3, 130
+DONE, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED = 0, 2, 3, 4, 130
 
 
 def main() -> None:

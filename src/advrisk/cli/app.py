@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from advrisk.cli import DONE, ERROR_ROWS
+from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
+from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
 from advrisk.core.version import VERSION
 
@@ -28,6 +29,20 @@ app.add_typer(ledger_app, name="ledger")
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
+OfNorm = Annotated[Norm | None, typer.Option("--norm", help="The norm in which distances count.")]
+OfArms = Annotated[list[str] | None, typer.Option("--arm", help="Count this arm only; * is allowed; repeat for more.")]
+OfEvasion = Annotated[
+    str | None,
+    typer.Option(
+        "--evasion",
+        help="A file with an evasion curve, a size above which everything is detected, or `average`: the compared "
+        "models stand in for a detector.",
+    ),
+]
+OfEps = Annotated[
+    list[str] | None, typer.Option("--eps", help="Show the share broken within this size; repeat for more.")
+]
+OfCost = Annotated[float | None, typer.Option("--cost", help="What one undetected success costs, in any unit.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
 
@@ -177,22 +192,32 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 @app.command()
 def show(
     folder: RunFolder,
-    what: Annotated[Literal["damage", "attacks", "arms", "models"], typer.Argument(help="What to show.")] = "damage",
-    norm: Annotated[Norm | None, typer.Option(help="The norm in which distances count.")] = None,
-    arm: Annotated[list[str] | None, typer.Option(help="Count this arm only; * is allowed; repeat for more.")] = None,
+    what: Annotated[
+        Literal["damage", "convergence", "attacks", "arms", "models"], typer.Argument(help="What to show.")
+    ] = "damage",
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    cost: OfCost = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run found.
 
-    Example: advrisk show runs/signs damage --norm linf
+    Example: advrisk show runs/signs convergence --evasion evasion.json
     """
     from advrisk.api import Run
-    from advrisk.cli.tables import print_attacks, print_damage, print_rows
+    from advrisk.cli.damage import print_convergence, print_damage
+    from advrisk.cli.tables import print_attacks, print_rows
 
     opened = Run.open(folder)
     if what == "damage":
-        found = opened.damage(norm=norm, arms=arm)
+        found = opened.damage(norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion, cost=cost)
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
+        return
+    if what == "convergence":
+        settled = opened.convergence(norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion)
+        print(json.dumps(settled.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_convergence(settled)
         return
     if what == "attacks":
         compared = opened.attacks(norm=norm, arms=arm)
@@ -200,6 +225,28 @@ def show(
         return
     rows = opened.arms(arms=arm) if what == "arms" else opened.models()
     print(json.dumps(rows, indent=2, ensure_ascii=False)) if as_json else print_rows(rows)
+
+
+@app.command()
+def select(
+    folder: RunFolder,
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    cost: OfCost = None,
+    as_json: AsJson = False,
+) -> None:
+    """Name the model to ship, or say that the evidence does not decide (exit code 4).
+
+    Example: advrisk select runs/signs --evasion evasion.json --cost 25000
+    """
+    from advrisk.api import Run
+    from advrisk.cli.damage import print_selection
+
+    found = Run.open(folder).damage(norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion, cost=cost)
+    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_selection(found)
+    raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)
 
 
 @app.command()
@@ -289,11 +336,19 @@ def ledger_delete_inputs(
     print(f"{delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)} files changed")
 
 
+def _sizes(written: list[str] | None) -> list[float] | None:
+    """Sizes as people write them: 8/255 is one."""
+    try:
+        return None if written is None else [parse_number(text) for text in written]
+    except ValueError as error:
+        raise StudyError(f"--eps: {error}") from None
+
+
 def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **options: Any) -> int:
     """Run, print the table, write the report; returns the exit code."""
     from advrisk.api import Study
+    from advrisk.cli.damage import print_damage
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
-    from advrisk.cli.tables import print_damage
 
     study = Study.load(study_file)
     # What a user's factory prints is no part of our output.

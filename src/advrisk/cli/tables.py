@@ -13,11 +13,10 @@ from advrisk.cli.progress import duration, short
 from advrisk.core.estimate import Estimate
 from advrisk.core.flags import FLAGS, SHARES
 from advrisk.core.names import counted
-from advrisk.report.summary import findings, headline, on_spare_arms
+from advrisk.report.summary import on_spare_arms
 
 if TYPE_CHECKING:
     from advrisk.api import Status
-    from advrisk.risk.assessment import DamageAssessment, ModelDamage
     from advrisk.risk.envelope import ArmComparison, ArmOptimality
     from advrisk.run.dry import DryRun
 
@@ -30,31 +29,6 @@ _ON_OPTIMALITY = (
 )
 
 
-def print_damage(found: "DamageAssessment") -> None:
-    """The decision table, and what to make of it."""
-    console = Console()
-    fields = {
-        "clean accuracy": lambda row: _share(row.clean_accuracy),
-        **{f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds},
-        "relative damage": lambda row: "–" if row.relative_damage is None else str(row.relative_damage),
-        "probability of being best": lambda row: "–" if row.probability_best is None else f"{row.probability_best:.1%}",
-        "verdict": lambda row: row.verdict,
-    }
-    if console.width < _NARROW:
-        for row in found.models:
-            console.print(row.model, style="bold", markup=False)
-            for name, shown in fields.items():
-                console.print(f"  {name}: {shown(row)}", markup=False, highlight=False)
-    else:
-        table = _table("model", *fields)
-        for row in found.models:
-            table.add_row(*_plain([row.model, *(shown(row) for shown in fields.values())]))
-        console.print(table)
-    console.print(headline(found), style="bold", markup=False, highlight=False)
-    for sentence in findings(found):
-        console.print(f"· {sentence}", markup=False, highlight=False)
-
-
 def print_attacks(found: "ArmComparison") -> None:
     """Which arms earn their passes, the most useful first, and which could be dropped."""
     console = Console()
@@ -65,14 +39,14 @@ def print_attacks(found: "ArmComparison") -> None:
     if 1 < len(found.families) < len(found.overall):
         _print_optimality(console, "family", found.families, {})
     if of_model and console.width >= _NARROW:
-        table = _table("optimality by model", *of_model)
+        table = new_table("optimality by model", *of_model)
         for row in found.overall:
-            table.add_row(*_plain([row.name, *(numbers[row.name] for numbers in of_model.values())]))
+            table.add_row(*plain([row.name, *(numbers[row.name] for numbers in of_model.values())]))
         console.print(table)
     for sentence in (_ON_OPTIMALITY, *on_spare_arms(found)):
-        _print_indented(console, f"· {sentence}", by=0)
+        indented(console, f"· {sentence}", by=0)
     for flag in dict.fromkeys(flag for row in found.overall for flag in row.flags):
-        _print_indented(console, f"· {flag}: {FLAGS.get(flag, '')}", by=0)
+        indented(console, f"· {flag}: {FLAGS.get(flag, '')}", by=0)
 
 
 def _print_optimality(
@@ -82,18 +56,16 @@ def _print_optimality(
     if console.width < _NARROW:
         console.print(f"by {heading}:", highlight=False)
         for row in rows:
-            _print_indented(console, row.name, by=2)
-            _print_indented(
-                console, ", ".join(f"{name} {shown}" for name, shown in _fields(row).items() if shown), by=4
-            )
+            indented(console, row.name, by=2)
+            indented(console, ", ".join(f"{name} {shown}" for name, shown in _fields(row).items() if shown), by=4)
             if of_model:
                 numbers = (f"{model} {shown[row.name]}" for model, shown in of_model.items())
-                _print_indented(console, f"optimality by model: {', '.join(numbers)}", by=4)
+                indented(console, f"optimality by model: {', '.join(numbers)}", by=4)
         return
     names = [name for name in _fields(rows[0]) if name != "flags" or any(row.flags for row in rows)]
-    table = _table(heading, *names)
+    table = new_table(heading, *names)
     for row in rows:
-        table.add_row(*_plain([row.name, *(_fields(row)[name] for name in names)]))
+        table.add_row(*plain([row.name, *(_fields(row)[name] for name in names)]))
     console.print(table)
 
 
@@ -114,9 +86,9 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         print("no rows")
         return
-    table = _table(*rows[0])
+    table = new_table(*rows[0])
     for row in rows:
-        table.add_row(*_plain(["" if value is None else _short_float(value) for value in row.values()]))
+        table.add_row(*plain(["" if value is None else _short_float(value) for value in row.values()]))
     Console().print(table)
 
 
@@ -126,13 +98,13 @@ def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for kind, parts in described.items():
         console.print(kind, style="bold")
         if not parts:
-            _print_indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
+            indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
         for part in parts:
             console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
             facts = [part["summary"], f"use it when: {part['use_when']}", *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
             for fact in filter(None, facts):  # a part may have no docstring
-                _print_indented(console, fact, by=4)
+                indented(console, fact, by=4)
 
 
 def print_dry_run(plan: "DryRun") -> None:
@@ -148,11 +120,11 @@ def print_dry_run(plan: "DryRun") -> None:
         "cells tried out just now; samples that fall early make it shorter.",
         highlight=False,
     )
-    table = _table("arm", "passes at most")
+    table = new_table("arm", "passes at most")
     for arm, passes in plan.by_arm.items():
-        table.add_row(*_plain([arm, short(passes)]))
+        table.add_row(*plain([arm, short(passes)]))
     for arm in plan.uncounted:
-        table.add_row(*_plain([arm, "not known"]))
+        table.add_row(*plain([arm, "not known"]))
     console.print(table)
     if plan.uncounted:
         console.print(
@@ -181,7 +153,7 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     for name, count in state.outcomes.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)
     for name, count in state.flags.items():
-        _print_indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
+        indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
         _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)
     if state.messages:
         console.print("errors and timeouts:")
@@ -196,13 +168,13 @@ def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]
     for row in worst[:_MOST_FLAGGED]:
         share = "" if row["share"] is None else f", in which {row['share']:.0%} {SHARES[flag]}"
         where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
-        _print_indented(console, where, by=2)
+        indented(console, where, by=2)
     if (n_more := len(rows) - _MOST_FLAGGED) > 0:
         more = f"and {n_more} more {'arm' if n_more == 1 else 'arms'}: advrisk status {folder} --json lists all"
-        _print_indented(console, more, by=2)
+        indented(console, more, by=2)
 
 
-def _print_indented(console: Console, text: str, *, by: int) -> None:
+def indented(console: Console, text: str, *, by: int) -> None:
     """Text under a heading; lines that it must be broken into are indented further than its first."""
     wrapped = textwrap.fill(
         text,
@@ -215,24 +187,19 @@ def _print_indented(console: Console, text: str, *, by: int) -> None:
     console.print(wrapped, markup=False, highlight=False, soft_wrap=True)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+def new_table(*columns: str) -> Table:
+    """A table in the style of the house, to be filled."""
+    made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+        made.add_column(column, overflow="fold")
+    return made
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
+def plain(values: Sequence[Any]) -> list[Any]:
+    """A row of a table: names from outside are text, never markup."""
     from rich.text import Text
 
-    return [Text(str(value)) for value in values]  # names from outside are text, never markup
-
-
-def _ratio_at(eps: float) -> Any:
-    def shown(row: "ModelDamage") -> str:
-        return _share(row.success_ratio[eps])
-
-    return shown
+    return [Text(str(value)) for value in values]
 
 
 def _number(value: float | None) -> str:
@@ -243,10 +210,11 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
 
 
-def _share(estimate: Estimate | None) -> str:
+def share(estimate: Estimate | None) -> str:
+    """A proportion in per cent, with its interval."""
     if estimate is None:
         return "–"
-    return f"{estimate.value:.1%} [{estimate.low:.1%}, {estimate.high:.1%}]"
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def _short_float(value: Any) -> Any:

@@ -1,0 +1,152 @@
+"""Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from advrisk.cli.tables import indented, new_table, plain, share
+from advrisk.core.estimate import Estimate
+from advrisk.report.summary import findings, headline, money, what_would_decide
+
+if TYPE_CHECKING:
+    from advrisk.risk.assessment import DamageAssessment, ModelDamage
+    from advrisk.risk.convergence import Band, Convergence
+
+Field = Callable[["ModelDamage"], str]
+Shown = Mapping[str, Mapping[str, str]]  # model -> column -> what stands there
+
+_VERDICT = 18  # columns of a terminal that a verdict needs at least
+_DETAILS = ("of it clean error", "smallest size", "mean size")  # what only the whole table shows
+_SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
+
+
+def print_damage(found: "DamageAssessment") -> None:
+    """The models at a glance, and what to make of it."""
+    console = Console()
+    _print_table(console, found, {name: of for name, of in _fields(found).items() if name not in _DETAILS})
+    _print_words(console, found)
+
+
+def print_selection(found: "DamageAssessment") -> None:
+    """The whole decision table, every two models that are undecided or told apart, and what to make of it."""
+    console = Console()
+    _print_table(console, found, _fields(found))
+    if len(found.pairs) > 1:
+        _print_pairs(console, found)
+    _print_words(console, found)
+
+
+def _print_words(console: Console, found: "DamageAssessment") -> None:
+    console.print(headline(found), style="bold", markup=False, highlight=False)
+    for sentence in findings(found):
+        indented(console, f"· {sentence}", by=0)
+
+
+def _print_pairs(console: Console, found: "DamageAssessment") -> None:
+    for pair in found.pairs:
+        told = f"undecided; {what_would_decide(pair)}" if pair.undecided else "decided"
+        indented(console, f"{pair.lower} < {pair.higher}: difference {pair.difference}, {told}", by=0)
+    console.print()
+
+
+def print_convergence(found: "Convergence") -> None:
+    """Each number of each model at some numbers of samples, with the band that the resamples fill."""
+    console = Console()
+    places = [place for place, n in enumerate(found.n) if n in _nearest(found)]
+    for measure in found.measures:
+        name = "relative damage" if measure == "damage" and found.relative else measure
+        rows = new_table(name, *(f"n = {found.n[place]}" for place in places))
+        for model in found.models:
+            band = found.bands[model][measure]
+            rows.add_row(*plain([model, *(_banded(band, place) for place in places)]))
+        console.print(rows)
+    indented(
+        console,
+        f"· Medians and 5–95 % bands of {found.resamples} resamples. A number that still moves from column to column "
+        "needs more samples.",
+        by=0,
+    )
+
+
+def _print_table(console: Console, found: "DamageAssessment", fields: dict[str, Field]) -> None:
+    """One line for each model, intervals below their values if that is narrower, or one block if even that is not."""
+    shown = {row.model: {name: of(row) for name, of in fields.items()} for row in found.models}
+    stacked = {
+        model: {name: value.replace(" [", "\n[") for name, value in values.items()} for model, values in shown.items()
+    }
+    for values in (shown, stacked):
+        widths = _widths(values)
+        spare = console.width - sum(widths.values()) - 3 * len(widths)
+        if spare >= 0:
+            longest = max(len(of_model["verdict"]) for of_model in values.values())
+            _print_lines(console, values, widths | {"verdict": max(_VERDICT, min(longest, _VERDICT + spare))})
+            return
+    for model, of_model in shown.items():
+        console.print(model, style="bold", markup=False)
+        for name, value in of_model.items():
+            indented(console, f"{name}: {value}", by=2)
+
+
+def _widths(shown: Shown) -> dict[str, int]:
+    """What each column needs so that no value and no word of its heading is broken; verdicts may be."""
+    widths = {"model": max(map(len, shown))}
+    for values in shown.values():
+        for name, value in values.items():
+            needed = max(map(len, [*value.split("\n"), *name.split()]))
+            widths[name] = max(widths.get(name, 0), needed)
+    return widths | {"verdict": _VERDICT}
+
+
+def _print_lines(console: Console, shown: Shown, widths: dict[str, int]) -> None:
+    rows = new_table(*widths)
+    for column, width in zip(rows.columns, widths.values(), strict=True):
+        column.width = width
+    for model, values in shown.items():
+        rows.add_row(*plain([model, *values.values()]))
+    console.print(rows)
+
+
+def _fields(found: "DamageAssessment") -> dict[str, Field]:
+    """The columns of the table; the verdict is last."""
+    fields: dict[str, Field] = {"clean accuracy": lambda row: share(row.clean_accuracy)}
+    fields |= {f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds}
+    if found.relative:
+        fields["relative damage"] = lambda row: _estimate(row.relative_damage)
+    else:
+        fields["damage probability"] = lambda row: share(row.damage)
+    fields["of it clean error"] = lambda row: "–" if row.clean_error_part is None else f"{row.clean_error_part:.3f}"
+    if found.cost is not None:
+        fields["cost of an attacked input"] = _cost
+    fields["smallest size"] = lambda row: "–" if row.minimal_size is None else f"{row.minimal_size.value:.4g}"
+    fields["mean size"] = lambda row: "–" if row.mean_size is None else f"{row.mean_size.value:.4g}"
+    fields["probability of being best"] = lambda row: (
+        "–" if row.probability_best is None else f"{row.probability_best:.1%}"
+    )
+    fields["verdict"] = lambda row: row.verdict
+    return fields
+
+
+def _ratio_at(eps: float) -> Field:
+    return lambda row: share(row.success_ratio[eps])
+
+
+def _cost(row: "ModelDamage") -> str:
+    risk = row.operational_risk
+    return "–" if risk is None else f"{money(risk.value)} [{money(risk.low)}, {money(risk.high)}]"
+
+
+def _estimate(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else str(estimate)
+
+
+def _nearest(found: "Convergence") -> set[int]:
+    """The numbers of samples at hand that are nearest to round ones, and the last one."""
+    largest = int(found.n[-1])
+    near = {int(min(found.n, key=lambda n: abs(n - shown))) for shown in _SHOWN if shown < largest}
+    return near | {largest}
+
+
+def _banded(band: "Band", place: int) -> str:
+    middle, low, high = band.middle[place], band.low[place], band.high[place]
+    return "–" if middle != middle else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
