@@ -63,7 +63,7 @@ def report(study: dict[str, Any], tmp_path: Path) -> Path:
 def test_the_report_draws_and_stays_offline(browser: Any, report: Path, width: int, scheme: str) -> None:
     visit = Visit(browser, report, width=width, scheme=scheme)
     figures = visit.page.locator(".figure")
-    assert figures.count() == 3
+    assert figures.count() == 8
     for place in range(figures.count()):
         assert figures.nth(place).locator(".trace, .hm image").count() > 0, "an empty plot"
     for link in visit.page.locator("nav a").all():

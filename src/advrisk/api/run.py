@@ -169,16 +169,21 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
+        assessment = settled = attacks = None
+        reason = ""
         try:
-            assessment, attacks, reason = self.damage(), self.attacks(), ""
+            assessment, attacks = self.damage(), self.attacks()
+            if assessment.comparison:
+                settled = assessed_convergence(assessment, rng=generator("convergence", self._seed))
         except RiskError as error:  # corruptions alone, say: the rest of the report stands
-            assessment, attacks, reason = None, None, str(error)
+            assessment, reason = None, str(error)
         return write_report(
             self.folder,
             self.ledger,
             self.study,
             target,
             assessment=assessment,
+            settled=settled,
             attacks=attacks,
             flags=self.flags(),
             reason=reason,

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from advrisk.cli.tables import indented, new_table, plain, share
 from advrisk.core.estimate import Estimate
-from advrisk.report.summary import findings, headline, money, what_would_decide
+from advrisk.report.summary import damage_name, findings, headline, money, what_would_decide
+from advrisk.risk.convergence import DAMAGE
 
 if TYPE_CHECKING:
     from advrisk.risk.assessment import DamageAssessment, ModelDamage
@@ -32,14 +33,13 @@ def print_selection(found: "DamageAssessment") -> None:
     """The whole decision table, every two models that are undecided or told apart, and what to make of it."""
     console = Console()
     _print_table(console, found, _fields(found))
-    if len(found.pairs) > 1:
-        _print_pairs(console, found)
-    _print_words(console, found)
+    _print_pairs(console, found)
+    _print_words(console, found, pairs=False)
 
 
-def _print_words(console: Console, found: "DamageAssessment") -> None:
+def _print_words(console: Console, found: "DamageAssessment", *, pairs: bool = True) -> None:
     console.print(headline(found), style="bold", markup=False, highlight=False)
-    for sentence in findings(found):
+    for sentence in findings(found, pairs=pairs):
         indented(console, f"· {sentence}", by=0)
 
 
@@ -47,7 +47,8 @@ def _print_pairs(console: Console, found: "DamageAssessment") -> None:
     for pair in found.pairs:
         told = f"undecided; {what_would_decide(pair)}" if pair.undecided else "decided"
         indented(console, f"{pair.lower} < {pair.higher}: difference {pair.difference}, {told}", by=0)
-    console.print()
+    if found.pairs:
+        console.print()
 
 
 def print_convergence(found: "Convergence") -> None:
@@ -55,7 +56,7 @@ def print_convergence(found: "Convergence") -> None:
     console = Console()
     places = [place for place, n in enumerate(found.n) if n in _nearest(found)]
     for measure in found.measures:
-        name = "relative damage" if measure == "damage" and found.relative else measure
+        name = damage_name(relative=found.relative) if measure == DAMAGE else measure
         rows = new_table(name, *(f"n = {found.n[place]}" for place in places))
         for model in found.models:
             band = found.bands[model][measure]
@@ -111,10 +112,9 @@ def _fields(found: "DamageAssessment") -> dict[str, Field]:
     """The columns of the table; the verdict is last."""
     fields: dict[str, Field] = {"clean accuracy": lambda row: share(row.clean_accuracy)}
     fields |= {f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds}
-    if found.relative:
-        fields["relative damage"] = lambda row: _estimate(row.relative_damage)
-    else:
-        fields["damage probability"] = lambda row: share(row.damage)
+    fields[damage_name(relative=found.relative)] = lambda row: (
+        _estimate(row.relative_damage) if found.relative else share(row.damage)
+    )
     fields["of it clean error"] = lambda row: "–" if row.clean_error_part is None else f"{row.clean_error_part:.3f}"
     if found.cost is not None:
         fields["cost of an attacked input"] = _cost

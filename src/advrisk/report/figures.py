@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.report.summary import damage_name
 from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.damage import success_ratio
 
 Figure = dict[str, Any]
@@ -63,14 +65,13 @@ def success_curves(assessment: DamageAssessment) -> Figure:
 
 
 def damage_intervals(assessment: DamageAssessment) -> Figure:
-    """Relative damage of every model with its interval, the least at the top."""
+    """Damage of every model with its interval, the least at the top."""
     order = list(assessment.distances.by_model)
     points = []
     for row in reversed(assessment.models):
-        if row.relative_damage is None:
+        if (estimate := row.ranked_by) is None:
             continue
         place = order.index(row.model)
-        estimate = row.relative_damage
         points.append(
             {
                 "type": "scatter",
@@ -93,10 +94,46 @@ def damage_intervals(assessment: DamageAssessment) -> Figure:
     return {
         "data": points,
         "layout": {
-            "xaxis": {"title": {"text": "relative damage (less is better)"}, "range": [0, 1]},
+            "xaxis": {
+                "title": {"text": f"{damage_name(relative=assessment.relative)} (less is better)"},
+                "range": [0, 1],
+            },
             "yaxis": {"automargin": True, **_category_axis([row.model for row in assessment.models])},
             "showlegend": False,
             "height": 120 + 44 * len(points),
+        },
+    }
+
+
+def settling(found: Convergence, measure: str) -> Figure:
+    """One number of every model against the number of samples: the median of the resamples, and their band."""
+    lines: list[Figure] = []
+    for place, model in enumerate(found.models):
+        band, colour = found.bands[model][measure], _cycle(COLOURS, place)
+        known = np.isfinite(band.middle)
+        n = found.n[known].tolist()
+        shared = {"type": "scatter", "x": n, "legendgroup": model}
+        edge = shared | {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        lines.append(edge | {"y": band.low[known].tolist()})
+        lines.append(edge | {"y": band.high[known].tolist(), "fill": "tonexty", "fillcolor": f"{colour}33"})
+        lines.append(
+            shared
+            | {
+                "mode": "lines",
+                "name": _short(model),
+                "y": band.middle[known].tolist(),
+                "line": {"color": colour, "dash": _cycle(DASHES, place), "width": 2},
+                "hovertemplate": f"{_plain(model)}<br>%{{x}} samples: %{{y:.3g}}<extra></extra>",
+            }
+        )
+    name = damage_name(relative=found.relative) if measure == DAMAGE else measure
+    return {
+        "data": lines,
+        "layout": {
+            "xaxis": {"title": {"text": "samples"}, "type": "log", "dtick": 1},
+            "yaxis": {"title": {"text": name}, "rangemode": "tozero"},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 340,
         },
     }
 

@@ -13,10 +13,11 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report.examples import MAX_MODELS, nearest_examples
-from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
-from advrisk.report.summary import findings, headline, on_spare_arms
+from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
+from advrisk.risk.convergence import Convergence
 from advrisk.risk.envelope import ArmComparison
 from advrisk.study import StudySpec
 
@@ -53,6 +54,7 @@ def write_report(
     target: Path,
     *,
     assessment: DamageAssessment | None,
+    settled: Convergence | None,
     attacks: ArmComparison | None,
     flags: list[dict[str, Any]],
     reason: str = "",
@@ -63,10 +65,10 @@ def write_report(
     environment = Environment(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.globals |= {"shares": _shares, "numbers": _numbers}
+    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
     page = environment.get_template("template.html").render(
         content(folder, ledger, study, flags)
-        | damage_content(folder, ledger, assessment, reason)
+        | damage_content(folder, ledger, assessment, settled, reason)
         | attack_content(attacks)
     )
     unfinished = target.with_name(f".{target.name}")
@@ -104,16 +106,21 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
     }
 
 
-def damage_content(folder: Path, ledger: Ledger, assessment: DamageAssessment | None, reason: str) -> dict[str, Any]:
+def damage_content(
+    folder: Path, ledger: Ledger, assessment: DamageAssessment | None, settled: Convergence | None, reason: str
+) -> dict[str, Any]:
     """What the template shows of damage."""
+    figures: dict[str, Figure] = {}
     if assessment is None:
-        headline_, figures = "What the arms did to each model", {}
+        headline_ = "What the arms did to each model"
         sentences, examples, models = [f"No damage is reported: {reason}."], [], []
     else:
         headline_, sentences = headline(assessment), findings(assessment)
-        figures = {"curves": success_curves(assessment)}
+        figures["curves"] = success_curves(assessment)
         if assessment.comparison:
             figures["damage"] = damage_intervals(assessment)
+        if settled:
+            figures |= {f"settling {measure}": settling(settled, measure) for measure in settled.measures}
         examples = nearest_examples(folder, ledger, assessment.distances)
         models = list(assessment.distances.by_model)[:MAX_MODELS]
     return {
@@ -121,6 +128,8 @@ def damage_content(folder: Path, ledger: Ledger, assessment: DamageAssessment | 
         "headline": headline_,
         "findings": sentences,
         "figures": figures,
+        "settled": settled,
+        "damage_name": damage_name(relative=assessment.relative) if assessment else "",
         "examples": examples,
         "example_models": models,
     }
@@ -178,10 +187,20 @@ def _numbers(estimate: Estimate | None) -> "Markup | str":
     return _with_interval(estimate, "{:.3f}", "[{:.3f}, {:.3f}]", factor=1)
 
 
-def _with_interval(estimate: Estimate | None, value: str, interval: str, *, factor: int) -> "Markup | str":
-    from markupsafe import Markup
+def _amounts(estimate: Estimate | None) -> "Markup | str":
+    if estimate is None:
+        return "–"
+    return _stacked(money(estimate.value), f"[{money(estimate.low)}, {money(estimate.high)}]")
 
+
+def _with_interval(estimate: Estimate | None, value: str, interval: str, *, factor: int) -> "Markup | str":
     if estimate is None:
         return "–"
     shown = interval.format(factor * estimate.low, factor * estimate.high)
-    return Markup('{}<span class="interval">{}</span>').format(value.format(factor * estimate.value), shown)
+    return _stacked(value.format(factor * estimate.value), shown)
+
+
+def _stacked(value: str, interval: str) -> "Markup":
+    from markupsafe import Markup
+
+    return Markup('{}<span class="interval">{}</span>').format(value, interval)

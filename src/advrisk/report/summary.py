@@ -20,8 +20,8 @@ def headline(assessment: DamageAssessment) -> str:
     return f"The evidence does not decide: {best.model} is {best.verdict}."
 
 
-def findings(assessment: DamageAssessment) -> list[str]:
-    """What a reader should know beside the headline."""
+def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
+    """What a reader should know beside the headline; without `pairs` where every two models are shown anyway."""
     sentences = _on_relative_damage(assessment) if assessment.relative else _on_damage(assessment)
     sentences.append(
         f"{counted(len(assessment.distances.samples), 'sample')}, "
@@ -40,7 +40,8 @@ def findings(assessment: DamageAssessment) -> list[str]:
             "points made for another: the comparison favours those. Give the attacker a model of its own "
             "(`surrogate: true`), or leave those arms out (`--arm`)."
         )
-    return [*sentences, *_on_pairs(assessment), *assessment.notes, *_left_out(assessment.distances)]
+    sentences += _on_pairs(assessment) if pairs else []
+    return [*sentences, *assessment.notes, *_left_out(assessment.distances)]
 
 
 def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
@@ -105,6 +106,11 @@ def what_would_decide(pair: Pair) -> str:
     if pair.difference.value == 0:
         return "no difference was seen, so nobody can say how many samples would decide"
     return "more samples alone will not decide; ask the detector more"
+
+
+def damage_name(*, relative: bool) -> str:
+    """What the number is called: only under an evasion curve is it a probability."""
+    return "relative damage" if relative else "damage probability"
 
 
 def money(amount: float) -> str:

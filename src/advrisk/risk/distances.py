@@ -22,7 +22,8 @@ _REDUCE = """
     SELECT o.model, o.sample,
            min(CASE outcome WHEN 'success' THEN d_{norm} WHEN 'already_wrong' THEN 0 END) AS distance,
            count(*) AS n_rows,
-           count(*) FILTER (outcome IN ('error', 'timeout')) AS n_failed
+           count(*) FILTER (outcome IN ('error', 'timeout')) AS n_failed,
+           count(*) FILTER (outcome = 'success' AND d_{norm} IS NULL) AS n_unmeasured
     FROM outcomes o
     WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
     GROUP BY o.model, o.sample
@@ -84,6 +85,7 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     order = {name: place for place, name in enumerate(samples["sample"].to_pylist())}
     rows = ledger.query(_REDUCE.format(norm=norm), {"arms": arm_names, "models": names})
     rows = rows.filter(pc.is_in(rows["sample"], samples["sample"]))  # cheaper than a join of all rows before
+    _refuse_unmeasured(rows, norm)
     shape = len(names), len(order)
     model, sample = _places(rows["model"], names), _places(rows["sample"], list(order))
     distance, n_rows, n_failed = np.full(shape, np.inf), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -170,6 +172,16 @@ def _refuse_unlike(chosen: list[dict[str, Any]], models: list[str], arms: list[s
                 f"{model} was not attacked by {', '.join(missing[:5])}, but other models were; "
                 "name arms that all models share (`--arm`)"
             )
+
+
+def _refuse_unmeasured(rows: pa.Table, norm: Norm) -> None:
+    """A success of unknown distance is no sample that resisted."""
+    if len(missing := rows.filter(pc.greater(rows["n_unmeasured"], 0))):
+        first = missing.slice(0, 1).to_pylist()[0]
+        raise RiskError(
+            f"{first['model']}, sample {first['sample']}: a success has no {norm} distance, and {len(missing)} in all; "
+            "assess a norm in which distances were measured (`--norm`)"
+        )
 
 
 def _refuse_weights(weights: NDArray[np.float64]) -> None:

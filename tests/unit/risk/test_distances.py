@@ -1,6 +1,6 @@
 """d_A from hand-made rows: what counts, what is left out, what is refused."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +150,9 @@ def test_what_cannot_be_answered_is_refused(tmp_path: Path) -> None:
         smallest_distances(ledger_of(tmp_path / "c", [row("m", "rain", "1", "success", 0.1)]), norm="linf")
     with pytest.raises(RiskError, match="no sample has a verdict"):
         smallest_distances(ledger_of(tmp_path / "e", [row("m", "a", "1", "error")]), norm="linf")
+
+
+def test_a_success_without_a_distance_is_not_taken_for_robust(found_by: Callable[..., Ledger]) -> None:
+    ledger = found_by({"m": {"pgd": [0.1, INF], "fgsm": [0.2, INF]}})
+    with pytest.raises(RiskError, match=r"m, sample 0: a success has no l2 distance, and 1 in all"):
+        smallest_distances(ledger, norm="l2")

@@ -366,3 +366,37 @@ def test_the_json_schema_of_a_study_is_one_an_editor_can_use() -> None:
     eps = schema["$defs"]["ArmEntry"]["properties"]["eps"]
     assert "array" in json.dumps(eps)
     assert "a fraction" in json.dumps(eps)
+
+
+def asked_damage(**fields: Any) -> Any:
+    return study_from(dropped() | {"assess": {"damage": fields}}).assess.damage
+
+
+@pytest.mark.parametrize(
+    ("written", "meant", "file"),
+    [
+        ("people.json", "people.json", "people.json"),
+        ("average", "average", None),
+        ("8/255", 8 / 255, None),
+        (0.1, 0.1, None),
+        (0, 0.0, None),
+    ],
+)
+def test_an_evasion_is_a_file_a_size_or_the_average(written: Any, meant: Any, file: str | None) -> None:
+    found = asked_damage(evasion=written)
+    assert (found.evasion, found.evasion_file) == (meant, file)
+
+
+@pytest.mark.parametrize("wrong", [True, -0.1, "-1/8", [0.1], {"threshold": 1}, ""])
+def test_an_evasion_that_is_none_of_these_is_refused(wrong: Any) -> None:
+    with pytest.raises(StudyError, match=r"assess\.damage\.evasion: .*found"):
+        asked_damage(evasion=wrong)
+
+
+def test_only_a_probability_has_a_cost() -> None:
+    assert asked_damage(evasion="people.json", cost="25000").cost == 25_000
+    for nothing in ({}, {"evasion": "average"}):
+        with pytest.raises(StudyError, match="no evasion curve"):
+            asked_damage(cost=3, **nothing)
+    with pytest.raises(StudyError, match="cost"):
+        asked_damage(evasion=0.1, cost=-3)

@@ -1,0 +1,153 @@
+"""`advrisk select` and the evasion curve of a study, as a user meets them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advrisk import Run, Study
+from advrisk.core.errors import RiskError, StudyError
+from advrisk.risk.evasion import fit_bayesian, write_evasion
+
+Command = Callable[..., Any]
+
+SIZES = np.linspace(0.02, 0.4, 24)
+ANSWERS = [size < 0.2 or place % 5 == 0 for place, size in enumerate(SIZES)]
+
+
+def evasion_text(**fields: Any) -> str:
+    return json.dumps({"advrisk": "evasion", "version": 1, **fields})
+
+
+@pytest.fixture
+def curve_file(tmp_path: Path) -> Path:
+    path = tmp_path / "curves" / "people.json"
+    path.parent.mkdir()
+    write_evasion(path, fit_bayesian(SIZES, ANSWERS), norm="linf")
+    return path
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, advrisk: Command) -> Path:
+    """An imported run: `strong` is never broken, `weak` always, `close` nearly as often, on 60 samples."""
+    rows = ["model,sample,distance"]
+    for sample in range(60):
+        rows += [f"strong,{sample},", f"weak,{sample},0.1", f"close,{sample},{0.11 if sample else 0.09}"]
+    (tmp_path / "theirs.csv").write_text("\n".join(rows))
+    assert advrisk("import", "theirs.csv", "theirs", "--norm", "linf").returncode == 0
+    return tmp_path / "theirs"
+
+
+def test_the_model_to_ship_is_named(advrisk: Command, theirs: Path) -> None:
+    done = advrisk("select", "theirs", "--evasion", "0.2", "--cost", "25000")
+    assert done.returncode == 0
+    assert "Ship strong" in done.stdout
+    found = json.loads(advrisk("select", "theirs", "--evasion", "0.2", "--cost", "25000", "--json").stdout)
+    assert (found["ship"], found["relative"], found["cost"]) == ("strong", False, 25000)
+    costs = {row["model"]: row["operational_risk"]["value"] for row in found["models"]}
+    assert costs == {"strong": 0, "weak": 25000, "close": 25000}
+
+
+def test_undecided_is_an_exit_code_of_its_own(advrisk: Command, theirs: Path) -> None:
+    done = advrisk("select", "theirs", "--evasion", "0.05")
+    assert done.returncode == 4
+    assert "does not decide" in done.stdout
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120, 160, 240])
+def test_the_table_fits_every_terminal(advrisk: Command, theirs: Path, columns: int) -> None:
+    width = {"COLUMNS": str(columns)}
+    shown = advrisk("select", "theirs", "--evasion", "0.2", "--cost", "3", "--eps", "8/255", env=width).stdout
+    assert max(map(len, shown.splitlines())) <= columns
+    for whole in ("100.0%", "[94.0, 100.0]", "least damage", "0.03137", "more damage than"):
+        assert whole.replace(" ", "") in "".join(shown.split()), "no number is cut"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cost", "3"], "no evasion curve"),
+        (["--evasion", "average", "--cost", "3"], "no evasion curve"),
+        (["--evasion", "nobody.json"], "nobody.json: the evasion curve cannot be read"),
+        (["--evasion", "-1"], "at least 0"),
+        (["--evasion", "0.1", "--cost", "-3"], "at least 0"),
+        (["--norm", "l2"], "a success has no l2 distance"),
+        (["--eps", "much"], "a number or a fraction"),
+        (["--arm", "nobody"], "no arm is called"),
+    ],
+)
+def test_mistakes_are_named(advrisk: Command, theirs: Path, options: list[str], complaint: str) -> None:
+    done = advrisk("select", "theirs", *options)
+    assert done.returncode == 2, done.stdout
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_run_is_a_mistake(advrisk: Command) -> None:
+    done = advrisk("select", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_convergence_is_shown_and_told(advrisk: Command, theirs: Path) -> None:
+    shown = advrisk("show", "theirs", "convergence", "--evasion", "0.2").stdout
+    assert "damage probability" in shown
+    found = json.loads(advrisk("show", "theirs", "convergence", "--json").stdout)
+    assert found["n"][-1] == 60
+    assert found["relative"]
+
+
+def test_a_study_names_its_curve_and_the_run_keeps_it(
+    study: dict[str, Any], write_study: Callable[..., Path], curve_file: Path, tmp_path: Path
+) -> None:
+    study["assess"]["damage"] |= {"evasion": "curves/people.json", "cost": "50/2"}
+    run = Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+    found = run.damage()
+    assert not found.relative
+    expected = run.damage(evasion=fit_bayesian(SIZES, ANSWERS), cost=25.0)
+    assert [row.damage for row in found.models] == [row.damage for row in expected.models]
+    assert [row.operational_risk for row in found.models] == [row.operational_risk for row in expected.models]
+    curve_file.unlink()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    again = Run.open(tmp_path / "moved")
+    assert again.damage().as_dict() == found.as_dict()
+    assert again.damage(evasion="average").relative
+    text = again.report().read_text()
+    assert "damage probability" in text
+    assert "cost of an attacked input" in text
+    with pytest.raises(RiskError, match="the study's evasion curve is for linf"):
+        again.damage(norm="l2")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "cannot be read"),
+        ("{", "not a JSON file"),
+        (evasion_text(norm="l2", kind="threshold", tau=1), "ask a detector in linf"),
+        (evasion_text(norm="linf", kind="average", models=["a"], distances=[1]), "stands in for a detector"),
+    ],
+)
+def test_a_curve_of_no_use_is_refused_before_anything_runs(
+    study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path, content: str | None, complaint: str
+) -> None:
+    study["assess"]["damage"]["evasion"] = "mine.json"
+    if content is not None:
+        (tmp_path / "mine.json").write_text(content)
+    file = write_study(study)
+    with pytest.raises(StudyError, match=complaint) as caught:
+        Study.load(file).run(tmp_path / "run", workers=1)
+    assert str(caught.value).startswith(f"{file}:")
+    assert "assess.damage.evasion" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_average_of_one_model_is_refused_before_anything_runs(
+    study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path
+) -> None:
+    study["assess"]["damage"]["evasion"] = "average"
+    del study["models"]["noisy"]
+    with pytest.raises(StudyError, match="add a model, or name a file with an evasion curve"):
+        Study.load(write_study(study)).run(tmp_path / "run", workers=1)

@@ -1,0 +1,116 @@
+"""The question of damage, answered from a ledger of hand-made rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advrisk.core.errors import RiskError
+from advrisk.ledger import Ledger
+from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
+from advrisk.risk.decision import samples_to_decide
+from advrisk.risk.evasion import average, fit_bayesian, threshold
+from advrisk.study import AVERAGE, DamageSpec
+
+INF = float("inf")
+STRONG, WEAK = [INF] * 30 + [0.3] * 10, [0.1] * 30 + [0.0] * 10
+
+
+@pytest.fixture
+def assessed(found_by: Callable[..., Ledger]) -> Callable[..., DamageAssessment]:
+    def ask(distances: dict[str, list[float]], *, spec: dict[str, Any] | None = None, **given: Any) -> DamageAssessment:
+        ledger = found_by({model: {"pgd": found} for model, found in distances.items()})
+        return assess_damage(ledger, DamageSpec(**(spec or {})), seed=0, **given)
+
+    return ask
+
+
+def test_without_a_curve_damage_is_relative(assessed: Callable[..., DamageAssessment]) -> None:
+    found = assessed({"strong": STRONG, "weak": WEAK})
+    assert found.relative
+    assert (found.ship, found.decided) == ("strong", True)
+    assert all(row.damage is None and row.operational_risk is None for row in found.models)
+    # of 80 distances, 30 are inf and 10 are 0.3: strong's ten are exceeded by 30; weak's 0.1 by 40, its 0 by 70
+    values = {row.model: row.relative_damage.value for row in found.models if row.relative_damage}
+    assert values == {"strong": 10 * 30 / (80 * 40), "weak": (30 * 40 + 10 * 70) / (80 * 40)}
+
+
+def test_under_a_curve_damage_is_a_probability_with_a_cost(assessed: Callable[..., DamageAssessment]) -> None:
+    found = assessed({"strong": STRONG, "weak": WEAK}, evasion=threshold(0.2), cost=1000)
+    strong, weak = found.models
+    assert not found.relative
+    assert strong.damage is not None
+    assert weak.damage is not None
+    assert weak.operational_risk is not None
+    assert (strong.damage.value, weak.damage.value) == (0, 1)
+    assert (weak.clean_error_part, weak.operational_risk.value) == (0.25, 1000)
+    assert weak.operational_risk.low == pytest.approx(1000 * weak.damage.low)
+    assert strong.damage.high > 0, "no success among 40 samples is no proof that there is none"
+    assert found.estimates["weak"] == weak.damage
+    assert found.ship == "strong"
+
+
+def test_one_model_has_a_damage_under_a_curve_and_none_without(assessed: Callable[..., DamageAssessment]) -> None:
+    alone = assessed({"only": WEAK}, evasion=threshold(0.2))
+    assert alone.estimates["only"].value == 1
+    assert (alone.ship, alone.pairs, alone.models[0].probability_best) == (None, (), None)
+
+
+def test_the_average_of_one_model_is_refused(assessed: Callable[..., DamageAssessment]) -> None:
+    with pytest.raises(RiskError, match="give two or more, or an evasion curve"):
+        assessed({"only": WEAK}, spec={"evasion": AVERAGE})
+
+
+def test_nothing_relative_has_a_cost(assessed: Callable[..., DamageAssessment]) -> None:
+    with pytest.raises(RiskError, match="no probability and has no cost"):
+        assessed({"a": STRONG, "b": WEAK}, cost=5)
+
+
+def test_an_average_is_no_curve_of_a_detector(assessed: Callable[..., DamageAssessment]) -> None:
+    with pytest.raises(RiskError, match="stands in for a detector"):
+        assessed({"a": STRONG, "b": WEAK}, evasion=average({"a": STRONG, "b": WEAK}))
+
+
+def test_pairs_say_what_is_open(assessed: Callable[..., DamageAssessment]) -> None:
+    rng = np.random.default_rng(0)
+    near = rng.exponential(0.1, 40)
+    found = assessed({"a": near.tolist(), "b": (near * rng.uniform(0.7, 1.5, 40)).tolist(), "weak": [0.0] * 40})
+    first, *others = found.pairs
+    assert {first.lower, first.higher} == {"a", "b"}
+    assert first.undecided
+    assert found.comparison is not None
+    assert first.more_samples == samples_to_decide(found.comparison, first.higher, first.lower)
+    assert [(pair.higher, pair.undecided, pair.more_samples) for pair in others] == [("weak", False, 0)] * 2
+    assert first.difference == found.comparison.difference(first.higher, first.lower)
+    verdicts = {row.model: row.verdict for row in found.models}
+    assert verdicts[first.lower] == f"undecided against {first.higher}"
+    assert verdicts["weak"] == f"more damage than {first.lower}, {first.higher}"
+
+
+def test_extrapolation_is_counted(assessed: Callable[..., DamageAssessment]) -> None:
+    curve = fit_bayesian([0.05, 0.1, 0.2, 0.15, 0.12], [True, True, False, False, True])
+    found = assessed({"strong": STRONG, "weak": WEAK}, evasion=curve)
+    shares = {row.model: row.extrapolated for row in found.models}
+    assert shares == {"strong": 0.25, "weak": 0.25}, "0.3 is more, and 0 less, than anybody was asked about"
+
+
+def test_everything_is_in_the_dict(assessed: Callable[..., DamageAssessment]) -> None:
+    facts = assessed({"strong": STRONG, "weak": WEAK}, evasion=threshold(0.2), cost=2, notes=["a note"]).as_dict()
+    assert (facts["relative"], facts["cost"], facts["ship"], facts["notes"]) == (False, 2, "strong", ["a note"])
+    assert facts["pairs"][0]["difference"]["value"] == 1
+    assert facts["models"][0]["relative_damage"] is None
+
+
+def test_the_numbers_settle_where_the_assessment_stands(assessed: Callable[..., DamageAssessment]) -> None:
+    found = assessed({"strong": STRONG, "weak": WEAK}, spec={"thresholds": [0.2]}, evasion=threshold(0.2))
+    settled = assessed_convergence(found, rng=np.random.default_rng(0))
+    assert settled.measures == ("damage", "success ratio at 0.2", "minimal size", "mean size")
+    assert settled.bands["weak"]["damage"].middle[-1] == 1
+    assert not settled.relative
+    assert settled.as_dict()["bands"]["strong"]["minimal size"]["middle"][0] is None, "the first sample resists"
+
+
+def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., DamageAssessment]) -> None:
+    with pytest.raises(RiskError, match="give an evasion curve"):
+        assessed_convergence(assessed({"only": WEAK}), rng=np.random.default_rng(0))
