@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.risk.convergence import convergence
 from advrisk.risk.damage import DamageComparison, detector_free_damage
 
 Matrix = NDArray[np.float64]
@@ -31,6 +32,10 @@ def main() -> None:
     for n in (1000, 10_000):
         seconds, _ = _best_of(2, partial(_sorted, _distances(10, n), resamples=2000))
         print(f"  10 x {n:<6}       {1e3 * seconds:9.0f} ms")
+    print("convergence: 40 numbers of samples, 50 resamples, 4 measures")
+    by_model = {str(j): row for j, row in enumerate(_distances(10, 10_000))}
+    seconds, _ = _best_of(2, partial(convergence, by_model, thresholds=[0.5], rng=np.random.default_rng(0)))
+    print(f"  10 x 10000        {1e3 * seconds:9.0f} ms")
 
 
 def _distances(n_models: int, n: int) -> Matrix:
