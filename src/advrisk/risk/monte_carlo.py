@@ -96,7 +96,39 @@ def monte_carlo_damage(
     name = find_detector(ledger, detector)
     walked = walks(ledger, distances, name)
     thresholds, warnings = _thresholds(ledger, name, walked, threshold)
-    return _damage(name, walked, thresholds, warnings, level=level, rng=rng)
+    return walked_damage(walked, thresholds, detector=name, warnings=warnings, level=level, rng=rng)
+
+
+def walked_damage(
+    walked: Mapping[str, Walk],
+    thresholds: Mapping[str, float],
+    *,
+    detector: str,
+    warnings: tuple[str, ...] = (),
+    level: float = 0.95,
+    rng: np.random.Generator,
+) -> MonteCarloDamage:
+    """Algorithm 1 on arrays: what each model's attacker arrives at, and the threshold of its detector."""
+    damaged = {model: undetected_successes(walk.size, walk.score, thresholds[model]) for model, walk in walked.items()}
+    comparison = compare_damage(
+        {model: _as_sizes(found) for model, found in damaged.items()}, seen_above(0.0), level=level, rng=rng
+    )
+    return MonteCarloDamage(
+        detector=detector,
+        models=comparison.models,
+        n=comparison.n,
+        level=level,
+        thresholds=dict(thresholds),
+        estimates=comparison.estimates,
+        clean_error={model: float((damaged[model] & _shown_clean(walk)).mean()) for model, walk in walked.items()},
+        success={
+            model: proportion(int(np.isfinite(walk.size).sum()), walk.size.size, level=level)
+            for model, walk in walked.items()
+        },
+        false_alarms={model: _false_alarms(walk, thresholds[model], level) for model, walk in walked.items()},
+        warnings=warnings,
+        _comparison=comparison,
+    )
 
 
 def detector_answers(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> DetectorAnswers:
@@ -153,37 +185,6 @@ def undetected_successes(sizes: ArrayLike, scores: ArrayLike, threshold: float) 
     if np.isnan(np.asarray(scores, dtype=np.float64)[broken]).any():
         raise RiskError("a success without a score: score all of them, or damage would be counted where none is known")
     return broken & ~alarms(scores, threshold)
-
-
-def _damage(
-    detector: str,
-    walked: Mapping[str, Walk],
-    thresholds: Mapping[str, float],
-    warnings: tuple[str, ...],
-    *,
-    level: float,
-    rng: np.random.Generator,
-) -> MonteCarloDamage:
-    damaged = {model: undetected_successes(walk.size, walk.score, thresholds[model]) for model, walk in walked.items()}
-    comparison = compare_damage(
-        {model: _as_sizes(found) for model, found in damaged.items()}, seen_above(0.0), level=level, rng=rng
-    )
-    return MonteCarloDamage(
-        detector=detector,
-        models=comparison.models,
-        n=comparison.n,
-        level=level,
-        thresholds=dict(thresholds),
-        estimates=comparison.estimates,
-        clean_error={model: float((damaged[model] & _shown_clean(walk)).mean()) for model, walk in walked.items()},
-        success={
-            model: proportion(int(np.isfinite(walk.size).sum()), walk.size.size, level=level)
-            for model, walk in walked.items()
-        },
-        false_alarms={model: _false_alarms(walk, thresholds[model], level) for model, walk in walked.items()},
-        warnings=warnings,
-        _comparison=comparison,
-    )
 
 
 def _shown_clean(walk: Walk) -> Flags:

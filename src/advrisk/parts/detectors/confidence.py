@@ -11,11 +11,11 @@ from advrisk.parts.detectors.registry import detectors
 
 @detectors.register(
     "confidence",
-    traits=DetectorTraits("a baseline that costs one pass: every other detector should be better", needs="scores"),
+    traits=DetectorTraits("you want a baseline for one pass; any other should do better", needs="scores"),
 )
 @dataclass(frozen=True, kw_only=True)
 class Confidence:
-    """Hendrycks & Gimpel (2017), "A Baseline for Detecting Misclassified and Out-of-Distribution Examples".
+    """Hendrycks & Gimpel (2017), "A Baseline for Detecting Misclassified …": 1 − the largest probability.
 
     1 − max_k p_k, with p the softmax of the model's answer: logits and log-probabilities give the same.
     """

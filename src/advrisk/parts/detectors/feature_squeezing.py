@@ -17,7 +17,7 @@ from advrisk.parts.detectors.registry import detectors
 
 @detectors.register(
     "feature-squeezing",
-    traits=DetectorTraits("images whose perturbations are small noise", needs="scores", images=True),
+    traits=DetectorTraits("perturbations of images are small noise", needs="scores", images=True),
 )
 @dataclass(frozen=True, kw_only=True)
 class FeatureSqueezing:
