@@ -13,6 +13,7 @@ import yaml
 from typer.main import get_command
 
 from advrisk.cli.app import app
+from advrisk.ledger import Ledger
 
 Advrisk = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).parents[2]
@@ -115,13 +116,40 @@ def test_list_shows_every_kind(advrisk: Advrisk) -> None:
         "random_start": True,
     }
     text = advrisk("list", "detectors").stdout
-    assert "none yet" in text
+    assert "feature-squeezing" in text
+    assert "needs scores" in text
+    assert "none yet" in advrisk("list", "defences").stdout
+
+
+def test_detectors_of_a_study_score_what_the_workers_kept(
+    advrisk: Advrisk, study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path
+) -> None:
+    study["arms"] = study["arms"][:1]
+    assert advrisk("run", write_study(study), "--out", "run", "--workers", "2").returncode == 0
+    study["detectors"] = ["confidence", {"name": "feature-squeezing", "bits": [1, 4]}]
+    done = advrisk("run", write_study(study), "--out", "run")
+    assert done.returncode == 0, done.stderr
+    ledger = Ledger.open(tmp_path / "run")
+    kept = ledger.query("SELECT 1 FROM outcomes WHERE kind = 'clean' OR outcome = 'success'").num_rows
+    counts = ledger.query("SELECT detector, count(*) AS n FROM scores GROUP BY ALL ORDER BY ALL").to_pylist()
+    assert [row["detector"].partition("@")[0] for row in counts] == [
+        "confidence",
+        "feature-squeezing,bits=1",
+        "feature-squeezing,bits=4",
+    ]
+    assert {row["n"] for row in counts} == {kept}
+    study["keep_inputs"] = "none"
+    refused = advrisk("run", write_study(study), "--out", "other")
+    assert refused.returncode == 2
+    assert "keep_inputs: `none` keeps no input" in refused.stderr
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_schema_knows_the_registered_parts(advrisk: Advrisk) -> None:
     schema = json.loads(advrisk("schema").stdout)
     assert set(schema["properties"]) >= {"name", "seed", "data", "models", "arms", "success", "assess"}
     assert "pgd" in json.dumps(schema["$defs"]["ArmEntry"]["properties"]["attack"])
+    assert "feature-squeezing" in json.dumps(schema["properties"]["detectors"])
     recipe = json.loads(advrisk("schema", "recipe").stdout)
     assert "trades" in json.dumps(recipe["$defs"]["TrainedModel"]["properties"]["method"])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import AttackTraits, ObjectiveTraits
+from advrisk.core.traits import AttackTraits, DetectorTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
 
 
@@ -27,6 +27,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
         facts += ["needs logits"] if traits.logits else []
         if traits.classes != (2, 2):
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
+    if isinstance(traits, DetectorTraits):
+        facts = [f"needs {traits.needs}"] + (["for images only"] if traits.images else [])
     return {
         "name": part.name,
         "summary": part.summary,

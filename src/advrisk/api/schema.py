@@ -1,5 +1,6 @@
 """The JSON Schema of study and recipe files, with the names of the parts that are registered here."""
 
+from copy import deepcopy
 from typing import Any
 
 from advrisk.core.registry import Registry
@@ -19,10 +20,18 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
         _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
+        schema["properties"]["detectors"]["items"] = _detector(schema["properties"]["detectors"]["items"])
     else:
         _offer(parts["TrainingSource"], "source", REGISTRIES.data)
         _offer(parts["TrainedModel"], "method", REGISTRIES.training)
     return schema
+
+
+def _detector(item: dict[str, Any]) -> dict[str, Any]:
+    """A name, or a mapping with a name, of the registered detectors."""
+    _, mapping = deepcopy(item)["anyOf"]
+    _offer(mapping, "name", REGISTRIES.detectors)
+    return {"anyOf": [mapping["properties"]["name"], mapping]}
 
 
 def _offer(model: dict[str, Any], field: str, registry: Registry[Any], *, extra: tuple[str, ...] = ()) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from advrisk.run.campaign import Progress
     from advrisk.run.dry import DryRun
+    from advrisk.run.scoring import Scores
 
 
 class Study:
@@ -44,16 +45,20 @@ class Study:
         retry_errors: bool = False,
         publish_every_s: float = 3.0,
         modules: "Mapping[str, nn.Module] | None" = None,
+        detectors: "Mapping[str, Scores] | None" = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
         """Carry out what the folder's ledger does not hold yet, and open the result.
 
         `modules` gives the models whose source is `object`: torch modules that exist in this process.
+        `detectors` gives detectors beside those that the study names: name -> any object with `score(x)`.
         """
         from advrisk.run.campaign import Options, run_study
 
         options = Options(workers, device, max_hours, retry_errors, publish_every_s)
-        run_study(self.spec, Path(folder), options=options, modules=modules, on_progress=on_progress)
+        run_study(
+            self.spec, Path(folder), options=options, modules=modules, detectors=detectors, on_progress=on_progress
+        )
         return Run.open(folder)
 
     def dry_run(

@@ -6,7 +6,7 @@ from typing import Any
 from advrisk.core.errors import RegistryError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits, SourceTraits
+from advrisk.core.traits import AttackTraits, CorruptionTraits, DetectorTraits, ObjectiveTraits, SourceTraits
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Registries:
     corruptions: Registry[CorruptionTraits]
     data: Registry[SourceTraits]
     defences: Registry[SourceTraits]
-    detectors: Registry[SourceTraits]
+    detectors: Registry[DetectorTraits]
     models: Registry[SourceTraits]
     objectives: Registry[ObjectiveTraits]
     presets: Registry[SourceTraits]

@@ -89,6 +89,15 @@ class CorruptionTraits:
 
 
 @dataclass(frozen=True)
+class DetectorTraits:
+    """What a detector needs of a model: `labels` also for one that does not ask it; `images`: it is for images only."""
+
+    use_when: str
+    needs: Capability = "labels"
+    images: bool = False
+
+
+@dataclass(frozen=True)
 class SourceTraits:
     """A source of models or data: when to use it."""
 

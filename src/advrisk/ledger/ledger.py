@@ -129,8 +129,8 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         f"QUALIFY row_number() OVER (PARTITION BY cell ORDER BY {_LATEST_FIRST}) = 1"
     )
     connection.execute(
-        "CREATE TABLE stale AS SELECT cell, parse_path(filename)[-2] AS segment FROM all_cells "
-        "EXCEPT SELECT cell, parse_path(filename)[-2] FROM cells"
+        "CREATE TABLE current AS SELECT cell, parse_path(filename)[-2] AS segment FROM cells; "
+        "CREATE TABLE stale AS SELECT cell, parse_path(filename)[-2] AS segment FROM all_cells EXCEPT FROM current"
     )
     connection.execute("ALTER TABLE cells DROP COLUMN filename")
     for name in _PER_CELL:
@@ -140,7 +140,12 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
 def _create_cell_view(connection: "DuckDBPyConnection", name: str) -> None:
     """Rows of current cells and samples; conditions that the usual ledger does not need are left out, as they cost."""
     conditions = []
-    if _any(connection, "stale"):
+    if _any(connection, "stale") and name == "scores":
+        # Scores are published after the cell they belong to; once it was run again, the earlier ones are void.
+        of_row = "c.cell = r.cell AND c.segment <= parse_path(r.filename)[-2]"
+        of_recipe = "r.cell IN (SELECT recipe FROM arms WHERE origin IS DISTINCT FROM 'dropped')"
+        conditions.append(f"(EXISTS (SELECT 1 FROM current c WHERE {of_row}) OR {of_recipe})")
+    elif _any(connection, "stale"):
         of_row = "s.cell = r.cell AND s.segment = parse_path(r.filename)[-2]"
         conditions.append(f"NOT EXISTS (SELECT 1 FROM stale s WHERE {of_row})")
     if _any(connection, "samples WHERE split = 'dropped'"):

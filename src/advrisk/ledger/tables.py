@@ -61,6 +61,8 @@ TABLES: dict[str, pa.Schema] = {
     "outputs": pa.schema(
         {"cell": _name, "sample": _name, "logits": pa.list_(pa.float32()), "classes": pa.list_(pa.int32())}
     ),
+    # How likely a detector finds it that an input was tampered with. Samples to calibrate are in no cell: theirs stand
+    # under the recipe of the model's clean arm.
     "scores": pa.schema({"cell": _name, "sample": _name, "detector": _name, "score": pa.float64()}),
     # A finished cell. `recipe` names everything that decided it, but for the samples.
     "cells": pa.schema(

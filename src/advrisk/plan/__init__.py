@@ -1,18 +1,23 @@
 """Study + registries -> cells. Pure: no file, no torch, no clock."""
 
 from advrisk.plan.arms import expand_arms
-from advrisk.plan.cells import Cell, ModelCard, Plan, make_plan, outline_plan
+from advrisk.plan.card import ModelCard
+from advrisk.plan.cells import Cell, Plan, make_plan, outline_plan
+from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
 
 __all__ = [
     "Cell",
+    "ConfiguredDetector",
     "KnownSample",
     "ModelCard",
     "Plan",
     "Shard",
     "choose_splits",
     "cut_shards",
+    "detector_id",
     "expand_arms",
+    "expand_detectors",
     "make_plan",
     "outline_plan",
     "refuse_moved",

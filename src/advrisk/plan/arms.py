@@ -119,11 +119,11 @@ def _attack_arms(
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
     # The first success lies just across the surrogate's boundary: elsewhere it would seldom be one.
     keeps = entry.keep or ["strongest" if to_transfer and traits.keep == "first" else traits.keep]
-    settings = [part.bind(params, beside=ArmEntry.model_fields) for params in _grid(entry.params, part)]
+    settings = [part.bind(params, beside=ArmEntry.model_fields) for params in grid(entry.params, part)]
     for norm, eps, objective, keep, params in itertools.product(norms, sizes, objectives, keeps, settings):
         words = [norm, _shown(eps), objective]
         yield Arm(
-            id=_arm_id(part, words, params, keep=keep, max_queries=entry.max_queries),
+            id=readable_id(part, words, params, keep=keep, max_queries=entry.max_queries),
             kind="attack",
             family=part.name,
             version=part.version,
@@ -195,10 +195,10 @@ def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
         if getattr(entry, name) is not None:
             raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
     _check_repeats(entry, part.name, random=part.traits.random)
-    for params in _grid(entry.params, part):
+    for params in grid(entry.params, part):
         bound = part.bind(params, beside=["corruption", "repeats"])
         yield Arm(
-            id=_arm_id(part, [], bound),
+            id=readable_id(part, [], bound),
             kind="corruption",
             family=part.name,
             version=part.version,
@@ -207,7 +207,7 @@ def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
         )
 
 
-def _grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
+def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
     """Every combination of listed values; a parameter that is itself a list is taken whole."""
     choices = [_choices(part, name, value) for name, value in params.items()]
     for name, values in zip(params, choices, strict=True):
@@ -219,7 +219,7 @@ def _grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]
 
 def _choices(part: Part[Any], name: str, value: Any) -> list[Any]:
     if isinstance(value, Mapping):  # settings within settings are a grid, too
-        return list(_grid(value, part))
+        return list(grid(value, part))
     return value if isinstance(value, list) and not _takes_list(part, name) else [value]
 
 
@@ -227,7 +227,7 @@ def _takes_list(part: Part[Any], name: str) -> bool:
     return name in part.parameters and "tuple" in str(part.parameters[name].annotation)
 
 
-def _arm_id(
+def readable_id(
     part: Part[Any],
     words: list[str | None],
     bound: Mapping[str, Any],

@@ -9,23 +9,13 @@ from advrisk.core.names import no_match
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, Resolved, gives
 from advrisk.plan.arms import expand_arms, place_of
+from advrisk.plan.card import ModelCard
+from advrisk.plan.detectors import refuse_detectors
 from advrisk.plan.samples import Shard
 from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
 RUNNER_VERSION = 3
-
-
-@dataclass(frozen=True)
-class ModelCard:
-    """What planning needs to know of a loaded model."""
-
-    name: str
-    digest: str
-    capability: Capability
-    n_classes: int
-    takes_images: bool = True  # inputs are channels × height × width
-    surrogate: bool = False  # not assessed: points are crafted on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +125,7 @@ def outline_plan(study: StudySpec, registries: Registries, *, models: Sequence[M
         _refuse_objective(study, cards[model], arm, registries)
     for name, arm in attacks.items():
         _refuse_goal(study, arm, known[name], registries)
+    refuse_detectors(study, registries, models)
     return outline
 
 

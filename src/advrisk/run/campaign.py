@@ -1,10 +1,10 @@
-"""The main path: plan, skip finished cells, perturb, judge, append."""
+"""The main path: plan, skip finished cells, perturb, judge, append; then let detectors score what was kept."""
 
 import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,16 @@ from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.loading import OBJECT, choose_device
 from advrisk.run.question import plan_study, record_question, refuse_another_study, refuse_impossible
 from advrisk.run.rows import CellResult
+from advrisk.run.scoring import Scorer, Scores, load_scorers, refuse_unkept, scored, unscored
 from advrisk.study import StudySpec
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already."""
+    """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already.
+
+    `n_to_score` inputs are to be scored by detectors once the cells are done; it is 0 until then.
+    """
 
     n_cells: int
     n_skipped: int
@@ -34,10 +38,12 @@ class Progress:
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
+    n_to_score: int = 0
+    n_scored: int = 0
 
     @property
     def finished(self) -> bool:
-        return self.n_done == self.n_cells
+        return self.n_done == self.n_cells and self.n_scored == self.n_to_score
 
     @property
     def eta_s(self) -> float | None:
@@ -75,22 +81,28 @@ def run_study(
     *,
     options: Options = DEFAULTS,
     modules: Mapping[str, nn.Module] | None = None,
+    detectors: Mapping[str, Scores] | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Carry out every cell of a study that the ledger in `folder` does not hold yet."""
+    """Carry out every cell of a study that the ledger in `folder` does not hold yet; then score what was kept.
+
+    `detectors` (name -> any object with `score(x)`) score beside those that the study names.
+    """
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
     refuse_impossible(study, bench)
+    scorers = load_scorers(bench, detectors)
     with locked(folder):
         refuse_another_study(study, folder)
         ledger = Ledger.open(folder, create=True)
         plan = plan_study(study, ledger, bench)
+        refuse_unkept(ledger, plan, bench, scorers)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
         progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing))
         on_progress(progress)
         began = time.monotonic()
+        deadline = float("inf") if options.max_hours is None else began + options.max_hours * 3600
         with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
-            deadline = float("inf") if options.max_hours is None else began + options.max_hours * 3600
             for result in _executor(bench, plan, options).run(missing, deadline=deadline):
                 if result is None:
                     writer.publish_if_due()
@@ -98,7 +110,29 @@ def run_study(
                 writer.add(result.tables)
                 progress = progress.after(result, time.monotonic() - began)
                 on_progress(progress)
+        for n_scored, n_to_score in _scoring(bench, scorers, options, deadline=deadline):
+            progress = replace(progress, n_scored=n_scored, n_to_score=n_to_score)
+            on_progress(progress)
     return progress
+
+
+def _scoring(
+    bench: Workbench, scorers: Sequence[Scorer], options: Options, *, deadline: float
+) -> Iterator[tuple[int, int]]:
+    """Let detectors score what they have not: how many inputs so far, and in all; nothing after the deadline."""
+    if not scorers:
+        return
+    ledger = Ledger.open(bench.folder)  # with what was published meanwhile
+    batches = unscored(ledger, bench, scorers)
+    n_scored, n_to_score = 0, sum(len(batch.samples) for batch in batches)
+    yield n_scored, n_to_score
+    with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
+        for batch in batches:
+            if time.monotonic() > deadline:
+                return
+            writer.add({"scores": scored(batch, bench)})
+            n_scored += len(batch.samples)
+            yield n_scored, n_to_score
 
 
 def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> list[Cell]:

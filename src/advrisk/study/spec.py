@@ -39,7 +39,7 @@ NUMBER_SCHEMA = {
     ]
 }
 # Sections of a study that later versions answer; asking for them now is refused, never ignored.
-RESERVED = ("defences", "detectors", "losses", "scenarios", "gate")
+RESERVED = ("defences", "losses", "scenarios", "gate")
 
 
 def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
@@ -158,6 +158,29 @@ class ArmEntry(Open):
         return self
 
 
+def _named(value: object) -> object:
+    if isinstance(value, str):
+        return {"name": value}
+    if not isinstance(value, Mapping | DetectorSpec):
+        raise ValueError(f"a name, or a mapping with a name and parameters, is needed; found {value!r}")
+    return value
+
+
+class DetectorSpec(Open):
+    """A detector: its name, and its parameters beside it; a name alone means its defaults."""
+
+    name: str
+
+
+DETECTOR_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    ]
+}
+Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(DETECTOR_SCHEMA)]
+
+
 def _size_or_name(value: object) -> object:
     """A number, or a fraction in text, is a size; other text is a name."""
     if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
@@ -267,6 +290,7 @@ class StudySpec(Strict):
     models: Annotated[dict[Identifier, ModelSpec], Field(min_length=1)]
     success: Success = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
+    detectors: list[Detector] = Field(default_factory=list)
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None

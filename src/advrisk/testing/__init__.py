@@ -3,6 +3,12 @@
 Nothing in the library imports this package.
 """
 
-from advrisk.testing.conformance import ConformanceError, check_attack, check_corruption, check_model
+from advrisk.testing.conformance import (
+    ConformanceError,
+    check_attack,
+    check_corruption,
+    check_detector,
+    check_model,
+)
 
-__all__ = ["ConformanceError", "check_attack", "check_corruption", "check_model"]
+__all__ = ["ConformanceError", "check_attack", "check_corruption", "check_detector", "check_model"]

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from advrisk.core.registry import Part
 from advrisk.core.seeds import key
-from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, gives
+from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, DetectorTraits, Keep, gives
 from advrisk.engine import Goal, Model, Noise, Probe, Space, Task, predicted, within_rounding
 from advrisk.engine.memory import Memory
 from advrisk.engine.objectives import NEUTRAL
@@ -331,6 +331,40 @@ def _check_corruption(part: Part[CorruptionTraits], settings: Mapping[str, objec
             )
     varies = not torch.equal(whole, run(every, seed=1))
     promise(varies == part.traits.random, f"{'' if part.traits.random else 'not '}to be random, as its traits say")
+
+
+def check_detector(part: Part[DetectorTraits], *, params: Mapping[str, object] | None = None) -> None:
+    """Check a detector on toys that give no more than it says it needs, with its defaults but for `params`."""
+    settings = part.bind(params or {})
+    for case in cases(part.traits.needs, images=part.traits.images):
+        with one_thread(), _global_generators_untouched(part.name):
+            _check_detector(part, settings, case)
+
+
+def _check_detector(part: Part[DetectorTraits], settings: Mapping[str, object], case: Case) -> None:
+    def promise(kept: bool, what: str) -> None:
+        if not kept:
+            raise ConformanceError(f"{part.name} ({case.name}) is {what}")
+
+    def score(rows: Sequence[int]) -> Tensor:
+        x = case.x0[list(rows)]
+        with torch.no_grad():
+            scores: object = part.function(**settings).score(x, case.model)
+        promise(torch.equal(x, case.x0[list(rows)]), "to leave its input as it is")
+        promise(isinstance(scores, Tensor), f"to give a tensor, seen: {type(scores).__name__}")
+        assert isinstance(scores, Tensor)
+        promise(tuple(scores.shape) == (len(rows),), f"to give one score for each input, seen: {tuple(scores.shape)}")
+        promise(scores.is_floating_point(), f"to give numbers with decimals, seen: {scores.dtype}")
+        promise(scores.device == x.device, f"to work where its inputs are, on {x.device}, seen: {scores.device}")
+        return scores
+
+    whole = score(range(N_SAMPLES))
+    promise(bool(torch.isfinite(whole).all()), "to give finite scores")
+    promise(torch.equal(whole, score(range(N_SAMPLES))), "to score the same input alike each time")
+    for cut in CUTS:
+        for rows in cut:
+            what = f"to score {list(rows)} alike whatever their batch mates"
+            promise(torch.equal(whole[list(rows)], score(rows)), what)
 
 
 def check_model(model: Model, x: Tensor) -> None:

@@ -398,3 +398,49 @@ def test_a_cell_whose_outcomes_were_deleted_is_run_again(tmp_path: Path) -> None
         )
     (segment / "outcomes.parquet").unlink()
     assert Ledger.open(tmp_path / "run").finished_cells() == {"kept"}
+
+
+# Scores
+
+
+def scores(name: str, score: float = 0.5, detector: str = "eye@1") -> Tables:
+    columns = {"cell": [name] * 2, "sample": ["s1", "s2"], "detector": [detector] * 2, "score": [score] * 2}
+    return {"scores": table_from("scores", columns)}
+
+
+def score_list(ledger: Ledger) -> list[tuple[str, float]]:
+    return sorted({(row["cell"], row["score"]) for row in rows(ledger, "scores")})
+
+
+def test_scores_are_appended_after_their_cell(
+    ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables]
+) -> None:
+    ledger.append(cell("c1") | arms(CURRENT))
+    ledger.append(scores("c1", 0.5))
+    assert score_list(ledger) == [("c1", 0.5)]
+
+
+def test_scores_of_a_cell_that_was_run_again_are_void_until_it_is_scored_again(
+    ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables]
+) -> None:
+    ledger.append(cell("c1") | arms(CURRENT))
+    ledger.append(cell("c2"))
+    ledger.append(scores("c1", 0.1))
+    ledger.append(scores("c2", 0.2))
+    ledger.append(cell("c1"))
+    assert score_list(ledger) == [("c2", 0.2)]
+    ledger.append(scores("c1", 0.3))
+    assert score_list(ledger) == [("c1", 0.3), ("c2", 0.2)]
+
+
+def test_scores_of_an_arm_with_another_recipe_are_not_shown(
+    ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables]
+) -> None:
+    ledger.append(cell("c1") | arms(CURRENT))
+    ledger.append(scores("c1"))
+    ledger.append(scores("r1", 0.7))  # of samples to calibrate: they are in no cell
+    assert score_list(ledger) == [("c1", 0.5), ("r1", 0.7)]
+    ledger.append(cell("c9", recipe="r2") | arms(("plain", "push", "r2")))
+    assert score_list(ledger) == []
+    ledger.append(scores("r2", 0.9))
+    assert score_list(ledger) == [("r2", 0.9)]

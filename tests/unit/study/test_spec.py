@@ -320,10 +320,30 @@ def test_an_empty_or_misshapen_section_is_refused(key: str, empty: object, words
     assert str(caught.value).startswith(f"<study>: {words}")
 
 
-@pytest.mark.parametrize("section", ["defences", "detectors", "losses", "scenarios", "gate"])
+@pytest.mark.parametrize("section", ["defences", "losses", "scenarios", "gate"])
 def test_a_section_of_a_later_version_is_refused_not_ignored(file: Path, section: str) -> None:
     said = complaints(file, f"{GOOD}{section}: []\n")
     assert said == [f"24: {section}: this version cannot do this yet; remove the section"]
+
+
+def test_detectors_are_names_or_mappings_with_a_name(file: Path) -> None:
+    file.write_text(GOOD + "detectors: [confidence, {name: feature-squeezing, bits: [1, 4]}]\n")
+    first, second = load_study(file).detectors
+    assert (first.name, first.params) == ("confidence", {})
+    assert (second.name, second.params) == ("feature-squeezing", {"bits": [1, 4]})
+    assert study_from(dropped()).detectors == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("3", "24: detectors[0]: a name, or a mapping with a name and parameters, is needed; found 3"),
+        ("{bits: 4}", "24: detectors[0].name: is missing"),
+        ("{name: 4}", "24: detectors[0].name: input should be a valid string, found 4"),
+    ],
+)
+def test_a_detector_without_a_name_is_refused(file: Path, entry: str, said: str) -> None:
+    assert complaints(file, f"{GOOD}detectors: [{entry}]\n") == [said]
 
 
 def test_all_mistakes_are_told_at_once_each_on_a_line_of_its_own(file: Path) -> None:

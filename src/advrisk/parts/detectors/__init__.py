@@ -1,8 +1,6 @@
-"""The registry of detectors. No detector is built in yet; packages may bring theirs by entry point."""
+"""Detectors: how likely it is that an input was tampered with."""
 
-from advrisk.core.registry import Registry
-from advrisk.core.traits import SourceTraits
+from advrisk.parts.detectors import confidence, feature_squeezing  # noqa: F401  (their decorators register them)
+from advrisk.parts.detectors.registry import Detector, detectors
 
-detectors: Registry[SourceTraits] = Registry("detectors")
-
-__all__ = ["detectors"]
+__all__ = ["Detector", "detectors"]
