@@ -76,14 +76,16 @@ class Run:
         arms: list[str] | None = None,
         thresholds: list[float] | None = None,
         evasion: AnyEvasion | None = None,
+        detector: Mapping[str, Any] | None = None,
         cost: float | None = None,
     ) -> DamageAssessment:
         """Damage and what belongs to it, as the study asks; arguments override the study.
 
         `evasion` is a curve, a file with one, a size above which everything is detected, or `average`: damage is then
-        relative to the compared models, as it is without any.
+        relative to the compared models, as it is without any. `detector`, as in `{"name": "confidence", "threshold":
+        0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run.
         """
-        asked, curve = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion)
+        asked, curve = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
         return assess_damage(
             self.ledger, asked, seed=self._seed, evasion=curve, cost=asked.cost if cost is None else cost
         )
@@ -95,11 +97,12 @@ class Run:
         arms: list[str] | None = None,
         thresholds: list[float] | None = None,
         evasion: AnyEvasion | None = None,
+        detector: Mapping[str, Any] | None = None,
         points: int = 40,
         resamples: int = 50,
     ) -> Convergence:
         """How damage, success ratios and sizes settle as samples are added; arguments are those of `damage`."""
-        found = self.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion)
+        found = self.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
         return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self._seed))
 
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
@@ -206,22 +209,21 @@ class Run:
             return ()
 
     def _asked(
-        self, *, norm: Norm | None, arms: list[str] | None, thresholds: list[float] | None, evasion: AnyEvasion | None
+        self, *, norm: Norm | None, evasion: AnyEvasion | None, **given: Any
     ) -> tuple[DamageSpec, Evasion | None]:
         """The study's question with what was given instead, and the evasion curve that it names."""
         asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
-        curve = None
-        given: dict[str, Any] = {"arms": arms, "thresholds": thresholds}
-        if callable(evasion):
-            curve = evasion
-        elif evasion is not None:
-            given |= {"evasion": str(evasion)} | ({"cost": None} if evasion == AVERAGE else {})
+        given = {name: value for name, value in given.items() if value is not None}
+        curve = evasion if callable(evasion) else None
+        if evasion == AVERAGE:
+            given = {"detector": None, "cost": None} | given | {"evasion": AVERAGE}
+        elif evasion is not None and curve is None:
+            given |= {"evasion": str(evasion)}
         elif norm is not None and norm != asked.norm and asked.evasion not in (None, AVERAGE):
             raise RiskError(
                 f"the study's evasion curve is for {asked.norm}, and damage is asked for in {norm}; give a curve for "
                 f"{norm}, or `{AVERAGE}`"
             )
-        given = {name: value for name, value in given.items() if value is not None or name == "cost"}
         if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
             given = {"norm": norm, "thresholds": None} | given
         asked = validated(DamageSpec, asked.model_dump() | given, Source())

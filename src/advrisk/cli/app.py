@@ -42,6 +42,13 @@ OfEvasion = Annotated[
 OfEps = Annotated[
     list[str] | None, typer.Option("--eps", help="Show the share broken within this size; repeat for more.")
 ]
+OfDetector = Annotated[
+    str | None, typer.Option("--detector", help="Ask this detector of the study about the attacks themselves.")
+]
+OfThreshold = Annotated[float | None, typer.Option("--threshold", help="The score above which it raises an alarm.")]
+OfFalseAlarms = Annotated[
+    float | None, typer.Option("--false-alarms", help="Or the share of clean inputs at which it may.")
+]
 OfCost = Annotated[float | None, typer.Option("--cost", help="What one undetected success costs, in any unit.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
@@ -199,6 +206,9 @@ def show(
     arm: OfArms = None,
     eps: OfEps = None,
     evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     as_json: AsJson = False,
 ) -> None:
@@ -211,12 +221,14 @@ def show(
     from advrisk.cli.tables import print_attacks, print_rows
 
     opened = Run.open(folder)
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": _sizes(eps), "evasion": evasion}
+    asked |= {"detector": _alarm(detector, threshold, false_alarms)}
     if what == "damage":
-        found = opened.damage(norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion, cost=cost)
+        found = opened.damage(**asked, cost=cost)
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
         return
     if what == "convergence":
-        settled = opened.convergence(norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion)
+        settled = opened.convergence(**asked)
         print(json.dumps(settled.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_convergence(settled)
         return
     if what == "attacks":
@@ -234,6 +246,9 @@ def select(
     arm: OfArms = None,
     eps: OfEps = None,
     evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     as_json: AsJson = False,
 ) -> None:
@@ -244,7 +259,10 @@ def select(
     from advrisk.api import Run
     from advrisk.cli.damage import print_selection
 
-    found = Run.open(folder).damage(norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion, cost=cost)
+    alarm = _alarm(detector, threshold, false_alarms)
+    found = Run.open(folder).damage(
+        norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion, detector=alarm, cost=cost
+    )
     print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_selection(found)
     raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)
 
@@ -334,6 +352,17 @@ def ledger_delete_inputs(
 
     ledger = Ledger.open(folder)
     print(f"{delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)} files changed")
+
+
+def _alarm(detector: str | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
+    """A detector and when it raises an alarm, as a study has it."""
+    if detector is None:
+        if threshold is not None or false_alarms is not None:
+            raise StudyError("--threshold and --false-alarms say when a detector raises an alarm: add --detector NAME")
+        return None
+    if (threshold is None) == (false_alarms is None):
+        raise StudyError("--detector needs --threshold, a score, or --false-alarms, a share of clean inputs")
+    return {"name": detector, "threshold": threshold, "false_alarms": false_alarms}
 
 
 def _sizes(written: list[str] | None) -> list[float] | None:

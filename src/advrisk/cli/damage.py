@@ -116,6 +116,8 @@ def _fields(found: "DamageAssessment") -> dict[str, Field]:
         _estimate(row.relative_damage) if found.relative else share(row.damage)
     )
     fields["of it clean error"] = lambda row: "–" if row.clean_error_part is None else f"{row.clean_error_part:.3f}"
+    if found.detector is not None:
+        fields |= _detector_fields(found)
     if found.cost is not None:
         fields["cost of an attacked input"] = _cost
     fields["smallest size"] = lambda row: "–" if row.minimal_size is None else f"{row.minimal_size.value:.4g}"
@@ -125,6 +127,16 @@ def _fields(found: "DamageAssessment") -> dict[str, Field]:
     )
     fields["verdict"] = lambda row: row.verdict
     return fields
+
+
+def _detector_fields(found: "DamageAssessment") -> dict[str, Field]:
+    """What the detector leaves; its own damage is the ranked one unless an evasion curve was given."""
+
+    def of(name: str) -> Field:
+        return lambda row: share(getattr(row.by_detector, name))
+
+    beside = {} if found.comparison is found.detector else {"asked about the attacks": of("monte_carlo")}
+    return beside | {"by its fitted curve": of("by_curve"), "false alarms": of("false_alarms")}
 
 
 def _ratio_at(eps: float) -> Field:

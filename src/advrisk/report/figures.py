@@ -38,14 +38,14 @@ def success_curves(assessment: DamageAssessment) -> Figure:
         }
         for place, (model, distances) in enumerate(assessment.distances.by_model.items())
     ]
-    if assessment.comparison is not None:
+    if assessment.curve is not None:
         lines.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": "Ψ: undetected",
                 "x": sizes.tolist(),
-                "y": np.asarray(assessment.comparison.evasion(sizes)).tolist(),
+                "y": np.asarray(assessment.curve(sizes)).tolist(),
                 "line": {"shape": "hv", "color": "#888888", "width": 1.5, "dash": "dot"},
                 "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
             }

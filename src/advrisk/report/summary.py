@@ -6,6 +6,7 @@ from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.monte_carlo import MonteCarloDamage
 
 _GUESSED = 0.01  # a share of samples beyond the sizes asked about that is worth a word
 
@@ -67,11 +68,13 @@ def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
 
 def _on_damage(assessment: DamageAssessment) -> list[str]:
     """Of damage that is a probability."""
-    best = assessment.models[0]
+    best, asked = assessment.models[0], assessment.detector is assessment.comparison
     sentences = [
-        f"An attack on {best.model} does damage with a probability of {best.damage}: it succeeds, and nobody notices. "
-        "The interval carries both the finite sample and, where the evasion curve was fitted, its uncertainty."
+        f"An attack on {best.model} does damage with a probability of {best.damage}: it succeeds, and nobody notices."
+        + ("" if asked else " The interval carries the finite sample and, where the curve was fitted, its uncertainty.")
     ]
+    if assessment.detector is not None:
+        sentences.append(_on_detector(assessment.detector, asked=asked))
     if best.operational_risk is not None:
         risk = best.operational_risk
         sentences.append(
@@ -87,6 +90,18 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
             f"shares of the samples: {shares}. Ask about smaller or larger perturbations, too."
         )
     return sentences
+
+
+def _on_detector(found: MonteCarloDamage, *, asked: bool) -> str:
+    """Which detector stands in front, and how to read the two numbers that come from it."""
+    limits = sorted(set(found.thresholds.values()))
+    above = f"{limits[0]:.4g}" if len(limits) == 1 else f"{limits[0]:.4g} to {limits[-1]:.4g}, by model"
+    beside = "" if asked else ", beside the given curve"
+    return (
+        f"The detector {found.detector} raises an alarm above a score of {above}. It was asked about the nearest "
+        f"success of every sample{beside}; the curve that was fitted to its answers should give about the same. "
+        "An attacker who knows the detector can do better than this."
+    )
 
 
 def _on_pairs(assessment: DamageAssessment) -> list[str]:

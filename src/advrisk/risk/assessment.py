@@ -20,10 +20,14 @@ from advrisk.risk.damage import (
     minimal_perturbation_size,
 )
 from advrisk.risk.decision import Pair, decided_pairs
+from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
+from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.proportion import proportion
 from advrisk.study import DamageSpec
+
+AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
 
 LEAST = "least damage"  # the verdict on the model to ship
 
@@ -35,10 +39,11 @@ class ModelDamage:
     model: str
     clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
     success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it
-    damage: Estimate | None  # a probability, under an evasion curve; None without one
-    relative_damage: Estimate | None  # without a curve; None for a single model: the number is relative
+    damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
+    relative_damage: Estimate | None  # without either; None for a single model: the number is relative
     clean_error_part: float | None
     extrapolated: float | None  # share of samples whose distance nobody asked the detector about
+    by_detector: DetectorDamage | None  # None where no detector was named
     operational_risk: Estimate | None  # damage x cost
     probability_best: float | None
     minimal_size: PerturbationSize | None
@@ -60,8 +65,10 @@ class DamageAssessment:
     level: float
     thresholds: tuple[float, ...]
     models: tuple[ModelDamage, ...]  # least damage first
-    comparison: DamageComparison | EvasionComparison | None
+    comparison: AnyComparison | None
     pairs: tuple[Pair, ...]  # every two models
+    curve: Evasion | None = None  # what goes undetected
+    detector: MonteCarloDamage | None = None  # asked about the attacks themselves
     cost: float | None = None  # of one damage
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
     notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
@@ -79,7 +86,7 @@ class DamageAssessment:
     @property
     def relative(self) -> bool:
         """Whether damage is relative to the compared models."""
-        return not isinstance(self.comparison, EvasionComparison)
+        return self.comparison is None or isinstance(self.comparison, DamageComparison)
 
     @property
     def decided(self) -> bool:
@@ -103,6 +110,7 @@ class DamageAssessment:
             "arms": list(self.distances.arms),
             "relative": self.relative,
             "cost": self.cost,
+            "detector": _detector_dict(self.detector),
             "decided": self.decided,
             "ship": self.ship,
             "crafted_on": list(self.crafted_on),
@@ -123,8 +131,11 @@ def assess_damage(
     cost: float | None = None,
     notes: Sequence[str] = (),
 ) -> DamageAssessment:
-    """Answer `assess: damage` from a run's ledger; without an evasion curve damage is relative."""
+    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative."""
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
+    detection = None
+    if question.detector:
+        detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     return assess_distances(
         distances,
@@ -134,6 +145,7 @@ def assess_damage(
         targeted=_targeted(ledger),
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,
+        detection=detection,
         cost=cost,
         notes=notes,
         rng=generator("damage", seed),
@@ -149,12 +161,13 @@ def assess_distances(
     targeted: bool = False,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
+    detection: Detection | None = None,
     cost: float | None = None,
     notes: Sequence[str] = (),
     rng: np.random.Generator,
 ) -> DamageAssessment:
     """The assessment of distances that are at hand."""
-    comparison = _compared(distances, question, evasion, cost, rng)
+    comparison = _compared(distances, question, evasion, detection, cost, rng)
     pairs = decided_pairs(comparison) if comparison else ()
     rows = [
         ModelDamage(
@@ -164,6 +177,7 @@ def assess_distances(
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             verdict=_verdict(model, pairs, distances),
+            by_detector=detection.of(model) if detection else None,
             **_damage_fields(model, comparison, cost),
         )
         for model, found in distances.by_model.items()
@@ -177,9 +191,11 @@ def assess_distances(
         models=tuple(rows),
         comparison=comparison,
         pairs=pairs,
+        curve=_curve(comparison, detection),
+        detector=detection.monte_carlo if detection else None,
         cost=cost,
         crafted_on=crafted_on,
-        notes=tuple(notes),
+        notes=(*notes, *(detection.notes if detection else ())),
     )
 
 
@@ -187,14 +203,15 @@ def assessed_convergence(
     found: DamageAssessment, *, points: int = 40, resamples: int = 50, rng: np.random.Generator
 ) -> Convergence:
     """How the numbers of an assessment settle as samples are added."""
-    if found.comparison is None:
+    if (comparison := found.comparison) is None:
         raise RiskError(
             "relative damage compares models, and this run holds one: nothing can be said of how it settles; "
             "give an evasion curve"
         )
     return convergence(
         found.distances.by_model,
-        evasion=None if isinstance(found.comparison, DamageComparison) else found.comparison.evasion,
+        evasion=comparison.evasion if isinstance(comparison, EvasionComparison) else None,
+        damage=comparison.damaged if isinstance(comparison, MonteCarloDamage) else None,
         thresholds=found.thresholds,
         points=points,
         resamples=resamples,
@@ -206,32 +223,39 @@ def _compared(
     distances: Distances,
     question: DamageSpec,
     evasion: Evasion | None,
+    detection: Detection | None,
     cost: float | None,
     rng: np.random.Generator,
-) -> DamageComparison | EvasionComparison | None:
+) -> AnyComparison | None:
     """None for a single model without a curve: its damage would be relative to itself."""
     if evasion is not None:
         return compare_damage(distances.by_model, evasion, level=question.level, rng=rng)
+    if detection is not None:
+        return detection.monte_carlo
     if cost is not None:
         raise RiskError(
-            "a cost was given, but no evasion curve: relative damage is no probability and has no cost; "
-            "give a curve (`evasion`)"
+            "a cost was given, but no evasion curve and no detector: relative damage is no probability and has no "
+            "cost; give a curve (`evasion`)"
         )
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
     return detector_free_damage(distances.by_model, level=question.level, resamples=question.resamples, rng=rng)
 
 
-def _damage_fields(
-    model: str, comparison: DamageComparison | EvasionComparison | None, cost: float | None
-) -> dict[str, Any]:
-    absolute = comparison if isinstance(comparison, EvasionComparison) else None
-    damage = absolute.estimates[model] if absolute else None
+def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:
+    if comparison is None or isinstance(comparison, MonteCarloDamage):
+        return detection.by_curve.evasion if detection and detection.by_curve else None
+    return comparison.evasion
+
+
+def _damage_fields(model: str, comparison: AnyComparison | None, cost: float | None) -> dict[str, Any]:
+    estimate = comparison.estimates[model] if comparison else None
+    damage = None if isinstance(comparison, DamageComparison) else estimate
     return {
         "damage": damage,
-        "relative_damage": comparison.estimates[model] if comparison and not absolute else None,
+        "relative_damage": estimate if isinstance(comparison, DamageComparison) else None,
         "clean_error_part": comparison.clean_error[model] if comparison else None,
-        "extrapolated": absolute.extrapolated[model] if absolute else None,
+        "extrapolated": comparison.extrapolated[model] if isinstance(comparison, EvasionComparison) else None,
         "operational_risk": costed(damage, cost) if damage and cost is not None else None,
         "probability_best": comparison.probability_best[model] if comparison and len(comparison.models) > 1 else None,
     }
@@ -296,12 +320,17 @@ def _model_dict(row: ModelDamage) -> dict[str, Any]:
         "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,
         "clean_error_part": row.clean_error_part,
         "extrapolated": row.extrapolated,
+        "by_detector": row.by_detector.as_dict() if row.by_detector else None,
         "operational_risk": row.operational_risk.as_dict() if row.operational_risk else None,
         "probability_best": row.probability_best,
         "minimal_size": _size_dict(row.minimal_size),
         "mean_size": _size_dict(row.mean_size),
         "verdict": row.verdict,
     }
+
+
+def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:
+    return {"name": found.detector, "thresholds": dict(found.thresholds)} if found else None
 
 
 def _size_dict(size: PerturbationSize | None) -> dict[str, Any] | None:

@@ -57,6 +57,7 @@ def convergence(
     distances_by_model: Mapping[str, ArrayLike],
     *,
     evasion: Evasion | None = None,
+    damage: Mapping[str, ArrayLike] | None = None,
     thresholds: ArrayLike = (),
     points: int = 40,
     resamples: int = 50,
@@ -68,29 +69,36 @@ def convergence(
     Drawn with replacement, so that the band at m = n is as wide as chance makes it; without, it
     would close there whatever n is. All models see the same draws. Without `evasion` damage is
     relative, and its curve is made anew from each draw; a fitted curve is used as it is, without its
-    own uncertainty, since samples do not change it.
+    own uncertainty, since samples do not change it. `damage` gives the damage of each sample, where a
+    detector was asked about the attacks themselves.
     """
     models, matrix = paired_distances(distances_by_model)
-    _check(models, evasion, points, resamples, band)
+    _check(models, evasion, points, resamples, band, relative=evasion is None and damage is None)
     limits = checked_sizes(thresholds, "thresholds").ravel()
     n = matrix.shape[1]
     counts = np.unique(np.geomspace(1, n, points).round().astype(np.int64))
     drawn = rng.integers(n, size=(resamples, n))
-    damage = (
-        resampled_damage(matrix, drawn, counts)
-        if evasion is None
-        else _running_means(as_curve(evasion)(matrix), drawn, counts)
-    )
-    measures = {DAMAGE: damage} | _ratios(matrix, drawn, counts, limits) | _sizes(matrix, drawn, counts)
+    each = _damage_of_each(models, matrix, evasion, damage)
+    damages = resampled_damage(matrix, drawn, counts) if each is None else _running_means(each, drawn, counts)
+    measures = {DAMAGE: damages} | _ratios(matrix, drawn, counts, limits) | _sizes(matrix, drawn, counts)
     return Convergence(
         n=counts,
         models=models,
-        relative=evasion is None,
+        relative=each is None,
         bands={
             model: {name: _band(values[j], band) for name, values in measures.items()} for j, model in enumerate(models)
         },
         resamples=resamples,
     )
+
+
+def _damage_of_each(
+    models: Sequence[str], matrix: Floats, evasion: Evasion | None, damage: Mapping[str, ArrayLike] | None
+) -> Floats | None:
+    """The damage of every sample, (models, samples); None where it is relative."""
+    if damage is not None:
+        return np.array([damage[model] for model in models], dtype=np.float64).reshape(matrix.shape)
+    return None if evasion is None else as_curve(evasion)(matrix)
 
 
 def _running_means(values: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> Floats:
@@ -129,9 +137,15 @@ def _band(values: Floats, band: tuple[float, float]) -> Band:
 
 
 def _check(
-    models: Sequence[str], evasion: Evasion | None, points: int, resamples: int, band: tuple[float, float]
+    models: Sequence[str],
+    evasion: Evasion | None,
+    points: int,
+    resamples: int,
+    band: tuple[float, float],
+    *,
+    relative: bool,
 ) -> None:
-    if evasion is None and len(models) == 1:
+    if relative and len(models) == 1:
         raise RiskError(
             f"only {models[0]!r} was given, and without an evasion curve damage is relative to the compared models; "
             "give two or more, or a curve"

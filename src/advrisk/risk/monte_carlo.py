@@ -41,6 +41,7 @@ class MonteCarloDamage:
     level: float
     thresholds: Mapping[str, float]  # alarms begin above; one for all, unless a rate of false alarms was asked for
     estimates: Mapping[str, Estimate]
+    damaged: Mapping[str, Flags]  # sample by sample: an attack succeeded, and raised no alarm
     clean_error: Mapping[str, float]  # the part of the value that is clean inputs, wrong and unnoticed
     success: Mapping[str, Estimate]  # what the damage would be if nobody looked
     false_alarms: Mapping[str, Estimate | None]  # among clean inputs classified correctly; None where there is none
@@ -120,6 +121,7 @@ def walked_damage(
         level=level,
         thresholds=dict(thresholds),
         estimates=comparison.estimates,
+        damaged=damaged,
         clean_error={model: float((damaged[model] & _shown_clean(walk)).mean()) for model, walk in walked.items()},
         success={
             model: proportion(int(np.isfinite(walk.size).sum()), walk.size.size, level=level)

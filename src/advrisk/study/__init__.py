@@ -2,13 +2,13 @@
 
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.arm import CLEAN, Arm, Kind
+from advrisk.study.assess import AVERAGE, AlarmSpec, DamageSpec
+from advrisk.study.fields import validated
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
-    AVERAGE,
     TRANSFER,
     ArmEntry,
-    DamageSpec,
     DataSpec,
     DetectorSpec,
     ModelSpec,
@@ -17,13 +17,13 @@ from advrisk.study.spec import (
     TargetSpec,
     load_study,
     study_from,
-    validated,
 )
 
 __all__ = [
     "AVERAGE",
     "CLEAN",
     "TRANSFER",
+    "AlarmSpec",
     "Arm",
     "ArmEntry",
     "DamageSpec",

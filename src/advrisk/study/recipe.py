@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr
 
+from advrisk.study.fields import Identifier, Number, Open, PositiveInt, Seed, Strict, validated
 from advrisk.study.source import Source, read_yaml
-from advrisk.study.spec import Identifier, Number, Open, PositiveInt, Seed, Strict, validated
 
 
 class TrainingSource(Open):

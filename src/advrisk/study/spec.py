@@ -4,79 +4,35 @@ This is the only place that knows the file's shape. Names of parts and their par
 checked later, against the registries, by `plan`.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
-from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean, nearest
-from advrisk.core.numbers import parse_number
-from advrisk.core.traits import Keep, Norm
-from advrisk.study.source import Loc, Source, read_yaml
+from advrisk.study.assess import AssessSpec
+from advrisk.study.fields import (
+    Count,
+    Identifier,
+    Keeps,
+    Names,
+    Norms,
+    Number,
+    Open,
+    PositiveInt,
+    Seed,
+    Sizes,
+    Strict,
+    validated,
+)
+from advrisk.study.source import Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
-AVERAGE = "average"  # the evasion curve that the compared models make themselves
 _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
 
-Checked = TypeVar("Checked", bound=BaseModel)
-
-NUMBER_SCHEMA = {
-    "anyOf": [
-        {"type": "number"},
-        {"type": "string", "pattern": r"^\s*[-+]?\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$", "description": "a fraction"},
-    ]
-}
 # Sections of a study that later versions answer; asking for them now is refused, never ignored.
 RESERVED = ("defences", "losses", "scenarios", "gate")
-
-
-def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
-    def as_list(value: object) -> object:
-        return value if isinstance(value, list) else [value]
-
-    schema = {"anyOf": [item_schema, {"type": "array", "items": item_schema, "minItems": 1}]}
-    return BeforeValidator(as_list), WithJsonSchema(schema)
-
-
-Number = Annotated[float, BeforeValidator(parse_number), WithJsonSchema(NUMBER_SCHEMA)]
-Size = Annotated[float, BeforeValidator(parse_number), Field(ge=0), WithJsonSchema(NUMBER_SCHEMA)]
-Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
-Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
-Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]
-Keeps = Annotated[list[Keep], Field(min_length=1), *_one_or_many({"enum": list(get_args(Keep))})]
-# Strict: `true` and `'7'` are no whole numbers.
-Count = Annotated[int, Field(strict=True, ge=0)]
-PositiveInt = Annotated[int, Field(strict=True, gt=0)]
-Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
-Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-
-
-class Strict(BaseModel):
-    """Unknown keys are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Open(BaseModel):
-    """Keys beyond the named ones are the part's own parameters, checked by its signature."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 class DataSpec(Open):
@@ -158,77 +114,6 @@ class ArmEntry(Open):
         return self
 
 
-def _named(value: object) -> object:
-    if isinstance(value, str):
-        return {"name": value}
-    if not isinstance(value, Mapping | DetectorSpec):
-        raise ValueError(f"a name, or a mapping with a name and parameters, is needed; found {value!r}")
-    return value
-
-
-class DetectorSpec(Open):
-    """A detector: its name, and its parameters beside it; a name alone means its defaults."""
-
-    name: str
-
-
-DETECTOR_SCHEMA = {
-    "anyOf": [
-        {"type": "string"},
-        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-    ]
-}
-Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(DETECTOR_SCHEMA)]
-
-
-def _size_or_name(value: object) -> object:
-    """A number, or a fraction in text, is a size; other text is a name."""
-    if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
-        raise ValueError(f"`{AVERAGE}`, a file with an evasion curve, or a size is needed, found {value!r}")
-    try:
-        size = parse_number(value)
-    except ValueError:
-        if not isinstance(value, str):
-            raise
-        return value
-    if size < 0:
-        raise ValueError(f"a size is at least 0, found {value!r}")
-    return size
-
-
-_EVASION_SCHEMA = {"anyOf": [*NUMBER_SCHEMA["anyOf"], {"const": AVERAGE}, {"type": "string"}]}
-
-
-class DamageSpec(Strict):
-    """Which distances damage is computed from, what goes undetected, what damage costs, and how sure the intervals are.
-
-    `evasion` is a file with an evasion curve, a size above which everything is detected, or `average`: the compared
-    models stand in for a detector, and damage is relative to them. That is also what is done where nothing is said.
-    """
-
-    norm: Norm = "linf"
-    arms: Names | None = None
-    thresholds: Sizes | None = None
-    evasion: Annotated[str | float, BeforeValidator(_size_or_name), WithJsonSchema(_EVASION_SCHEMA)] | None = None
-    cost: Size | None = None
-    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
-    resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 2000
-
-    @property
-    def evasion_file(self) -> str | None:
-        """The file that holds the evasion curve, if one is named."""
-        return self.evasion if isinstance(self.evasion, str) and self.evasion != AVERAGE else None
-
-    @model_validator(mode="after")
-    def _cost_of_a_probability(self) -> Self:
-        if self.cost is not None and self.evasion in (None, AVERAGE):
-            raise ValueError(
-                f"found a cost of {self.cost:g} and no evasion curve: relative damage is no probability and has no "
-                "cost; name a curve in `evasion`, as in {evasion: evasion.json, cost: 25000}"
-            )
-        return self
-
-
 _NamedTarget = Literal["next", "least-likely"]
 _TARGETS = get_args(_NamedTarget)
 
@@ -257,12 +142,6 @@ def _is_class(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-class AssessSpec(Strict):
-    """The questions to answer."""
-
-    damage: DamageSpec = DamageSpec()
-
-
 def _one_success(value: object) -> object:
     """One complaint about a wrong `success`, where the members of the union would each have theirs."""
     if isinstance(value, Mapping):
@@ -278,6 +157,29 @@ def _one_success(value: object) -> object:
 
 
 Success = Annotated[Literal["label", "prediction"] | TargetSpec, BeforeValidator(_one_success)]
+
+
+def _named(value: object) -> object:
+    if isinstance(value, str):
+        return {"name": value}
+    if not isinstance(value, Mapping | DetectorSpec):
+        raise ValueError(f"a name, or a mapping with a name and parameters, is needed; found {value!r}")
+    return value
+
+
+class DetectorSpec(Open):
+    """A detector: its name, and its parameters beside it; a name alone means its defaults."""
+
+    name: str
+
+
+DETECTOR_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    ]
+}
+Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(DETECTOR_SCHEMA)]
 
 
 class StudySpec(Strict):
@@ -324,52 +226,3 @@ def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySp
     study = validated(StudySpec, data, source)
     study._where = source
     return study
-
-
-def validated(model: type[Checked], data: Mapping[str, Any], source: Source) -> Checked:
-    """An instance of a pydantic model, or a StudyError with every mistake on a line of its own."""
-    try:
-        return model.model_validate(dict(data))
-    except ValidationError as error:
-        problems = [source.error(_loc(problem, data), _complaint(problem, model)) for problem in error.errors()]
-        raise StudyError("\n".join(map(str, problems[:10]))) from None
-
-
-def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:
-    """The path to a mistake as the file has it, without what pydantic adds: members of unions, lists of one."""
-    loc: Loc = ()
-    value: Any = data
-    for part in problem["loc"]:
-        inside = part in value if isinstance(value, Mapping) else isinstance(value, list) and isinstance(part, int)
-        if not inside:
-            return (*loc, part) if problem["type"] == "missing" else loc
-        loc = (*loc, str(part) if isinstance(value, Mapping) else part)
-        value = value[part]
-    return loc
-
-
-def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key; {did_you_mean(problem['loc'][-1], _fields_at(model, problem['loc'][:-1]))}"
-    if problem["type"] == "missing":
-        return "is missing"
-    if problem["type"] == "literal_error":
-        known = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
-        return f"found {problem['input']!r}; {did_you_mean(problem['input'], known)}"
-    if problem["type"] in ("model_type", "dict_type"):
-        return f"a mapping is needed, found {problem['input']!r}"
-    if problem["type"] == "too_short":
-        return "found nothing in it; at least one is needed"
-    message = problem["msg"].removeprefix("Value error, ")
-    if "found" in message or isinstance(problem["input"], dict):
-        return str(message)
-    return f"{message[0].lower()}{message[1:]}, found {problem['input']!r}"
-
-
-def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
-    """The keys that a nested model knows, by walking the path to it."""
-    for part in loc:
-        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
-    return list(model.model_fields)

@@ -416,7 +416,7 @@ def test_an_evasion_that_is_none_of_these_is_refused(wrong: Any) -> None:
 def test_only_a_probability_has_a_cost() -> None:
     assert asked_damage(evasion="people.json", cost="25000").cost == 25_000
     for nothing in ({}, {"evasion": "average"}):
-        with pytest.raises(StudyError, match="no evasion curve"):
+        with pytest.raises(StudyError, match="neither an evasion curve nor a detector"):
             asked_damage(cost=3, **nothing)
     with pytest.raises(StudyError, match="cost"):
         asked_damage(evasion=0.1, cost=-3)

@@ -12,7 +12,7 @@ from advrisk.risk.evasion.curve import (
     paired_distances,
     values_of,
 )
-from advrisk.risk.evasion.difference import DifferenceTest, differs
+from advrisk.risk.evasion.difference import DifferenceTest, differs, unlike_groups
 from advrisk.risk.evasion.files import read_evasion, write_evasion
 from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average, threshold
 from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
@@ -41,6 +41,7 @@ __all__ = [
     "paired_distances",
     "read_evasion",
     "threshold",
+    "unlike_groups",
     "values_of",
     "write_evasion",
 ]

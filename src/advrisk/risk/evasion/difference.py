@@ -1,6 +1,6 @@
 """Whether one evasion curve holds for all: for every model, arm or labeller that the answers came from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from advrisk.risk.evasion.answers import checked_answers
 from advrisk.risk.evasion.curve import Floats, values_of
 from advrisk.risk.evasion.logistic import fit_logistic, log_likelihood, maximum
 
+_FEWEST = 5  # answers of a group that is tested
+_MOST_TESTED = 3000  # answers
 _RIDGE = 0.1  # a normal prior of standard deviation 3 on the standardised parameters
 
 
@@ -37,7 +39,7 @@ class DifferenceTest:
 def differs(
     sizes: ArrayLike,
     undetected: ArrayLike,
-    groups: Sequence[object],
+    groups: Sequence[object] | NDArray[np.str_],
     *,
     resamples: int = 999,
     rng: np.random.Generator,
@@ -64,6 +66,35 @@ def differs(
     return DifferenceTest(names, answers.n, float(gain[0]), at_least / (resamples + 1))
 
 
+def unlike_groups(
+    sizes: ArrayLike,
+    undetected: ArrayLike,
+    groups: Mapping[str, Sequence[str | None]],
+    *,
+    rng: np.random.Generator,
+) -> list[str]:
+    """Warnings where answers differ between models, arms or whatever `groups` name; of very many, some are tested.
+
+    Answers of no group (None) and groups with few answers are left out.
+    """
+    answers = checked_answers(sizes, undetected)
+    chosen = np.arange(answers.n)
+    if answers.n > _MOST_TESTED:
+        chosen = np.sort(rng.choice(answers.n, _MOST_TESTED, replace=False))
+    warnings = []
+    for of_answer in groups.values():
+        labels = np.array(["" if group is None else group for group in of_answer])[chosen]
+        names, counts = np.unique(labels, return_counts=True)
+        used = np.isin(labels, names[(counts >= _FEWEST) & (names != "")])
+        kept = chosen[used]
+        if len(set(labels[used])) < 2 or len(set(answers.undetected[kept])) < 2:
+            continue
+        found = differs(answers.sizes[kept], answers.undetected[kept], labels[used], resamples=199, rng=rng)
+        if warning := found.warning():
+            warnings.append(f"{warning[0].upper()}{warning[1:]}.")
+    return warnings
+
+
 def _gains(z: Floats, every: Floats, of_answer: NDArray[np.int64], n_groups: int) -> Floats:
     """Twice the gain in penalised log likelihood by a curve for each group, for each row of answers."""
     apart = sum(
@@ -82,7 +113,7 @@ def _best(z: Floats, rows: Floats) -> Floats:
     return np.asarray(log_likelihood(found, different, total, hits) - _RIDGE / 2 * (found**2).sum(axis=1))
 
 
-def _checked_groups(groups: Sequence[object], n: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _checked_groups(groups: Sequence[object] | NDArray[np.str_], n: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     labels = [str(group) for group in groups]
     if len(labels) != n:
         raise RiskError(f"there are {n} answers and {len(labels)} groups; each answer needs its group")

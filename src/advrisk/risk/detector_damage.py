@@ -1,0 +1,63 @@
+"""Damage with a detector in front of the models: by asking it about the attacks, and by a curve fitted to its answers.
+
+The first needs no shape of the curve; the second can be used for other models. They should agree.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.ledger import Ledger
+from advrisk.risk.absolute import EvasionComparison, compare_damage
+from advrisk.risk.distances import Distances
+from advrisk.risk.evasion import fit_bayesian, unlike_groups
+from advrisk.risk.monte_carlo import MonteCarloDamage, detector_answers, monte_carlo_damage
+from advrisk.study import CLEAN, AlarmSpec
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What a detector leaves of the attacks: asked about them, and under the curve fitted to its answers."""
+
+    monte_carlo: MonteCarloDamage
+    by_curve: EvasionComparison | None
+    notes: tuple[str, ...] = ()
+
+    def of(self, model: str) -> "DetectorDamage":
+        return DetectorDamage(
+            monte_carlo=self.monte_carlo.estimates[model],
+            by_curve=self.by_curve.estimates[model] if self.by_curve else None,
+            false_alarms=self.monte_carlo.false_alarms[model],
+        )
+
+
+@dataclass(frozen=True)
+class DetectorDamage:
+    """Damage with a detector in front of one model, in two ways that should agree, and what else it does."""
+
+    monte_carlo: Estimate  # it was asked about the attacks themselves
+    by_curve: Estimate | None  # under the curve fitted to its answers; None where these are all alike
+    false_alarms: Estimate | None  # among clean inputs classified correctly
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: None if found is None else found.as_dict() for name, found in vars(self).items()}
+
+
+def detect(
+    ledger: Ledger, distances: Distances, asked: AlarmSpec, *, level: float = 0.95, rng: np.random.Generator
+) -> Detection:
+    """Both estimates with a detector that has scored the run, and whether one curve holds for all models and arms."""
+    found = monte_carlo_damage(ledger, distances, asked.name, threshold=asked.alarm, level=level, rng=rng)
+    answers = detector_answers(ledger, distances, asked.name, threshold=asked.alarm)
+    try:
+        curve = fit_bayesian(answers.sizes, answers.undetected, guess=None, lapse=None)
+    except RiskError as error:
+        unfitted = f"No curve was fitted to the answers of {found.detector}: {error}."
+        return Detection(found, None, (*found.warnings, unfitted))
+    groups = {"model": answers.models, "arm": [None if arm == CLEAN.id else arm for arm in answers.arms]}
+    doubts = unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
+    by_curve = compare_damage(distances.by_model, curve, level=level, rng=rng)
+    return Detection(found, by_curve, (*found.warnings, *doubts))

@@ -1,0 +1,87 @@
+"""What is asked of the outcomes, once they are there: changing it runs nothing again."""
+
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from advrisk.core.numbers import parse_number
+from advrisk.core.traits import Norm
+from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Size, Sizes, Strict
+
+AVERAGE = "average"  # the evasion curve that the compared models make themselves
+
+
+def _size_or_name(value: object) -> object:
+    """A number, or a fraction in text, is a size; other text is a name."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
+        raise ValueError(f"`{AVERAGE}`, a file with an evasion curve, or a size is needed, found {value!r}")
+    try:
+        size = parse_number(value)
+    except ValueError:
+        if not isinstance(value, str):
+            raise
+        return value
+    if size < 0:
+        raise ValueError(f"a size is at least 0, found {value!r}")
+    return size
+
+
+_EVASION_SCHEMA = {"anyOf": [*NUMBER_SCHEMA["anyOf"], {"const": AVERAGE}, {"type": "string"}]}
+
+
+class AlarmSpec(Strict):
+    """A detector of the study, and when it raises an alarm: above a score, or so that a share of clean inputs does."""
+
+    name: str
+    threshold: Number | None = None
+    false_alarms: Annotated[Number, Field(ge=0, lt=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if (self.threshold is None) == (self.false_alarms is None):
+            found = "neither" if self.threshold is None else "both"
+            raise ValueError(f"either threshold, a score, or false_alarms, a share, is needed; found {found}")
+        return self
+
+    @property
+    def alarm(self) -> float | dict[str, float]:
+        """The threshold as `risk.monte_carlo` takes it."""
+        return {"false_alarms": self.false_alarms or 0.0} if self.threshold is None else self.threshold
+
+
+class DamageSpec(Strict):
+    """Which distances damage is computed from, what goes undetected, what damage costs, and how sure the intervals are.
+
+    `evasion` is a file with an evasion curve, a size above which everything is detected, or `average`: the compared
+    models stand in for a detector, and damage is relative to them. That is also what is done where nothing is said.
+    `detector` is asked about the attacks themselves.
+    """
+
+    norm: Norm = "linf"
+    arms: Names | None = None
+    thresholds: Sizes | None = None
+    evasion: Annotated[str | float, BeforeValidator(_size_or_name), WithJsonSchema(_EVASION_SCHEMA)] | None = None
+    detector: AlarmSpec | None = None
+    cost: Size | None = None
+    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 2000
+
+    @property
+    def evasion_file(self) -> str | None:
+        """The file that holds the evasion curve, if one is named."""
+        return self.evasion if isinstance(self.evasion, str) and self.evasion != AVERAGE else None
+
+    @model_validator(mode="after")
+    def _cost_of_a_probability(self) -> Self:
+        if self.cost is not None and self.evasion in (None, AVERAGE) and self.detector is None:
+            raise ValueError(
+                f"found a cost of {self.cost:g} and neither an evasion curve nor a detector: relative damage is no "
+                "probability and has no cost; name a curve, as in {evasion: evasion.json, cost: 25000}"
+            )
+        return self
+
+
+class AssessSpec(Strict):
+    """The questions to answer."""
+
+    damage: DamageSpec = DamageSpec()

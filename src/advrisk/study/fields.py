@@ -1,0 +1,108 @@
+"""Kinds of fields that study and recipe files share, and the check of a whole file against its shape."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from advrisk.core.errors import StudyError
+from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import parse_number
+from advrisk.core.traits import Keep, Norm
+from advrisk.study.source import Loc, Source
+
+Checked = TypeVar("Checked", bound=BaseModel)
+
+NUMBER_SCHEMA = {
+    "anyOf": [
+        {"type": "number"},
+        {"type": "string", "pattern": r"^\s*[-+]?\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$", "description": "a fraction"},
+    ]
+}
+
+
+def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
+    def as_list(value: object) -> object:
+        return value if isinstance(value, list) else [value]
+
+    schema = {"anyOf": [item_schema, {"type": "array", "items": item_schema, "minItems": 1}]}
+    return BeforeValidator(as_list), WithJsonSchema(schema)
+
+
+Number = Annotated[float, BeforeValidator(parse_number), WithJsonSchema(NUMBER_SCHEMA)]
+Size = Annotated[float, BeforeValidator(parse_number), Field(ge=0), WithJsonSchema(NUMBER_SCHEMA)]
+Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
+Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
+Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]
+Keeps = Annotated[list[Keep], Field(min_length=1), *_one_or_many({"enum": list(get_args(Keep))})]
+# Strict: `true` and `'7'` are no whole numbers.
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveInt = Annotated[int, Field(strict=True, gt=0)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+
+
+class Strict(BaseModel):
+    """Unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Open(BaseModel):
+    """Keys beyond the named ones are the part's own parameters, checked by its signature."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+def validated(model: type[Checked], data: Mapping[str, Any], source: Source) -> Checked:
+    """An instance of a pydantic model, or a StudyError with every mistake on a line of its own."""
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as error:
+        problems = [source.error(_loc(problem, data), _complaint(problem, model)) for problem in error.errors()]
+        raise StudyError("\n".join(map(str, problems[:10]))) from None
+
+
+def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:
+    """The path to a mistake as the file has it, without what pydantic adds: members of unions, lists of one."""
+    loc: Loc = ()
+    value: Any = data
+    for part in problem["loc"]:
+        inside = part in value if isinstance(value, Mapping) else isinstance(value, list) and isinstance(part, int)
+        if not inside:
+            return (*loc, part) if problem["type"] == "missing" else loc
+        loc = (*loc, str(part) if isinstance(value, Mapping) else part)
+        value = value[part]
+    return loc
+
+
+def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key; {did_you_mean(problem['loc'][-1], _fields_at(model, problem['loc'][:-1]))}"
+    if problem["type"] == "missing":
+        return "is missing"
+    if problem["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        return f"found {problem['input']!r}; {did_you_mean(problem['input'], known)}"
+    if problem["type"] in ("model_type", "dict_type"):
+        return f"a mapping is needed, found {problem['input']!r}"
+    if problem["type"] == "too_short":
+        return "found nothing in it; at least one is needed"
+    message = problem["msg"].removeprefix("Value error, ")
+    if "found" in message or isinstance(problem["input"], dict):
+        return str(message)
+    return f"{message[0].lower()}{message[1:]}, found {problem['input']!r}"
+
+
+def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
+    """The keys that a nested model knows, by walking the path to it."""
+    for part in loc:
+        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)
