@@ -1,6 +1,7 @@
 """Somebody else's outcomes -> a ledger, from CSV or Parquet, so that every assessment works on them."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +23,7 @@ KINDS = get_args(Kind)
 # What a file may hold beside the columns of `outcomes`: a distance in one norm, and what belongs to the sample.
 _EXTRA = ("distance", "label", "weight")
 # Names stay as they are written: sample 007 is not sample 7.
-_TEXT = {field.name: pa.string() for field in TABLES["outcomes"] if pa.types.is_dictionary(field.type)}
+_TEXT = [field.name for field in TABLES["outcomes"] if pa.types.is_dictionary(field.type)]
 
 
 def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> int:
@@ -33,7 +34,7 @@ def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> i
     wrong) and an empty or infinite one means that the sample resisted. Optional: every other column of
     `outcomes`, and `label` and `weight` of the sample.
     """
-    table = _read(source)
+    table = read_table(source, text=_TEXT)
     rows = _rows(table, source, norm)
     with locked(folder):
         ledger = Ledger.open(folder, create=True)
@@ -45,12 +46,13 @@ def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> i
     return len(rows)
 
 
-def _read(source: Path) -> pa.Table:
+def read_table(source: Path, *, text: Iterable[str]) -> pa.Table:
+    """The table of a CSV or Parquet file; the columns that `text` names stay as they are written."""
     try:
         if source.suffix == ".parquet":
             return pq.read_table(source)
         # An empty field says nothing; "nan" is a number gone wrong, and is refused below.
-        options = pacsv.ConvertOptions(column_types=_TEXT, null_values=[""])
+        options = pacsv.ConvertOptions(column_types=dict.fromkeys(text, pa.string()), null_values=[""])
         return pacsv.read_csv(source, convert_options=options)
     except FileNotFoundError:
         raise LedgerError(f"{source}: there is no such file") from None
