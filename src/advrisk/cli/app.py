@@ -10,9 +10,25 @@ from typing import Annotated, Any, Literal
 import typer
 
 from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
+from advrisk.cli.evasion import evasion
+from advrisk.cli.options import (
+    AsJson,
+    Device,
+    OfArms,
+    OfCost,
+    OfDetector,
+    OfEps,
+    OfEvasion,
+    OfFalseAlarms,
+    OfNorm,
+    OfThreshold,
+    RunFolder,
+    Workers,
+    alarm_of,
+    sizes_of,
+)
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
-from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
 from advrisk.core.version import VERSION
 
@@ -26,31 +42,7 @@ app = typer.Typer(
 ledger_app = typer.Typer(help="Look after a run's ledger.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
-OfNorm = Annotated[Norm | None, typer.Option("--norm", help="The norm in which distances count.")]
-OfArms = Annotated[list[str] | None, typer.Option("--arm", help="Count this arm only; * is allowed; repeat for more.")]
-OfEvasion = Annotated[
-    str | None,
-    typer.Option(
-        "--evasion",
-        help="A file with an evasion curve, a size above which everything is detected, or `average`: the compared "
-        "models stand in for a detector.",
-    ),
-]
-OfEps = Annotated[
-    list[str] | None, typer.Option("--eps", help="Show the share broken within this size; repeat for more.")
-]
-OfDetector = Annotated[
-    str | None, typer.Option("--detector", help="Ask this detector of the study about the attacks themselves.")
-]
-OfThreshold = Annotated[float | None, typer.Option("--threshold", help="The score above which it raises an alarm.")]
-OfFalseAlarms = Annotated[
-    float | None, typer.Option("--false-alarms", help="Or the share of clean inputs at which it may.")
-]
-OfCost = Annotated[float | None, typer.Option("--cost", help="What one undetected success costs, in any unit.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
+app.command()(evasion)
 
 
 @app.callback(invoke_without_command=True)
@@ -221,8 +213,8 @@ def show(
     from advrisk.cli.tables import print_attacks, print_rows
 
     opened = Run.open(folder)
-    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": _sizes(eps), "evasion": evasion}
-    asked |= {"detector": _alarm(detector, threshold, false_alarms)}
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
+    asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     if what == "damage":
         found = opened.damage(**asked, cost=cost)
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
@@ -259,9 +251,9 @@ def select(
     from advrisk.api import Run
     from advrisk.cli.damage import print_selection
 
-    alarm = _alarm(detector, threshold, false_alarms)
+    alarm = alarm_of(detector, threshold, false_alarms)
     found = Run.open(folder).damage(
-        norm=norm, arms=arm, thresholds=_sizes(eps), evasion=evasion, detector=alarm, cost=cost
+        norm=norm, arms=arm, thresholds=sizes_of(eps), evasion=evasion, detector=alarm, cost=cost
     )
     print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_selection(found)
     raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)
@@ -352,25 +344,6 @@ def ledger_delete_inputs(
 
     ledger = Ledger.open(folder)
     print(f"{delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)} files changed")
-
-
-def _alarm(detector: str | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
-    """A detector and when it raises an alarm, as a study has it."""
-    if detector is None:
-        if threshold is not None or false_alarms is not None:
-            raise StudyError("--threshold and --false-alarms say when a detector raises an alarm: add --detector NAME")
-        return None
-    if (threshold is None) == (false_alarms is None):
-        raise StudyError("--detector needs --threshold, a score, or --false-alarms, a share of clean inputs")
-    return {"name": detector, "threshold": threshold, "false_alarms": false_alarms}
-
-
-def _sizes(written: list[str] | None) -> list[float] | None:
-    """Sizes as people write them: 8/255 is one."""
-    try:
-        return None if written is None else [parse_number(text) for text in written]
-    except ValueError as error:
-        raise StudyError(f"--eps: {error}") from None
 
 
 def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **options: Any) -> int:

@@ -1,16 +1,19 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from advrisk.cli.tables import indented, new_table, plain, share
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.report.summary import damage_name, findings, headline, money, what_would_decide
 from advrisk.risk.convergence import DAMAGE
 
 if TYPE_CHECKING:
+    from advrisk.api.evasion import FittedEvasion
     from advrisk.risk.assessment import DamageAssessment, ModelDamage
     from advrisk.risk.convergence import Band, Convergence
 
@@ -68,6 +71,32 @@ def print_convergence(found: "Convergence") -> None:
         "needs more samples.",
         by=0,
     )
+
+
+def print_evasion(found: "FittedEvasion", out: Path | None) -> None:
+    """The curve at some sizes, and what is to be known of it."""
+    console = Console()
+    rows = new_table(f"size ({found.norm})" if found.norm else "size", "goes undetected")
+    for size, value in found.values:
+        rows.add_row(*plain([f"{size:.4g}", share(value)]))
+    console.print(rows)
+    n_seen = found.n - found.n_undetected
+    sentences = [
+        f"{counted(found.n, 'answer')} about sizes from {found.asked[0]:.4g} to {found.asked[1]:.4g}: "
+        f"{n_seen} detected, {found.n_undetected} not. Beyond these sizes the curve is a guess."
+    ]
+    if found.half is not None:
+        low, high = found.half.low, found.half.high
+        sentences.append(f"Half goes undetected at a size of {found.half.value:.4g} [{low:.4g}, {high:.4g}].")
+    for sentence in [*sentences, *found.notes]:
+        indented(console, f"· {sentence}", by=0)
+    if out:
+        use = "assess: {damage: {evasion: " + str(out) + "}}"
+        indented(
+            console, f"{out} written. Use it with `advrisk select RUN --evasion {out}`, or in a study: {use}", by=0
+        )
+    else:
+        indented(console, "Nothing was written: name a file with --out.", by=0)
 
 
 def _print_table(console: Console, found: "DamageAssessment", fields: dict[str, Field]) -> None:

@@ -1,0 +1,128 @@
+"""Fitting an evasion curve to answers, wherever they come from, and saying what is to be known of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.seeds import generator
+from advrisk.core.traits import Norm
+from advrisk.ledger.answer_file import AnswerRows, read_answer_file
+from advrisk.risk.evasion import (
+    EvasionCurve,
+    curve_band,
+    fit_bayesian,
+    fit_logistic,
+    fit_monotone,
+    half_detected,
+    unlike_groups,
+    write_evasion,
+)
+
+Fit = Literal["bayesian", "logistic", "monotone"]
+Scale = Literal["log", "linear"]
+
+_SHOWN = 9  # sizes of the table
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEvasion:
+    """An evasion curve, and what the answers say of it."""
+
+    curve: EvasionCurve
+    norm: Norm | None
+    n: int  # answers
+    n_undetected: int
+    asked: tuple[float, float]  # the least and the largest size
+    half: Estimate | None  # the size of which half goes undetected
+    values: tuple[tuple[float, Estimate], ...]  # Psi at some sizes
+    notes: tuple[str, ...]
+
+    def write(self, path: str | Path) -> Path:
+        """Write the curve to a file that a study or `--evasion` names."""
+        write_evasion(path, self.curve, norm=self.norm, notes=self.notes)
+        return Path(path)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            "norm": self.norm,
+            "n": self.n,
+            "n_undetected": self.n_undetected,
+            "asked": list(self.asked),
+            "half": self.half.as_dict() if self.half else None,
+            "values": [{"size": size, **value.as_dict()} for size, value in self.values],
+            "notes": list(self.notes),
+        }
+
+
+def fit_evasion(
+    source: str | Path | AnswerRows,
+    *,
+    fit: Fit = "bayesian",
+    norm: Norm | None = None,
+    scale: Scale = "log",
+    guess: float | None = None,
+    lapse: float | None = None,
+    forced_choice: bool = False,
+    level: float = 0.95,
+) -> FittedEvasion:
+    """Fit an evasion curve to a detector's answers, from a CSV or Parquet file or at hand.
+
+    Columns: `size`, `undetected`, and if known `model`, `arm`, `labeller`, `image`. `guess` and `lapse`
+    are the rates of false alarms and of lapses; they are learned unless given. `scale`, the rates and
+    `forced_choice` belong to the Bayesian fit. Whether answers differ between models or arms is
+    tested; a warning is kept with the curve.
+    """
+    answers = source if isinstance(source, AnswerRows) else read_answer_file(Path(source))
+    settings = {"scale": scale, "guess": guess, "lapse": lapse, "forced_choice": forced_choice}
+    curve = _fitted(answers, fit, settings)
+    rng = generator("evasion", 0)
+    notes = [] if forced_choice else _doubts(answers, rng)
+    return FittedEvasion(
+        curve=curve,
+        norm=norm,
+        n=len(answers.sizes),
+        n_undetected=sum(answers.undetected),
+        asked=(min(answers.sizes), max(answers.sizes)),
+        half=half_detected(curve, level, rng=rng),
+        values=_values(curve, answers, level, rng),
+        notes=tuple(notes),
+    )
+
+
+def _fitted(answers: AnswerRows, fit: Fit, settings: Mapping[str, Any]) -> EvasionCurve:
+    if fit == "bayesian":
+        if settings["forced_choice"]:
+            settings = {**settings, "guess": settings["guess"] or 0.0}  # both pictures are there: no false alarm
+        return fit_bayesian(
+            answers.sizes, answers.undetected, labellers=answers.labeller, images=answers.image, **settings
+        )
+    given = [name for name, value in settings.items() if value not in (None, False, "log")]
+    if given:
+        raise RiskError(f"found {given[0]}, which belongs to the Bayesian fit; the {fit} one knows no such thing")
+    return (fit_logistic if fit == "logistic" else fit_monotone)(answers.sizes, answers.undetected)
+
+
+def _doubts(answers: AnswerRows, rng: np.random.Generator) -> list[str]:
+    """Warnings where one curve for all models, or for all arms, is doubtful."""
+    groups = {name: found for name in ("model", "arm") if (found := getattr(answers, name)) is not None}
+    return unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
+
+
+def _values(
+    curve: EvasionCurve, answers: AnswerRows, level: float, rng: np.random.Generator
+) -> tuple[tuple[float, Estimate], ...]:
+    """Psi at 0 and at sizes spread over those that were asked about."""
+    positive = [size for size in answers.sizes if size > 0]
+    sizes = np.array([0.0, *np.geomspace(min(positive), max(positive), _SHOWN - 1)]) if positive else np.zeros(1)
+    low, high = curve_band(curve, sizes, level, rng=rng)
+    found = zip(sizes.tolist(), curve(sizes).tolist(), low.tolist(), high.tolist(), strict=True)
+    n = len(answers.sizes)
+    return tuple(
+        (size, Estimate(value, at_least, at_most, level, n, "draws")) for size, value, at_least, at_most in found
+    )

@@ -1,0 +1,50 @@
+"""`advrisk evasion`: from a detector's answers to a curve in a file."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from advrisk.cli.options import AsJson, OfDetector, OfFalseAlarms, OfThreshold, alarm_of
+from advrisk.core.traits import Norm
+
+
+def evasion(
+    source: Annotated[
+        Path, typer.Argument(help="A .csv or .parquet file with the columns size and undetected, or a run's folder.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="The file to write the curve to.")] = None,
+    fit: Annotated[Literal["bayesian", "logistic", "monotone"], typer.Option(help="What to assume.")] = "bayesian",
+    norm: Annotated[Norm | None, typer.Option(help="The norm in which sizes are measured.")] = None,
+    scale: Annotated[Literal["log", "linear"], typer.Option(help="Bayesian: of the sizes.")] = "log",
+    guess: Annotated[float | None, typer.Option(help="Bayesian: rate of false alarms (default: learned).")] = None,
+    lapse: Annotated[float | None, typer.Option(help="Bayesian: rate of lapses (default: learned).")] = None,
+    forced_choice: Annotated[
+        bool, typer.Option("--forced-choice", help="Bayesian: two pictures were shown, and undetected means wrong.")
+    ] = False,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit an evasion curve to a detector's answers: how likely a perturbation of each size goes undetected.
+
+    Example: advrisk evasion answers.csv --norm linf --out evasion.json
+    """
+    from advrisk.api.evasion import fit_evasion
+    from advrisk.cli.damage import print_evasion
+
+    found = fit_evasion(
+        source,
+        detector=alarm_of(detector, threshold, false_alarms),
+        fit=fit,
+        norm=norm,
+        scale=scale,
+        guess=guess,
+        lapse=lapse,
+        forced_choice=forced_choice,
+    )
+    if out:
+        found.write(out)
+    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_evasion(found, out)

@@ -1,0 +1,55 @@
+"""Options that several verbs share, and how what is written there is meant."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from advrisk.core.errors import StudyError
+from advrisk.core.numbers import parse_number
+from advrisk.core.traits import Norm
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
+OfNorm = Annotated[Norm | None, typer.Option("--norm", help="The norm in which distances count.")]
+OfArms = Annotated[list[str] | None, typer.Option("--arm", help="Count this arm only; * is allowed; repeat for more.")]
+OfEvasion = Annotated[
+    str | None,
+    typer.Option(
+        "--evasion",
+        help="A file with an evasion curve, a size above which everything is detected, or `average`: the compared "
+        "models stand in for a detector.",
+    ),
+]
+OfEps = Annotated[
+    list[str] | None, typer.Option("--eps", help="Show the share broken within this size; repeat for more.")
+]
+OfDetector = Annotated[
+    str | None, typer.Option("--detector", help="Ask this detector of the study about the attacks themselves.")
+]
+OfThreshold = Annotated[float | None, typer.Option("--threshold", help="The score above which it raises an alarm.")]
+OfFalseAlarms = Annotated[
+    float | None, typer.Option("--false-alarms", help="Or the share of clean inputs at which it may.")
+]
+OfCost = Annotated[float | None, typer.Option("--cost", help="What one undetected success costs, in any unit.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
+
+
+def alarm_of(detector: str | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
+    """A detector and when it raises an alarm, as a study has it."""
+    if detector is None:
+        if threshold is not None or false_alarms is not None:
+            raise StudyError("--threshold and --false-alarms say when a detector raises an alarm: add --detector NAME")
+        return None
+    if (threshold is None) == (false_alarms is None):
+        raise StudyError("--detector needs --threshold, a score, or --false-alarms, a share of clean inputs")
+    return {"name": detector, "threshold": threshold, "false_alarms": false_alarms}
+
+
+def sizes_of(written: list[str] | None) -> list[float] | None:
+    """Sizes as people write them: 8/255 is one."""
+    try:
+        return None if written is None else [parse_number(text) for text in written]
+    except ValueError as error:
+        raise StudyError(f"--eps: {error}") from None
