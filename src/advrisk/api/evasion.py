@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from advrisk.api.run import Run
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
@@ -63,6 +64,7 @@ class FittedEvasion:
 def fit_evasion(
     source: str | Path | AnswerRows,
     *,
+    detector: Mapping[str, Any] | None = None,
     fit: Fit = "bayesian",
     norm: Norm | None = None,
     scale: Scale = "log",
@@ -71,14 +73,15 @@ def fit_evasion(
     forced_choice: bool = False,
     level: float = 0.95,
 ) -> FittedEvasion:
-    """Fit an evasion curve to a detector's answers, from a CSV or Parquet file or at hand.
+    """Fit an evasion curve to a detector's answers: from a CSV or Parquet file, of a run, or at hand.
 
-    Columns: `size`, `undetected`, and if known `model`, `arm`, `labeller`, `image`. `guess` and `lapse`
+    Columns of a file: `size`, `undetected`, and if known `model`, `arm`, `labeller`, `image`. Of a run:
+    what people answered, or what `detector` says (as in `Run.damage`). `guess` and `lapse`
     are the rates of false alarms and of lapses; they are learned unless given. `scale`, the rates and
     `forced_choice` belong to the Bayesian fit. Whether answers differ between models or arms is
     tested; a warning is kept with the curve.
     """
-    answers = source if isinstance(source, AnswerRows) else read_answer_file(Path(source))
+    answers, norm = _answers(source, detector, norm)
     settings = {"scale": scale, "guess": guess, "lapse": lapse, "forced_choice": forced_choice}
     curve = _fitted(answers, fit, settings)
     rng = generator("evasion", 0)
@@ -93,6 +96,17 @@ def fit_evasion(
         values=_values(curve, answers, level, rng),
         notes=tuple(notes),
     )
+
+
+def _answers(
+    source: str | Path | AnswerRows, detector: Mapping[str, Any] | None, norm: Norm | None
+) -> tuple[AnswerRows, Norm | None]:
+    """The answers, and the norm that their sizes are in."""
+    if not isinstance(source, AnswerRows) and Path(source).is_dir():
+        return Run.open(source).answers(detector=detector, norm=norm)
+    if detector is not None:
+        raise RiskError(f"{detector['name']} is a detector of a run: give the run's folder, not {source}")
+    return source if isinstance(source, AnswerRows) else read_answer_file(Path(source)), norm
 
 
 def _fitted(answers: AnswerRows, fit: Fit, settings: Mapping[str, Any]) -> EvasionCurve:
@@ -121,8 +135,6 @@ def _values(
     positive = [size for size in answers.sizes if size > 0]
     sizes = np.array([0.0, *np.geomspace(min(positive), max(positive), _SHOWN - 1)]) if positive else np.zeros(1)
     low, high = curve_band(curve, sizes, level, rng=rng)
-    found = zip(sizes.tolist(), curve(sizes).tolist(), low.tolist(), high.tolist(), strict=True)
-    n = len(answers.sizes)
-    return tuple(
-        (size, Estimate(value, at_least, at_most, level, n, "draws")) for size, value, at_least, at_most in found
-    )
+    found = zip(curve(sizes).tolist(), low.tolist(), high.tolist(), strict=True)
+    estimates = [Estimate(*value, level, len(answers.sizes), "draws") for value in found]
+    return tuple(zip(sizes.tolist(), estimates, strict=True))

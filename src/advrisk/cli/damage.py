@@ -91,10 +91,8 @@ def print_evasion(found: "FittedEvasion", out: Path | None) -> None:
     for sentence in [*sentences, *found.notes]:
         indented(console, f"· {sentence}", by=0)
     if out:
-        use = "assess: {damage: {evasion: " + str(out) + "}}"
-        indented(
-            console, f"{out} written. Use it with `advrisk select RUN --evasion {out}`, or in a study: {use}", by=0
-        )
+        use = f"`advrisk select RUN --evasion {out}`, or in a study: `assess: {{damage: {{evasion: {out}}}}}`"
+        indented(console, f"{out} written. Use it with {use}.", by=0)
     else:
         indented(console, "Nothing was written: name a file with --out.", by=0)
 

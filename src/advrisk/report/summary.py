@@ -24,10 +24,11 @@ def headline(assessment: DamageAssessment) -> str:
 def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
     """What a reader should know beside the headline; without `pairs` where every two models are shown anyway."""
     sentences = _on_relative_damage(assessment) if assessment.relative else _on_damage(assessment)
+    bounds = "Shares of broken samples" if assessment.relative else "Damage and shares of broken samples"
     sentences.append(
         f"{counted(len(assessment.distances.samples), 'sample')}, "
         f"{counted(len(assessment.distances.arms), 'attack configuration')}. "
-        "Shares of broken samples are lower bounds: a better attack can only break more."
+        f"{bounds} are lower bounds: a better attack can only break more."
     )
     if assessment.targeted:
         sentences.append(
