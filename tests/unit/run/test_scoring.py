@@ -1,5 +1,7 @@
 """Detectors score what was kept: once, in full, under the cell it belongs to; and nothing they say is believed."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +296,73 @@ def test_the_same_weights_under_two_names_are_calibrated_once(tmp_path: Path) ->
     found = monte_carlo_damage(ledger, smallest_distances(ledger, norm="linf"), "confidence", **settings)
     assert found.thresholds["one"] == found.thresholds["two"]
     assert found.warnings == ()
+
+
+# Special arms and models
+
+
+def test_successes_of_a_corruption_are_scored_for_whoever_names_it(tmp_path: Path) -> None:
+    arms = [{"corruption": "gaussian-noise", "sigma": 0.5, "repeats": 3}]
+    run(tmp_path, objects={"mean": Mean()}, arms=arms, success="label")
+    ledger = Ledger.open(tmp_path)
+    distances = smallest_distances(ledger, norm="l2", arms=["gaussian*"])
+    found = monte_carlo_damage(ledger, distances, "mean", threshold=np.inf, rng=np.random.default_rng(0))
+    assert found.estimates == found.success
+    assert found.estimates["one"].value > 0
+
+
+def test_a_surrogate_is_not_scored(tmp_path: Path) -> None:
+    models = content()["models"] | {"two": {"source": "object", "surrogate": True}}
+    arms = [{"attack": "transfer", "from": "two", "arm": {"attack": "fgsm", "norm": "linf", "eps": 0.3}}]
+    run(tmp_path, "confidence", models=models, arms=arms)
+    found = Ledger.open(tmp_path).query("SELECT DISTINCT model FROM scores JOIN cells USING (cell)")
+    assert found["model"].to_pylist() == ["one"]
+
+
+class Shaky(nn.Module):
+    """Answers at random."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = modules()["one"]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        answer: torch.Tensor = self.net(x)
+        return answer + 0.1 * torch.randn(answer.shape)
+
+
+def test_a_model_that_answers_at_random_is_scored_alike_for_a_seed(tmp_path: Path) -> None:
+    study = study_from(content(detectors=["confidence"], models={"one": {"source": "object"}}))
+    for name in ("first", "second"):
+        run_study(study, tmp_path / name, modules={"one": Shaky()})
+    assert score_rows(tmp_path / "first") == score_rows(tmp_path / "second")
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from advrisk.run.campaign import Options, run_study
+from advrisk.study import study_from
+sys.path.insert(0, {tests!r})
+import test_scoring as kit
+
+class Deadly(kit.Mean):
+    def score(self, x):
+        if self.n_asked > {after}:
+            os._exit(9)
+        return super().score(x)
+
+kit.run(Path({folder!r}), objects={{"mean": Deadly()}})
+"""
+
+
+def test_a_process_that_dies_while_scoring_loses_nothing_it_published(tmp_path: Path) -> None:
+    script = KILLED.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "killed"), after=80)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    part = score_rows(tmp_path / "killed")
+    run(tmp_path / "killed", objects={"mean": Mean()})
+    run(tmp_path / "whole", objects={"mean": Mean()})
+    whole = score_rows(tmp_path / "whole")
+    assert 0 < len(part) < len(whole)
+    assert score_rows(tmp_path / "killed") == whole
