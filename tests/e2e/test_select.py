@@ -151,3 +151,66 @@ def test_the_average_of_one_model_is_refused_before_anything_runs(
     del study["models"]["noisy"]
     with pytest.raises(StudyError, match="add a model, or name a file with an evasion curve"):
         Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+
+
+@pytest.fixture
+def guarded(study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path) -> Run:
+    """A run whose detector may raise an alarm at one clean input in ten."""
+    study["data"] |= {"calibrate": 64}
+    study["detectors"] = ["confidence"]
+    study["assess"]["damage"] |= {"detector": {"name": "confidence", "false_alarms": 0.1}, "cost": 10}
+    return Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+
+
+def test_a_detector_is_asked_about_the_attacks(guarded: Run, advrisk: Command) -> None:
+    found = guarded.damage()
+    assert not found.relative
+    assert found.detector is not None
+    for row in found.models:
+        assert row.damage is not None
+        assert row.by_detector is not None
+        assert row.damage == row.by_detector.monte_carlo
+        assert row.operational_risk is not None
+        assert row.operational_risk.value == 10 * row.damage.value
+        alarms = found.detector.damaged[row.model]
+        assert row.damage.value == alarms.mean()
+    never = guarded.damage(detector={"name": "confidence", "threshold": 1.0})
+    for row in never.models:
+        broken = (found.distances.by_model[row.model] < np.inf).mean()
+        assert row.damage is not None
+        assert row.damage.value == broken, "without an alarm every success does damage"
+    beside = guarded.damage(evasion=0.1)
+    assert {row.model: row.by_detector for row in beside.models} == {row.model: row.by_detector for row in found.models}
+    assert all(row.damage.value <= row.success_ratio[0.1].value for row in beside.models if row.damage)
+    shown = advrisk("select", "run", "--detector", "confidence", "--threshold", "1", "--json")
+    told = {row["model"]: row["damage"]["value"] for row in json.loads(shown.stdout)["models"]}
+    assert told == {row.model: row.damage.value for row in never.models if row.damage}
+    text = guarded.report().read_text()
+    assert "by its fitted curve" in text
+    assert guarded.convergence().bands["plain"]["damage"].middle[-1] > 0
+
+
+def test_a_detector_that_is_not_there_is_a_mistake(guarded: Run, advrisk: Command) -> None:
+    for options, complaint in (
+        (["--detector", "confidence"], "--detector needs --threshold"),
+        (["--detector", "confidence", "--threshold", "1", "--false-alarms", "0.1"], "--detector needs --threshold"),
+        (["--threshold", "1"], "add --detector NAME"),
+        (["--detector", "confidense", "--threshold", "1"], "did you mean 'confidence"),
+        (["--detector", "confidence", "--false-alarms", "1.5"], "false_alarms"),
+    ):
+        done = advrisk("select", "run", *options)
+        assert (done.returncode, complaint in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("detectors", "complaint"), [([], "add `detectors: "), (["confidence"], "did you mean 'confidence'")]
+)
+def test_a_study_is_refused_whose_detector_does_not_score(
+    study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path, detectors: list[str], complaint: str
+) -> None:
+    study["detectors"] = detectors
+    study["assess"]["damage"]["detector"] = {"name": "confidense", "threshold": 0.5}
+    with pytest.raises(StudyError, match=complaint) as caught:
+        Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+    assert "assess.damage.detector.name" in str(caught.value)
+    assert not (tmp_path / "run").exists()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from advrisk.core.errors import AdvriskError, RunError
-from advrisk.core.names import counted
+from advrisk.core.names import counted, did_you_mean
 from advrisk.engine import Model
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger, constant, table_from
@@ -25,6 +25,7 @@ from advrisk.parts.detectors import Detector
 from advrisk.plan import Plan, detector_id, expand_detectors
 from advrisk.run.bench import Workbench
 from advrisk.run.question import splits
+from advrisk.study import StudySpec
 
 N_FIXED_INPUTS = 8
 _ROWS = 256  # scored at a time
@@ -100,7 +101,20 @@ def load_scorers(bench: Workbench, objects: Mapping[str, Scores] | None = None) 
     if objects and study.keep_inputs == "none":
         found = "`none` keeps no input, but detectors score those that succeeded; say `keep_inputs: successful`"
         raise study.where.error(("keep_inputs",), found)
-    return scorers + [_handed_over(name, owner, bench) for name, owner in (objects or {}).items()]
+    scorers += [_handed_over(name, owner, bench) for name, owner in (objects or {}).items()]
+    _refuse_unnamed(study, scorers)
+    return scorers
+
+
+def _refuse_unnamed(study: StudySpec, scorers: Sequence[Scorer]) -> None:
+    """The detector that damage is asked with must be among those that score."""
+    asked = study.assess.damage.detector
+    known = {name for scorer in scorers for name in (scorer.id, scorer.id.partition("@")[0])}
+    known |= {spec.name for spec in study.detectors}
+    if asked is not None and asked.name not in known:
+        hint = did_you_mean(asked.name, known) if known else f"add `detectors: [{asked.name}]` to the study"
+        found = f"no detector of this study is called {asked.name!r}; {hint}"
+        raise study.where.error(("assess", "damage", "detector", "name"), found)
 
 
 def _handed_over(name: str, owner: Scores, bench: Workbench) -> Scorer:
