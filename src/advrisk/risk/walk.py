@@ -43,11 +43,11 @@ _CLEAN = """
     WHERE o.kind = 'clean' AND o.model IN (SELECT unnest($models))
 """
 
+# Under the recipe of a clean arm stand the samples to calibrate, and no others.
 _CALIBRATE = """
     SELECT a.model, list(s.score) AS scores
     FROM scores s
     JOIN arms a ON a.recipe = s.cell AND a.kind = 'clean' AND a.origin = 'study'
-    JOIN samples m ON m.sample = s.sample AND m.split = 'calibrate'
     WHERE s.detector = $detector
     GROUP BY a.model
 """
