@@ -231,7 +231,8 @@ def _estimate(drawn: Floats, n: int, level: float = 0.95) -> Estimate:
 def _check_forced(answers: Answers, guess: float | None) -> None:
     if guess != 0:
         raise RiskError(
-            f"forced choice knows no false alarms, since one of two pictures must be named; guess must be 0, found {guess}"
+            "forced choice knows no false alarms, since one of two pictures must be named; guess must be 0, "
+            f"found {guess}"
         )
     zeros = int((answers.sizes == 0).sum())
     if zeros:

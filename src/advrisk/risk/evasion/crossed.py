@@ -2,7 +2,7 @@
 
 log threshold of an answer = t(labeller) + b(image), t ~ N(log threshold, spread of labellers), b ~ N(0, spread
 of images). Labellers share images, so nothing can be tabulated for one of them alone. Many short Markov chains
-run side by side, from draws of the posterior without images and with a generator of their own, so that the same
+run side by side, from draws of the posterior as if nobody differed and with a generator of their own, so that the same
 answers give the same draws.
 """
 
@@ -16,10 +16,11 @@ from advrisk.risk.evasion.grid import Places
 from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, SPREAD, Model, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
-CHAINS = 200
-_SETTLE = 60  # sweeps that are not kept; step lengths are found in them
-_LOOKS = 10  # times that the chains are looked at afterwards
-_APART = 6  # sweeps between two looks
+_CHAINS = (40, 130)  # at least and at most; between, as many as there is time for
+_CELLS = 40_000  # chains times answers
+_SETTLE = 120  # sweeps that are not kept; step lengths are found in them
+_LOOKS = 12  # times that the chains are looked at afterwards
+_APART = 5  # sweeps between two looks
 _ACCEPTED = 0.4  # share of steps that should be taken
 _SPREAD_STEPS = 3  # of a spread in each sweep, since they need no likelihood
 
@@ -38,11 +39,17 @@ class State:
     images: Floats  # (chains, images): what an image adds to them
 
 
-def start(parameters: Floats, labellers: Floats, n_images: int, rng: np.random.Generator) -> State:
-    """From draws without images: (chains, 5) parameters, and log thresholds of the labellers."""
-    of_images = SPREAD * np.abs(rng.standard_normal(len(parameters)))
-    images = 0.3 * of_images[:, None] * rng.standard_normal((len(parameters), n_images))
-    threshold, width, guess, lapse, of_labellers = parameters.T
+def chains_for(n_answers: int) -> int:
+    """How many chains to run side by side."""
+    return int(np.clip(_CELLS // max(n_answers, 1), *_CHAINS))
+
+
+def start(parameters: Floats, n_labellers: int, n_images: int, rng: np.random.Generator) -> State:
+    """From draws of log threshold, log width, guess and lapse as if nobody differed, (chains, 4)."""
+    of_labellers, of_images = SPREAD * np.abs(rng.standard_normal((2, len(parameters))))
+    threshold, width, guess, lapse = parameters.T
+    labellers = threshold[:, None] + of_labellers[:, None] * rng.standard_normal((len(parameters), n_labellers))
+    images = of_images[:, None] * rng.standard_normal((len(parameters), n_images))
     return State(threshold, width, guess, lapse, of_labellers, of_images, labellers, images)
 
 
@@ -147,7 +154,9 @@ class Chains:
 
     def _move_width(self) -> Flags:
         now = self.state
-        return self._try(replace(now, width=now.width + self._walk("width", now.width.shape)), np.zeros(now.width.shape))
+        return self._try(
+            replace(now, width=now.width + self._walk("width", now.width.shape)), np.zeros(now.width.shape)
+        )
 
     def _redraw_rate(self, name: str) -> None:
         """From its prior: 0, or else with density 9 (1 - rate)^8 below its largest value."""
@@ -211,11 +220,12 @@ class Chains:
 
     def _log_likelihood(self, state: State) -> Floats:
         """Of each answer, (chains, answers)."""
-        threshold = state.labellers[:, self._of_labeller] + state.images[:, self._of_image]
-        fallen = fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
-        p = state.lapse[:, None] + (1 - state.guess - state.lapse)[:, None] * fallen
-        p = np.where(self._answers.undetected, self._model.share * p, 1 - self._model.share * p)
-        return np.asarray(np.log(np.maximum(p, 1e-300)))
+        threshold = state.labellers.take(self._of_labeller, axis=1) + state.images.take(self._of_image, axis=1)
+        p = fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
+        if state.guess.any() or state.lapse.any():
+            p = state.lapse[:, None] + (1 - state.guess - state.lapse)[:, None] * p
+        p = p * self._model.share if self._model.forced_choice else p
+        return np.asarray(np.log(np.maximum(np.where(self._answers.undetected, p, 1 - p), 1e-300)))
 
     def _walk(self, name: str, shape: tuple[int, ...]) -> Floats:
         return np.asarray(self._step[name] * self._rng.standard_normal(shape))

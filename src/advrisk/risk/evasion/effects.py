@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advrisk.risk.evasion.answers import Answers, numbered
-from advrisk.risk.evasion.crossed import CHAINS, Chains, crossed_draws, start
+from advrisk.risk.evasion.crossed import Chains, chains_for, crossed_draws, start
 from advrisk.risk.evasion.curve import Floats
 from advrisk.risk.evasion.grid import Places, Posterior
 from advrisk.risk.evasion.groups import grouped_posterior
@@ -35,15 +35,13 @@ class Effects:
         """Log threshold, log width, guess, lapse and spread, (n, 5): each draw equally often, up to one."""
         there = len(self.parameters)
         places = np.concatenate([rng.permutation(there) for _ in range(-(-n // there))])[:n]
-        return np.column_stack([self.parameters, self.spread])[places]
+        return np.asarray(np.column_stack([self.parameters, self.spread])[places])
 
     def mean(self, sizes: Floats, scale: Scale) -> Floats:
         """The mean curve at finite sizes."""
         rows = np.column_stack([np.exp(self.parameters[:, :2]), self.parameters[:, 2:], self.spread])
         block = max(1, _BLOCK // len(rows))
-        parts = [
-            many(scale, rows, sizes[first : first + block]).mean(axis=0) for first in range(0, sizes.size, block)
-        ]
+        parts = [many(scale, rows, sizes[first : first + block]).mean(axis=0) for first in range(0, sizes.size, block)]
         return np.concatenate([np.empty(0), *parts])
 
 
@@ -57,7 +55,7 @@ def effects_of(answers: Answers, model: Model, pooled: Posterior) -> Effects | N
         parameters, thresholds = grouped_posterior(answers, labellers, model, pooled).draws(_DRAWS, rng)
         return Effects(parameters[:, :4], parameters[:, 4], None, thresholds)
     if images is not None:
-        parameters = grouped_posterior(answers, images, model, pooled).found.spread_draws(_DRAWS, rng)[0]
+        parameters = grouped_posterior(answers, images, model, pooled).draws(_DRAWS, rng, groups=0)[0]
         return Effects(parameters[:, :4], None, parameters[:, 4], None)
     return None
 
@@ -65,8 +63,8 @@ def effects_of(answers: Answers, model: Model, pooled: Posterior) -> Effects | N
 def _crossed(
     answers: Answers, labellers: Places, images: Places, model: Model, pooled: Posterior, rng: np.random.Generator
 ) -> Effects:
-    parameters, thresholds = grouped_posterior(answers, labellers, model, pooled).draws(CHAINS, rng)
-    state = start(parameters, thresholds, int(images.max()) + 1, rng)
+    parameters = pooled.draws(chains_for(answers.n), rng)
+    state = start(parameters, int(labellers.max()) + 1, int(images.max()) + 1, rng)
     learned = (pooled.axes[2].atom > 0, pooled.axes[3].atom > 0)
     found = crossed_draws(Chains(answers, labellers, images, model, state, learned, rng))
     four = np.stack([found.threshold, found.width, found.guess, found.lapse], axis=1)

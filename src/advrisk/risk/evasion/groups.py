@@ -15,29 +15,30 @@ from advrisk.risk.evasion.grid import Axis, Places, Posterior, posterior
 from advrisk.risk.evasion.priors import SPREAD, Model, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
-
-
 # Cells of threshold and width and points of a group's threshold, by the number of rates that are learned.
 _CELLS = {0: (41, 21, 301), 1: (31, 17, 201), 2: (31, 13, 151)}
 _RATE_CELLS = 4
-_SPREAD_CELLS = 10
+_SPREAD_CELLS = 14
 _BEYOND = 3.0  # how far, in scales of the prior of the spread, groups lie beyond the thresholds of the grid
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedPosterior:
-    """The posterior of log threshold, log width, guess, lapse and spread, and what it was made from."""
+    """The posterior of log threshold, log width, guess, lapse and the root of the spread, and what it was made from."""
 
-    found: Posterior
+    found: Posterior  # the root, since spreads near 0 need narrower cells
     points: Floats  # log thresholds of a group
     likelihood: Floats  # (groups, points, widths, guesses, lapses), its largest value along the points being 1
 
-    def draws(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Parameters (n, 5) and the log threshold of each group (n, groups)."""
+    def draws(self, n: int, rng: np.random.Generator, *, groups: int | None = None) -> tuple[Floats, Floats]:
+        """Log threshold, log width, guess, lapse and spread, (n, 5), and the log threshold of the first
+        `groups` groups, or of all of them, (n, groups)."""
         parameters, places = self.found.spread_draws(n, rng)
+        parameters[:, 4] **= 2
         prior = _kernel(parameters[:, 0], parameters[:, 4], self.points)
-        thresholds = np.empty((n, len(self.likelihood)))
-        for group, likelihood in enumerate(self.likelihood):
+        wanted = self.likelihood[:groups]
+        thresholds = np.empty((n, len(wanted)))
+        for group, likelihood in enumerate(wanted):
             weight = prior * np.moveaxis(likelihood, 0, -1)[places[1], places[2], places[3]]
             thresholds[:, group] = _drawn(weight, self.points, rng)
         return parameters, thresholds
@@ -56,7 +57,7 @@ def grouped_posterior(answers: Answers, of_answer: Places, model: Model, pooled:
         Axis(threshold.low - SPREAD, threshold.high + SPREAD, n_thresholds),
         Axis(width.low - 1.0, width.high, n_widths),
         *[replace(axis, cells=_RATE_CELLS) if axis.atom else axis for axis in rates],
-        Axis(0.0, 3 * SPREAD, _SPREAD_CELLS, least=0.0),
+        Axis(0.0, np.sqrt(3 * SPREAD), _SPREAD_CELLS, least=0.0),
     ]
     counts = _counts(answers, of_answer)
     found = posterior(lambda *at: _log_density(counts, model, n_points, *at), axes)
@@ -66,8 +67,9 @@ def grouped_posterior(answers: Answers, of_answer: Places, model: Model, pooled:
 
 
 def _log_density(counts: "_Counts", model: Model, n_points: int, *at: Floats) -> Floats:
-    """Log of prior times likelihood, (thresholds, widths, guesses, lapses, spreads)."""
-    threshold, width, guess, lapse, spread = at
+    """Log of prior times likelihood, (thresholds, widths, guesses, lapses, roots of spreads)."""
+    threshold, width, guess, lapse, root = at
+    spread = root**2
     points = _points(threshold.ravel(), n_points)
     logs, largest = _tables(counts, model, points, width.ravel(), guess.ravel(), lapse.ravel())
     table = np.exp(logs).reshape(*logs.shape[:2], -1)
@@ -76,7 +78,7 @@ def _log_density(counts: "_Counts", model: Model, n_points: int, *at: Floats) ->
         kernel = _kernel(threshold.ravel(), np.full(threshold.size, one_spread), points)
         log[place] = np.log(np.maximum(kernel @ table, 1e-300)).sum(axis=0)
     log = log.reshape(spread.size, threshold.size, *logs.shape[2:]) + largest.sum(axis=0)
-    prior = log_prior(model, threshold, width, guess, lapse) + log_spread_prior(spread)
+    prior = log_prior(model, threshold, width, guess, lapse) + log_spread_prior(spread) + np.log(root)
     return np.asarray(np.moveaxis(log, 0, -1) + prior)
 
 
@@ -107,8 +109,9 @@ def _tables(
     logs = np.zeros((counts.n_groups, points.size, width.size, guess.size, lapse.size))
     room = 1 - at_guess - at_lapse
     for size, rows in counts.by_size:
-        p = model.share * (at_lapse + room * fall(np.float64(size), at_point, at_width, model.scale))
-        log_hit, log_other = np.log(np.maximum(p, 1e-300)), np.log(np.maximum(1 - p, 1e-300))
+        p = model.share * (at_lapse + room * fall(np.array(size), at_point, at_width, model.scale))
+        log_hit = np.log(np.maximum(p, 1e-300)) if any(hits for _, _, hits in rows) else p
+        log_other = np.log(np.maximum(1 - p, 1e-300)) if any(hits < total for _, total, hits in rows) else p
         for group, total, hits in rows:
             if hits:
                 logs[group] += hits * log_hit
