@@ -6,8 +6,10 @@ Samples and answers are drawn from a detector and from distances that are known,
 a mean over quantiles. A distance is 0, lognormal (on a grid, if there are to be ties), or inf.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from advrisk.risk.evasion import Evasion, fit_bayesian, fit_logistic, fit_monoto
 
 LEVEL = 0.95
 N_ANSWERS = 60
+PER_LABELLER = 30
+SPREAD = 0.5  # of log thresholds between labellers
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +44,7 @@ class Margin:
 
 
 Detector = Callable[[Floats], Floats]
-Answers = tuple[Floats, NDArray[np.bool_]]
+Answers = tuple[Any, ...]  # sizes and flags, and who gave each answer and what it is about, if that is told
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Setting:
     """A detector, how it is asked, and how its curve is found from the answers; without these two it is known."""
 
     detector: Detector
-    fit: Callable[[Floats, NDArray[np.bool_]], Evasion] | None = None
+    fit: Callable[..., Evasion] | None = None
     ask: Callable[[Detector, np.random.Generator], Answers] | None = None
 
 
@@ -96,6 +100,58 @@ def _asked(detector: Detector, sizes: Floats, rng: np.random.Generator) -> Answe
     return sizes, rng.random(sizes.size) < detector(sizes)
 
 
+def different(sizes: Floats) -> Floats:
+    """The mean of `log_logistic` over labellers whose log thresholds have the standard deviation SPREAD."""
+    grid, values = _different_table()
+    with np.errstate(divide="ignore"):
+        return np.interp(np.log(sizes), grid, values)
+
+
+@cache
+def _different_table() -> tuple[Floats, Floats]:
+    from scipy.special import ndtri
+
+    grid = np.linspace(-8, 8, 4001)
+    shifts = SPREAD * ndtri((np.arange(1000) + 0.5) / 1000)
+    return grid, np.array([np.mean(log_logistic(np.exp(x - shifts))) for x in grid])
+
+
+def labellers(count: int, spread_of_labellers: float, *, told: bool = True) -> Callable[..., Answers]:
+    """Each gives 30 answers, with a threshold of their own; who gave which is told or not."""
+
+    def ask(_: Detector, rng: np.random.Generator) -> Answers:
+        of_answer = np.repeat(np.arange(count), PER_LABELLER)
+        thresholds = np.exp(spread_of_labellers * rng.standard_normal(count))
+        sizes = np.exp(rng.uniform(-np.log(5), np.log(5), of_answer.size))
+        undetected = rng.random(sizes.size) < log_logistic(sizes / thresholds[of_answer])
+        return (sizes, undetected, of_answer) if told else (sizes, undetected)
+
+    return ask
+
+
+def labellers_and_images(_: Detector, rng: np.random.Generator) -> Answers:
+    """Five labellers and 40 images, which share the variance equally; each labeller sees 30 of the images."""
+    of_labeller = np.repeat(np.arange(5), PER_LABELLER)
+    of_image = np.concatenate([rng.permutation(40)[:PER_LABELLER] for _ in range(5)])
+    each = SPREAD / np.sqrt(2)
+    logs = each * (rng.standard_normal(5)[of_labeller] + rng.standard_normal(40)[of_image])
+    sizes = np.exp(rng.uniform(-np.log(5), np.log(5), logs.size))
+    return sizes, rng.random(sizes.size) < log_logistic(sizes / np.exp(logs)), of_labeller, of_image
+
+
+def with_effects(
+    sizes: Floats, undetected: NDArray[np.bool_], of_labeller: Floats, of_image: Floats | None = None
+) -> Evasion:
+    images = None if of_image is None else of_image.tolist()
+    return fit_bayesian(sizes, undetected, labellers=of_labeller.tolist(), images=images)
+
+
+def forced(detector: Detector, rng: np.random.Generator) -> Answers:
+    """Which of two pictures is perturbed; twice as many answers, since half of the wrong ones are hidden by luck."""
+    sizes = np.exp(rng.uniform(-np.log(5), np.log(5), 2 * N_ANSWERS))
+    return sizes, rng.random(sizes.size) < detector(sizes) / 2
+
+
 SETTINGS: dict[str, Setting] = {
     "threshold": Setting(threshold(1.0)),
     "known curve": Setting(log_logistic),
@@ -110,6 +166,23 @@ SETTINGS: dict[str, Setting] = {
     ),
     "monotone": Setting(log_logistic, fit_monotone, spread),
     "monotone, six sizes": Setting(log_logistic, fit_monotone, few_sizes),
+}
+
+LABELLERS: dict[str, Setting] = {
+    "forced choice": Setting(
+        log_logistic, lambda sizes, answers: fit_bayesian(sizes, answers, forced_choice=True), forced
+    ),
+    "3 labellers": Setting(different, with_effects, labellers(3, SPREAD)),
+    "8 labellers": Setting(different, with_effects, labellers(8, SPREAD)),
+    "3 equal labellers": Setting(log_logistic, with_effects, labellers(3, 0.0)),
+    "8 equal labellers": Setting(log_logistic, with_effects, labellers(8, 0.0)),
+}
+
+CROSSED = Setting(different, with_effects, labellers_and_images)
+
+POOLED: dict[str, Setting] = {
+    "3 labellers, not told apart": Setting(different, fit_bayesian, labellers(3, SPREAD, told=False)),
+    "8 labellers, not told apart": Setting(different, fit_bayesian, labellers(8, SPREAD, told=False)),
 }
 
 POPULATIONS: dict[str, Margin] = {
@@ -162,16 +235,16 @@ def _curve(setting: Setting, rng: np.random.Generator) -> Evasion:
     if setting.fit is None or setting.ask is None:
         return setting.detector
     while True:
-        sizes, undetected = setting.ask(setting.detector, rng)
-        if undetected.any() and not undetected.all():
-            return setting.fit(sizes, undetected)
+        answers = setting.ask(setting.detector, rng)
+        if answers[1].any() and not answers[1].all():
+            return setting.fit(*answers)
 
 
-def main(runs: int = 2000) -> None:
+def main(runs: int = 2000, settings: dict[str, Setting] | None = None, sizes: Sequence[int] = (50, 200, 1000)) -> None:
     """Print a table: a line for each setting and n, a column for each population."""
     print(f"{'coverage, and mean width':<34} {'n':>5}  " + "  ".join(f"{name:>12}" for name in POPULATIONS))
-    for n in (50, 200, 1000):
-        for name, setting in SETTINGS.items():
+    for n in sizes:
+        for name, setting in (settings or SETTINGS).items():
             found, width = misses(setting, n, runs)
             cells = [f"{100 * (1 - m / runs):5.1f} {w:6.3f}" for m, w in zip(found, width, strict=True)]
             print(f"{name:<34} {n:>5}  " + "  ".join(f"{cell:>12}" for cell in cells), flush=True)

@@ -10,7 +10,18 @@ from scipy.stats import binom
 
 from advrisk.risk.damage import compare_damage
 from advrisk.risk.evasion import differs, fit_bayesian
-from bench.coverage import POPULATIONS, SETTINGS, comparisons, log_logistic, misses, true_damage
+from bench.coverage import (
+    CROSSED,
+    LABELLERS,
+    POOLED,
+    POPULATIONS,
+    SETTINGS,
+    Setting,
+    comparisons,
+    log_logistic,
+    misses,
+    true_damage,
+)
 
 QUICK, SLOW = 300, 2000
 LEAST = 0.93  # what every 95 % interval must cover
@@ -21,8 +32,8 @@ def most_misses(runs: int, share: float = 1 - LEAST) -> int:
     return int(binom.isf(0.001, runs, share))
 
 
-def check(name: str, n: int, runs: int, allowed: int) -> None:
-    found, _ = misses(SETTINGS[name], n, runs)
+def check(name: str, n: int, runs: int, allowed: int, settings: dict[str, Setting] = SETTINGS) -> None:
+    found, _ = misses(settings[name], n, runs)
     coverage = dict(zip(POPULATIONS, 1 - found / runs, strict=True))
     assert found.max() <= allowed, f"{name}, n = {n}: {coverage}"
 
@@ -43,6 +54,39 @@ def test_intervals_cover_under_a_fitted_curve(name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_intervals_cover_in_many_runs(name: str, n: int) -> None:
     check(name, n, SLOW, most_misses(SLOW))
+
+
+# Several labellers
+
+
+@pytest.mark.parametrize("name", ["3 labellers", "8 labellers", "3 equal labellers"])
+def test_intervals_cover_with_several_labellers(name: str) -> None:
+    check(name, 50, QUICK, most_misses(QUICK), LABELLERS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 200, 1000])
+@pytest.mark.parametrize("name", LABELLERS)
+def test_intervals_cover_with_several_labellers_in_many_runs(name: str, n: int) -> None:
+    check(name, n, SLOW, most_misses(SLOW), LABELLERS)
+
+
+@pytest.mark.slow
+def test_intervals_cover_with_labellers_and_images() -> None:
+    check("both", 200, QUICK, most_misses(QUICK), {"both": CROSSED})
+
+
+def test_labellers_who_are_not_told_apart_make_intervals_too_narrow() -> None:
+    """Were it not so, there would be no need to tell them apart."""
+    found, _ = misses(POOLED["3 labellers, not told apart"], 200, 100)
+    assert found[list(POPULATIONS).index("50 %")] > most_misses(100)
+
+
+def test_the_truth_of_several_labellers_is_the_mean_over_many() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.array([0.3, 1.0, 2.0])
+    mean = log_logistic(sizes / np.exp(0.5 * rng.standard_normal((200_000, 1)))).mean(axis=0)
+    assert LABELLERS["3 labellers"].detector(sizes) == pytest.approx(mean, abs=0.005)
 
 
 def test_the_truth_is_the_value_of_a_huge_sample() -> None:

@@ -1,5 +1,6 @@
 """Evasion curves: the probability that a perturbation of a given size goes undetected."""
 
+from advrisk.risk.evasion.bands import curve_band, half_detected
 from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
 from advrisk.risk.evasion.curve import (
     Evasion,
@@ -34,10 +35,12 @@ __all__ = [
     "average",
     "checked_distances",
     "checked_sizes",
+    "curve_band",
     "differs",
     "fit_bayesian",
     "fit_logistic",
     "fit_monotone",
+    "half_detected",
     "paired_distances",
     "read_evasion",
     "threshold",

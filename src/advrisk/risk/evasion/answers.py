@@ -1,5 +1,6 @@
 """A detector's answers: of which size each perturbation was, and whether it went undetected."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ class Answers:
 
     sizes: Floats
     undetected: Flags
+    labellers: tuple[str, ...] | None = None  # who gave each answer
+    images: tuple[str, ...] | None = None  # what each answer is about
 
     @property
     def n(self) -> int:
@@ -61,6 +64,24 @@ def checked_answers(sizes: ArrayLike, undetected: ArrayLike) -> Answers:
             "detection ends; ask about smaller ones"
         )
     return answers
+
+
+def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The different names in the order in which they first occur, and the place of each entry's name among them."""
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return tuple(places), np.array([places[name] for name in names], dtype=np.intp)
+
+
+def checked_names(names: Sequence[object] | None, n: int, what: str) -> tuple[str, ...] | None:
+    """One name per answer, or None."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise RiskError(f"{what}s: one for each answer is needed, found the text {names!r}")
+    found = tuple(str(name) for name in names)
+    if len(found) != n:
+        raise RiskError(f"there are {n} answers and {len(found)} {what}s; each answer needs its {what}")
+    return found
 
 
 def any_answers(sizes: ArrayLike, undetected: ArrayLike) -> Answers:

@@ -1,67 +1,51 @@
 """The evasion curve of a detector with a threshold, a slope, false alarms and lapses, as a posterior."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.risk.evasion.answers import Answers, any_answers, checked_answers
+from advrisk.risk.evasion.answers import Answers, any_answers, checked_answers, checked_names, numbered
 from advrisk.risk.evasion.curve import Curves, Evasion, Flags, Floats, checked_sizes, outside, values_of
+from advrisk.risk.evasion.effects import Effects, effects_of
 from advrisk.risk.evasion.grid import Axis, Posterior, posterior
+from advrisk.risk.evasion.priors import MOST_RATE, WIDTH, Model, log_prior, rate_axis
+from advrisk.risk.evasion.psychometric import PsychometricCurve, Scale, fall, many, one
 
-Scale = Literal["log", "linear"]
+__all__ = ["BayesianEvasion", "PsychometricCurve", "Scale", "fit_bayesian"]
 
-_WIDTH = (np.log(0.3), 1.25)  # prior mean and standard deviation of the log of the relative width
-_MOST_RATE = 0.5  # a guess or lapse rate beyond it would not be one
-_RATE_PRIOR = 9.0  # density 9 (1 - rate)^8 of a rate that is not 0
-_NO_RATE = 0.5  # prior probability that a rate is 0
 # Cells of threshold and width, by the number of rates that are learned. Of a steep curve the likelihood jumps where the
 # threshold passes a size that was asked about; so the threshold needs many.
 _CELLS = {0: (61, 31), 1: (45, 31), 2: (31, 21)}
 _FINE = 4  # as many more of the threshold once their place is found
 _RATE_CELLS = 8
 _INFORMATION_DRAWS = 1000
+_ESTIMATE_DRAWS = 4000
 _BLOCK = 2_000_000  # cells that are worked on at a time
-
-
-@dataclass(frozen=True)
-class PsychometricCurve:
-    """Psi(s) = lapse + (1 - guess - lapse) F(s), where F falls from 1 at 0; Psi(inf) = 0.
-
-    On the log scale F(s) = 1 / (1 + (s / threshold)^(1 / width)); on the linear scale it is the
-    logistic curve (threshold - s) / (threshold * width), divided by its value at 0.
-    """
-
-    threshold: float
-    width: float
-    guess: float  # the false-alarm rate: Psi(0) = 1 - guess
-    lapse: float  # how often even the largest perturbation goes unseen
-    scale: Scale
-
-    def __call__(self, sizes: ArrayLike, /) -> Floats:
-        array = checked_sizes(sizes, "sizes")
-        finite = np.isfinite(array)
-        values = np.zeros(array.shape)
-        parameters = np.array([[self.threshold, self.width, self.guess, self.lapse]])
-        values[finite] = _many(self.scale, parameters, array[finite])[0]
-        return values
 
 
 @dataclass(frozen=True, eq=False)
 class BayesianEvasion:
-    """The mean curve of a posterior, and draws from it."""
+    """The mean curve of a posterior, and draws from it.
+
+    If thresholds differ between labellers or images, curve and draws are those of the population: averaged
+    over a labeller and an image that are new.
+    """
 
     answers: Answers
     scale: Scale
     guess: float | None  # None: learned from the answers
     lapse: float | None
     plausible: tuple[float, float]
-    _posterior: Posterior = field(repr=False)  # of log threshold, log width, guess, lapse
+    forced_choice: bool
+    _posterior: Posterior = field(repr=False)  # of log threshold, log width, guess, lapse, as if nobody differed
+    _effects: Effects | None = field(repr=False)  # None: nobody differs
 
     def __call__(self, sizes: ArrayLike, /) -> Floats:
         array = checked_sizes(sizes, "sizes")
@@ -72,9 +56,9 @@ class BayesianEvasion:
         return values
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
-        drawn = self._posterior.draws(n, rng)
+        drawn = self._posterior.draws(n, rng) if self._effects is None else self._effects.draws(n, rng)
         drawn[:, :2] = np.exp(drawn[:, :2])
-        return Curves(drawn, partial(_one, self.scale), partial(_many, self.scale))
+        return self._curves(drawn)
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
         if self.answers.n == 0:
@@ -85,11 +69,50 @@ class BayesianEvasion:
         """How many nats one more answer at each size is expected to tell about the curve.
 
         The entropy of the answer, less the mean of its entropy were the curve known (Houlsby et al. 2011,
-        "Bayesian active learning by disagreement").
+        "Bayesian active learning by disagreement"). If labellers or images differ, the answer is one of a new
+        labeller about a new image.
         """
         array = checked_sizes(sizes, "sizes")
         p = values_of(self.draws(_INFORMATION_DRAWS, np.random.default_rng(0)), array.ravel())
+        p = p / 2 if self.forced_choice else p
         return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0)).reshape(array.shape)
+
+    @property
+    def labellers(self) -> Mapping[str, Estimate]:
+        """The threshold of each labeller: the size of which half is noticed, but for false alarms and lapses."""
+        if self.answers.labellers is None:
+            return {}
+        names, of_answer = numbered(self.answers.labellers)
+        counts = np.bincount(of_answer, minlength=len(names)).tolist()
+        logs = self._labeller_draws(len(names))
+        return {name: _estimate(np.exp(logs[:, place]), counts[place]) for place, name in enumerate(names)}
+
+    @property
+    def spread_of_labellers(self) -> Estimate | None:
+        """The standard deviation of log thresholds between labellers; None if there are not several."""
+        return self._spread(None if self._effects is None else self._effects.of_labellers)
+
+    @property
+    def spread_of_images(self) -> Estimate | None:
+        """The same between images; None if none was asked about several times."""
+        return self._spread(None if self._effects is None else self._effects.of_images)
+
+    def _spread(self, drawn: Floats | None) -> Estimate | None:
+        return None if drawn is None else _estimate(drawn, self.answers.n)
+
+    def _labeller_draws(self, n_labellers: int) -> Floats:
+        """Log thresholds, (draws, labellers); a single labeller is what the answers are about."""
+        if self._effects is not None and self._effects.labellers is not None:
+            return self._effects.labellers
+        parameters = (
+            self._posterior.draws(_ESTIMATE_DRAWS, np.random.default_rng(0))
+            if self._effects is None
+            else self._effects.parameters
+        )
+        return np.asarray(parameters[:, :n_labellers])
+
+    def _curves(self, parameters: Floats) -> Curves:
+        return Curves(parameters, partial(one, self.scale), partial(many, self.scale))
 
     @cached_property
     def _cells(self) -> tuple[Floats, Floats, Floats, float]:
@@ -103,12 +126,14 @@ class BayesianEvasion:
         return threshold[held[0]], width[held[1]], rescaled, float(self._posterior.marginal(3) @ lapse)
 
     def _mean(self, sizes: Floats) -> Floats:
+        if self._effects is not None:
+            return self._effects.mean(sizes, self.scale)
         threshold, width, weight, lapse = self._cells
         values = np.empty(sizes.shape)
         block = max(1, _BLOCK // threshold.size)
         for start in range(0, sizes.size, block):
             part = slice(start, start + block)
-            values[part] = _fall(sizes[part, None], threshold, width, self.scale) @ weight
+            values[part] = fall(sizes[part, None], threshold, width, self.scale) @ weight
         return np.asarray(np.minimum(lapse + values, 1.0))
 
 
@@ -121,6 +146,9 @@ def fit_bayesian(
     lapse: float | None = 0.0,
     plausible: tuple[float, float] | None = None,
     few: bool = False,
+    forced_choice: bool = False,
+    labellers: Sequence[object] | None = None,
+    images: Sequence[object] | None = None,
 ) -> BayesianEvasion:
     """Psi(s) = lapse + (1 - guess - lapse) F(s) from a detector's answers; F is logistic in s or in log s.
 
@@ -134,69 +162,55 @@ def fit_bayesian(
 
     Only the likelihood of the answers enters, so sizes may have been chosen in the light of earlier
     answers. `few` takes any number of answers, even none: what is not answered, the prior says.
+
+    With `forced_choice` two pictures were shown, one of them unchanged, and `undetected` says that
+    the wrong one was named, of which the probability is Psi(s) / 2.
+
+    `labellers` and `images` name who gave each answer and what it is about. With two labellers or
+    more, and with images of which one was asked about twice or more, the log threshold of an answer
+    is log m + a(labeller) + b(image), a and b normal about 0; their standard deviations have
+    half-normal priors of scale 1/2. The curve is then that of a new labeller and a new image.
     """
     answers = any_answers(sizes, undetected) if few else checked_answers(sizes, undetected)
+    answers = replace(
+        answers,
+        labellers=checked_names(labellers, answers.n, "labeller"),
+        images=checked_names(images, answers.n, "image"),
+    )
     if scale not in get_args(Scale):
         raise RiskError(f"no scale is called {scale!r}; {did_you_mean(scale, get_args(Scale))}")
     rates = [_checked_rate(guess, "guess"), _checked_rate(lapse, "lapse")]
     _check_zeros(answers, guess)
+    if forced_choice:
+        _check_forced(answers, guess)
     low, high = _checked_range(plausible) if plausible else _usual_range(answers)
-    n_thresholds, n_widths = _CELLS[sum(rate is None for rate in rates)]
     spread = np.log(high) - np.log(low)
+    prior = (float(np.log(low) + np.log(high)) / 2, float(spread / (2 * 1.959964)))
+    model = Model(scale, prior, forced_choice)
+    n_thresholds, n_widths = _CELLS[sum(rate is None for rate in rates)]
     axes = [
         Axis(np.log(low) - spread, np.log(high) + spread, n_thresholds, fine=_FINE),
-        Axis(_WIDTH[0] - 6 * _WIDTH[1], _WIDTH[0] + 6 * _WIDTH[1], n_widths),
-        *[_rate_axis(rate) for rate in rates],
+        Axis(WIDTH[0] - 6 * WIDTH[1], WIDTH[0] + 6 * WIDTH[1], n_widths),
+        *[rate_axis(rate, _RATE_CELLS) for rate in rates],
     ]
-    prior = (float(np.log(low) + np.log(high)) / 2, float(spread / (2 * 1.959964)))
-    found = posterior(lambda *at: _log_density(answers, scale, prior, *at), axes)
-    return BayesianEvasion(answers, scale, guess, lapse, (low, high), found)
+    found = posterior(lambda *at: _log_density(answers, model, *at), axes)
+    effects = effects_of(answers, model, found)
+    return BayesianEvasion(answers, scale, guess, lapse, (low, high), forced_choice, found, effects)
 
 
-def _log_density(answers: Answers, scale: Scale, prior: tuple[float, float], *at: Floats) -> Floats:
+def _log_density(answers: Answers, model: Model, *at: Floats) -> Floats:
     """Log of prior times likelihood; one term per size, since all at once would not fit in memory."""
     threshold, width, guess, lapse = at
-    log = -(((threshold - prior[0]) / prior[1]) ** 2) / 2 - ((width - _WIDTH[0]) / _WIDTH[1]) ** 2 / 2
-    for rate in (guess, lapse):
-        log = log + np.where(rate > 0, np.log(_RATE_PRIOR) + (_RATE_PRIOR - 1) * np.log1p(-rate), 0.0)
+    log = log_prior(model, threshold, width, guess, lapse)
     room = 1 - guess - lapse
     for size, total, hits in zip(*answers.pooled_counts(), strict=True):
-        p = lapse + room * _fall(size, threshold, width, scale)
+        p = lapse + room * fall(size, threshold, width, model.scale)
+        p = p / 2 if model.forced_choice else p
         if hits:
             log = log + hits * np.log(np.maximum(p, 1e-300))
         if hits < total:
             log = log + (total - hits) * np.log(np.maximum(1 - p, 1e-300))
     return np.asarray(log)
-
-
-def _fall(sizes: Floats, log_threshold: Floats, log_width: Floats, scale: Scale) -> Floats:
-    """F: 1 at size 0, 0 at inf."""
-    from scipy.special import expit, log_expit
-
-    steep = np.exp(-log_width)
-    if scale == "log":
-        with np.errstate(divide="ignore"):
-            return np.asarray(expit((log_threshold - np.log(sizes)) * steep))
-    at_zero = log_expit(steep)
-    return np.asarray(np.exp(log_expit((1 - sizes * np.exp(-log_threshold)) * steep) - at_zero))
-
-
-def _one(scale: Scale, parameters: Floats) -> PsychometricCurve:
-    threshold, width, guess, lapse = parameters.tolist()
-    return PsychometricCurve(threshold, width, guess, lapse, scale)
-
-
-def _many(scale: Scale, parameters: Floats, sizes: Floats) -> Floats:
-    threshold, width, guess, lapse = parameters.T[:, :, None]
-    fallen = _fall(sizes, np.log(threshold), np.log(width), scale)
-    return np.asarray(lapse + (1 - guess - lapse) * fallen)
-
-
-def _rate_axis(rate: float | None) -> Axis:
-    """One cell for a rate that is given; an atom at 0 and cells up to _MOST_RATE for one that is learned."""
-    if rate is None:
-        return Axis(0.0, _MOST_RATE, _RATE_CELLS, least=0.0, most=_MOST_RATE, atom=_NO_RATE)
-    return Axis(rate, rate, 1, least=rate, most=rate)
 
 
 def _entropy(p: Floats) -> Floats:
@@ -205,12 +219,32 @@ def _entropy(p: Floats) -> Floats:
     return np.asarray(entr(p) + entr(1 - p))
 
 
+def _estimate(drawn: Floats, n: int, level: float = 0.95) -> Estimate:
+    """The median, and the interval with equal tails."""
+    low, middle, high = np.quantile(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2]).tolist()
+    return Estimate(middle, low, high, level, n, "posterior")
+
+
 # Checks
 
 
+def _check_forced(answers: Answers, guess: float | None) -> None:
+    if guess != 0:
+        raise RiskError(
+            "forced choice knows no false alarms, since one of two pictures must be named; guess must be 0, "
+            f"found {guess}"
+        )
+    zeros = int((answers.sizes == 0).sum())
+    if zeros:
+        raise RiskError(
+            f"{zeros} answers are about size 0, which forced choice cannot ask: neither picture is perturbed; "
+            "leave them out"
+        )
+
+
 def _checked_rate(rate: float | None, name: str) -> float | None:
-    if rate is not None and not 0 <= rate < _MOST_RATE:
-        raise RiskError(f"{name} must be at least 0 and below {_MOST_RATE}, found {rate}; None has it learned")
+    if rate is not None and not 0 <= rate < MOST_RATE:
+        raise RiskError(f"{name} must be at least 0 and below {MOST_RATE}, found {rate}; None has it learned")
     return rate
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
-from advrisk.risk.evasion.answers import Answers
+from advrisk.risk.evasion.answers import Answers, numbered
 from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
 from advrisk.risk.evasion.curve import Evasion, EvasionCurve, checked_distances
 from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average_of, threshold
@@ -81,13 +81,25 @@ def _fields(evasion: Evasion) -> Fields:
                 "guess": evasion.guess,
                 "lapse": evasion.lapse,
                 "plausible": list(evasion.plausible),
+                "forced_choice": evasion.forced_choice,
                 **_answer_fields(evasion.answers),
+                **_name_fields(evasion.answers),
             }
     raise RiskError(f"{type(evasion).__name__} cannot be written to a file; a function of your own stays in Python")
 
 
 def _answer_fields(answers: Answers) -> Fields:
     return {"sizes": answers.sizes.tolist(), "undetected": answers.undetected.tolist()}
+
+
+def _name_fields(answers: Answers) -> Fields:
+    """Labellers as numbers, in the order in which they first answered: no name of a person is written."""
+    fields: Fields = {}
+    if answers.labellers is not None:
+        fields["labellers"] = [str(place + 1) for place in numbered(answers.labellers)[1].tolist()]
+    if answers.images is not None:
+        fields["images"] = list(answers.images)
+    return fields
 
 
 def _finite_or_none(size: float) -> float | None:
@@ -134,10 +146,19 @@ def _list(value: object, name: str) -> list[Any]:
     return value
 
 
-def _flag(value: object) -> bool:
+def _flag(value: object, name: str = "undetected") -> bool:
     if not isinstance(value, bool):
-        raise RiskError(f"undetected must hold true and false, found {value!r}")
+        raise RiskError(f"{name} must hold true and false, found {value!r}")
     return value
+
+
+def _names(value: object, name: str) -> list[str] | None:
+    if value is None:
+        return None
+    wrong = next((entry for entry in _list(value, name) if not isinstance(entry, str)), None)
+    if wrong is not None:
+        raise RiskError(f"{name} must hold texts, found {wrong!r}")
+    return _list(value, name)
 
 
 def _no_more(fields: Fields) -> None:
@@ -174,10 +195,21 @@ def _read_bayesian(fields: Fields) -> EvasionCurve:
     answers = _read_answers(fields)
     guess, lapse = (None if (rate := fields.pop(name, 0.0)) is None else _number(rate) for name in ("guess", "lapse"))
     scale, plausible = fields.pop("scale", "log"), fields.pop("plausible", None)
+    forced_choice = _flag(fields.pop("forced_choice", False), "forced_choice")
+    labellers, images = (_names(fields.pop(name, None), name) for name in ("labellers", "images"))
     _no_more(fields)
     if plausible is not None:
         plausible = tuple(_number(end) for end in _list(plausible, "plausible"))
-    return fit_bayesian(**answers, scale=scale, guess=guess, lapse=lapse, plausible=plausible)
+    return fit_bayesian(
+        **answers,
+        scale=scale,
+        guess=guess,
+        lapse=lapse,
+        plausible=plausible,
+        forced_choice=forced_choice,
+        labellers=labellers,
+        images=images,
+    )
 
 
 _READERS: Mapping[str, Callable[[Fields], EvasionCurve]] = {

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.risk.evasion.curve import Floats
+
+Places = NDArray[np.intp]
 
 EDGE_MASS = 1e-6  # what may lie at an edge at the end
 _ROUNDS = 60
@@ -82,14 +85,21 @@ class Posterior:
 
     def draws(self, n: int, rng: np.random.Generator) -> Floats:
         """Points (n, axes), anywhere in the cells that were drawn."""
+        return self._points(rng.random(n), rng)[0]
+
+    def spread_draws(self, n: int, rng: np.random.Generator) -> tuple[Floats, tuple[Places, ...]]:
+        """`draws`, but evenly spread over the cells, in random order; and the place of their cells on each axis."""
+        return self._points(rng.permutation((np.arange(n) + rng.random(n)) / n), rng)
+
+    def _points(self, quantiles: Floats, rng: np.random.Generator) -> tuple[Floats, tuple[Places, ...]]:
         ends = np.cumsum(self.mass.ravel())
-        cells = np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), ends.size - 1)
+        cells = np.minimum(np.searchsorted(ends, quantiles * ends[-1], side="right"), ends.size - 1)
         places = np.unravel_index(cells, self.mass.shape)
         columns = []
         for axis, place in zip(self.axes, places, strict=True):
-            shift = (rng.random(n) - 0.5) * axis.width
+            shift = (rng.random(quantiles.size) - 0.5) * axis.width
             columns.append(axis.values()[place] + np.where((place == 0) & (axis.atom > 0), 0.0, shift))
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1), places
 
 
 def posterior(log_density: Callable[..., Floats], axes: Sequence[Axis]) -> Posterior:

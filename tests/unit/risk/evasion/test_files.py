@@ -28,6 +28,9 @@ CURVES = {
     "monotone": fit_monotone(*ANSWERS),
     "bayesian": fit_bayesian(*ANSWERS),
     "bayesian, rates": fit_bayesian(*ANSWERS, scale="linear", guess=None, lapse=0.02, plausible=(0.1, 9.0)),
+    "bayesian, forced": fit_bayesian(*ANSWERS, forced_choice=True, lapse=None),
+    "bayesian, labellers": fit_bayesian(*ANSWERS, labellers=["zoe", "ann", "zoe", "bob", "ann", "bob"]),
+    "bayesian, images": fit_bayesian(*ANSWERS, labellers=[5, 3, 5, 3, 5, 3], images=[10, 9, 10, 9, 8, 8]),
 }
 
 
@@ -50,6 +53,16 @@ def test_the_file_shows_the_answers(tmp_path: Path) -> None:
     assert fields["norm"] == "l2"
     assert fields["sizes"] == ANSWERS[0]
     assert fields["undetected"] == [True, True, False, True, False, False]
+
+
+def test_no_name_of_a_labeller_is_written(tmp_path: Path) -> None:
+    write_evasion(tmp_path / "curve.json", CURVES["bayesian, labellers"])
+    text = (tmp_path / "curve.json").read_text()
+    assert json.loads(text)["labellers"] == ["1", "2", "1", "3", "2", "3"]
+    assert not any(name in text for name in ("zoe", "ann", "bob"))
+    assert "images" not in json.loads(text)
+    found = [fit.labellers for fit in (CURVES["bayesian, labellers"], read_evasion(tmp_path / "curve.json"))]
+    assert found[1] == {number: found[0][name] for number, name in [("1", "zoe"), ("2", "ann"), ("3", "bob")]}
 
 
 def test_another_norm_is_refused(tmp_path: Path) -> None:
@@ -100,6 +113,11 @@ ANSWERED = {"kind": "logistic", "sizes": [1.0, 2.0], "undetected": [True, False]
         (HEAD | ANSWERED | {"sizes": [True, 2.0]}, "a number is needed, found True"),
         (HEAD | ANSWERED | {"kind": "bayesian", "guess": "x"}, "a number is needed, found 'x'"),
         (HEAD | ANSWERED | {"kind": "bayesian", "plausible": [1.0]}, "plausible"),
+        (HEAD | ANSWERED | {"kind": "bayesian", "forced_choice": 1}, "forced_choice must hold true"),
+        (HEAD | ANSWERED | {"kind": "bayesian", "labellers": ["1"]}, "there are 2 answers and 1 labellers"),
+        (HEAD | ANSWERED | {"kind": "bayesian", "labellers": "12"}, "labellers must be a list, found '12'"),
+        (HEAD | ANSWERED | {"kind": "bayesian", "images": ["a", 3]}, "images must hold texts, found 3"),
+        (HEAD | ANSWERED | {"labellers": ["1", "2"]}, "'labellers' is not known"),
         (HEAD | {"kind": "average", "models": ["a"], "distances": []}, "there is no distance"),
     ],
 )

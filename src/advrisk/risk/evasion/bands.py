@@ -1,0 +1,103 @@
+"""How sure an evasion curve is: its band, and the size of which half goes undetected. For curves of every kind."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.risk.evasion.curve import Curves, Evasion, EvasionCurve, Floats, checked_sizes, values_of
+from advrisk.risk.evasion.monotone import MonotoneCurve
+
+_DRAWS = 1000
+_LEAST, _LARGEST = 1e-12, 1e12  # between which the size of which half is noticed is looked for
+_HALVINGS = 50
+
+Function = Callable[[Floats], Floats]
+
+
+def curve_band(
+    curve: EvasionCurve, sizes: ArrayLike, level: float = 0.95, *, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Between which values Psi lies at each size, with probability `level` for each size by itself.
+
+    Quantiles of the curve's draws; of draws that have bounds, of these. A known curve is its own band.
+    """
+    array = checked_sizes(sizes, "sizes")
+    tail = _tail(level)
+    low, high = _drawn_bounds(_drawn(curve, rng), array.ravel())
+    middle = curve(array.ravel())
+    band = np.minimum(np.quantile(low, tail, axis=0), middle), np.maximum(np.quantile(high, 1 - tail, axis=0), middle)
+    return band[0].reshape(array.shape), band[1].reshape(array.shape)
+
+
+def half_detected(curve: EvasionCurve, level: float = 0.95, *, rng: np.random.Generator) -> Estimate | None:
+    """The size of which half goes undetected; None if there is none, since Psi stays above 1/2 or begins below it.
+
+    A limit of 0 or inf means that this cannot be excluded.
+    """
+    tail = _tail(level)
+    value = float(_crossings(lambda sizes: curve(sizes), 1)[0])
+    if not 0 < value < np.inf:
+        return None
+    drawn = _drawn(curve, rng)
+    low, high = _drawn_crossings(drawn)
+    lower = float(np.quantile(low, tail, method="lower"))
+    upper = float(np.quantile(high, 1 - tail, method="higher"))
+    answers = getattr(curve, "answers", None)
+    n = 0 if answers is None else answers.n
+    return Estimate(value, min(lower, value), max(upper, value), level, n, "draws" if len(drawn) > 1 else "known")
+
+
+def _tail(level: float) -> float:
+    if not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level}")
+    return (1 - level) / 2
+
+
+def _drawn(curve: EvasionCurve, rng: np.random.Generator) -> Sequence[Evasion]:
+    """Its draws; of a known curve, one."""
+    drawn = curve.draws(_DRAWS, rng)
+    return drawn[:1] if drawn[0] is curve else drawn
+
+
+def _drawn_bounds(drawn: Sequence[Evasion], sizes: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper bounds, (draws, sizes); they are equal unless the draws are known at their knots only."""
+    if not isinstance(drawn[0], MonotoneCurve):
+        values = values_of(drawn, sizes)
+        return values, values
+    pairs = [curve.bounds(sizes) for curve in drawn if isinstance(curve, MonotoneCurve)]
+    return np.stack([low for low, _ in pairs]), np.stack([high for _, high in pairs])
+
+
+def _drawn_crossings(drawn: Sequence[Evasion]) -> tuple[Floats, Floats]:
+    """The least and the largest size at which each curve may pass 1/2."""
+    if isinstance(drawn, Curves):
+        found = _crossings(lambda sizes: drawn.many(drawn.parameters, sizes[:, None])[:, 0], len(drawn))
+        return found, found
+    if isinstance(drawn[0], MonotoneCurve):
+        pairs = [_knots_about_half(curve) for curve in drawn if isinstance(curve, MonotoneCurve)]
+        return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
+    found = np.concatenate([_crossings(curve, 1) for curve in drawn])
+    return found, found
+
+
+def _knots_about_half(curve: MonotoneCurve) -> tuple[float, float]:
+    """The last knot at which Psi is certainly above 1/2, or 0, and the first at which it is certainly not, or inf."""
+    above, below = curve.knots[curve.low > 0.5], curve.knots[curve.high <= 0.5]
+    return float(above[-1]) if above.size else 0.0, float(below[0]) if below.size else np.inf
+
+
+def _crossings(function: Function, n: int) -> Floats:
+    """The size at which each of n falling functions, taken together, comes to 1/2: by halving, on the log scale.
+
+    0 if it is not above 1/2 even at the least size, inf if it is at the largest.
+    """
+    low, high = np.full(n, np.log(_LEAST)), np.full(n, np.log(_LARGEST))
+    begins, ends = function(np.exp(low)) > 0.5, function(np.exp(high)) > 0.5
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = function(np.exp(middle)) > 0.5
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(ends, np.inf, np.where(begins, np.exp((low + high) / 2), 0.0))

@@ -1,0 +1,240 @@
+"""Answers whose thresholds differ between labellers and between images: draws from the posterior.
+
+log threshold of an answer = t(labeller) + b(image), t ~ N(log threshold, spread of labellers), b ~ N(0, spread
+of images). Labellers share images, so nothing can be tabulated for one of them alone. Many short Markov chains
+run side by side, from draws of the posterior as if nobody differed and with a generator of their own, so that the same
+answers give the same draws.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advrisk.risk.evasion.answers import Answers
+from advrisk.risk.evasion.curve import Flags, Floats
+from advrisk.risk.evasion.grid import Places
+from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, SPREAD, Model, log_prior, log_spread_prior
+from advrisk.risk.evasion.psychometric import fall
+
+_CHAINS = (40, 130)  # at least and at most; between, as many as there is time for
+_CELLS = 40_000  # chains times answers
+_SETTLE = 120  # sweeps that are not kept; step lengths are found in them
+_LOOKS = 12  # times that the chains are looked at afterwards
+_APART = 5  # sweeps between two looks
+_ACCEPTED = 0.4  # share of steps that should be taken
+_SPREAD_STEPS = 3  # of a spread in each sweep, since they need no likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Parameters and effects of each chain."""
+
+    threshold: Floats  # (chains,), log, as is width
+    width: Floats
+    guess: Floats
+    lapse: Floats
+    of_labellers: Floats  # the two spreads
+    of_images: Floats
+    labellers: Floats  # (chains, labellers): log thresholds
+    images: Floats  # (chains, images): what an image adds to them
+
+
+def chains_for(n_answers: int) -> int:
+    """How many chains to run side by side."""
+    return int(np.clip(_CELLS // max(n_answers, 1), *_CHAINS))
+
+
+def start(parameters: Floats, n_labellers: int, n_images: int, rng: np.random.Generator) -> State:
+    """From draws of log threshold, log width, guess and lapse as if nobody differed, (chains, 4)."""
+    of_labellers, of_images = SPREAD * np.abs(rng.standard_normal((2, len(parameters))))
+    threshold, width, guess, lapse = parameters.T
+    labellers = threshold[:, None] + of_labellers[:, None] * rng.standard_normal((len(parameters), n_labellers))
+    images = of_images[:, None] * rng.standard_normal((len(parameters), n_images))
+    return State(threshold, width, guess, lapse, of_labellers, of_images, labellers, images)
+
+
+def crossed_draws(chains: "Chains") -> State:
+    """The chains' states after they have settled, one look after the other."""
+    for _ in range(_SETTLE):
+        chains.sweep(adapt=True)
+    looks = []
+    for _ in range(_LOOKS):
+        for _ in range(_APART):
+            chains.sweep(adapt=False)
+        looks.append(chains.state)
+    return State(*(np.concatenate([getattr(look, name) for look in looks]) for name in State.__dataclass_fields__))
+
+
+class Chains:
+    """Markov chains side by side. Each move leaves the posterior as it is.
+
+    Effects are moved one by one, all at once, since those of labellers are independent given those of images and
+    the other way round. Spreads are moved with the effects as they are, and with the effects in proportion: the
+    one is quick where answers say much about the effects, the other where they say little.
+    """
+
+    def __init__(
+        self, answers: Answers, of_labeller: Places, of_image: Places, model: Model, state: State,
+        learned: tuple[bool, bool], rng: np.random.Generator,
+    ) -> None:  # fmt: skip
+        self._answers, self._of_labeller, self._of_image, self._model = answers, of_labeller, of_image, model
+        self._learned, self._rng = learned, rng
+        self._labeller = np.eye(state.labellers.shape[1])[of_labeller]  # (answers, labellers): 1 for who gave it
+        self._image = np.eye(state.images.shape[1])[of_image]
+        self._step = {
+            "labellers": np.full(state.labellers.shape[1], 0.3),
+            "images": np.full(state.images.shape[1], 0.3),
+            **{name: np.array(0.3) for name in ("width", "guess", "lapse", "of_labellers", "of_images")},
+        }
+        self.state = state
+        self._log = self._log_likelihood(state)
+
+    def sweep(self, *, adapt: bool) -> None:
+        taken = {"labellers": self._move_labellers(), "images": self._move_images()}
+        self._draw_threshold()
+        self._draw_shift()
+        taken["width"] = self._move_width()
+        for name, learned in zip(("guess", "lapse"), self._learned, strict=True):
+            if learned:
+                self._redraw_rate(name)
+                taken[name] = self._move_rate(name)
+        for name in ("of_labellers", "of_images"):
+            self._move_spread(name)
+            taken[name] = self._scale_effects(name)
+        if adapt:
+            for name, flags in taken.items():
+                self._step[name] = self._step[name] * np.exp(flags.mean(axis=0) - _ACCEPTED)
+
+    # Effects
+
+    def _move_labellers(self) -> Flags:
+        now = self.state
+        tried = now.labellers + self._walk("labellers", now.labellers.shape)
+        log = self._log_likelihood(replace(now, labellers=tried))
+        old, new = now.labellers - now.threshold[:, None], tried - now.threshold[:, None]
+        prior = (old**2 - new**2) / (2 * now.of_labellers[:, None] ** 2)
+        taken = self._taken((log - self._log) @ self._labeller + prior)
+        self.state = replace(now, labellers=np.where(taken, tried, now.labellers))
+        self._log = np.where(taken[:, self._of_labeller], log, self._log)
+        return taken
+
+    def _move_images(self) -> Flags:
+        now = self.state
+        tried = now.images + self._walk("images", now.images.shape)
+        log = self._log_likelihood(replace(now, images=tried))
+        prior = (now.images**2 - tried**2) / (2 * now.of_images[:, None] ** 2)
+        taken = self._taken((log - self._log) @ self._image + prior)
+        self.state = replace(now, images=np.where(taken, tried, now.images))
+        self._log = np.where(taken[:, self._of_image], log, self._log)
+        return taken
+
+    def _draw_threshold(self) -> None:
+        """Given the labellers', it is normal."""
+        now = self.state
+        mean, deviation = self._model.threshold
+        precision = deviation**-2 + now.labellers.shape[1] * now.of_labellers**-2
+        centre = (mean * deviation**-2 + now.labellers.sum(axis=1) * now.of_labellers**-2) / precision
+        self.state = replace(now, threshold=centre + self._rng.standard_normal(centre.size) / np.sqrt(precision))
+
+    def _draw_shift(self) -> None:
+        """What all thresholds gain and all images lose changes no answer's probability; it is normal, too."""
+        now = self.state
+        mean, deviation = self._model.threshold
+        precision = deviation**-2 + now.images.shape[1] * now.of_images**-2
+        centre = ((mean - now.threshold) * deviation**-2 + now.images.sum(axis=1) * now.of_images**-2) / precision
+        shift = centre + self._rng.standard_normal(centre.size) / np.sqrt(precision)
+        self.state = replace(
+            now,
+            threshold=now.threshold + shift,
+            labellers=now.labellers + shift[:, None],
+            images=now.images - shift[:, None],
+        )
+
+    # Parameters
+
+    def _move_width(self) -> Flags:
+        now = self.state
+        return self._try(
+            replace(now, width=now.width + self._walk("width", now.width.shape)), np.zeros(now.width.shape)
+        )
+
+    def _redraw_rate(self, name: str) -> None:
+        """From its prior: 0, or else with density 9 (1 - rate)^8 below its largest value."""
+        old = getattr(self.state, name)
+        drawn = _prior_rates(old.size, self._rng)
+        tried = replace(self.state, **{name: drawn})
+        self._try(tried, self._prior(self.state) - self._prior(tried))
+
+    def _move_rate(self, name: str) -> Flags:
+        """One that is not 0."""
+        old = getattr(self.state, name)
+        new = old + self._walk(name, old.shape)
+        possible = (old > 0) & (new > 0) & (new < MOST_RATE)
+        tried = replace(self.state, **{name: np.where(possible, new, old)})
+        return self._try(tried, np.where(possible, 0.0, -np.inf))
+
+    def _move_spread(self, name: str) -> None:
+        """The effects stay."""
+        for _ in range(_SPREAD_STEPS):
+            effects, old = self._effects(name), getattr(self.state, name)
+            new = old * np.exp(self._rng.standard_normal(old.size))
+            squares, count = (effects**2).sum(axis=1), effects.shape[1]
+            gain = (count - 1) * np.log(old / new) + squares * (old**-2 - new**-2) / 2
+            taken = self._taken(gain + log_spread_prior(new) - log_spread_prior(old))
+            self.state = replace(self.state, **{name: np.where(taken, new, old)})
+
+    def _scale_effects(self, name: str) -> Flags:
+        """The effects grow or shrink with their spread."""
+        effects, old = self._effects(name), getattr(self.state, name)
+        factor = np.exp(self._walk(name, old.shape))
+        scaled = effects * factor[:, None]
+        tried = (
+            replace(self.state, of_labellers=old * factor, labellers=self.state.threshold[:, None] + scaled)
+            if name == "of_labellers"
+            else replace(self.state, of_images=old * factor, images=scaled)
+        )
+        return self._try(tried, log_spread_prior(old * factor) - log_spread_prior(old) + np.log(factor))
+
+    def _effects(self, name: str) -> Floats:
+        now = self.state
+        return now.images if name == "of_images" else now.labellers - now.threshold[:, None]
+
+    # What moves have in common
+
+    def _try(self, tried: State, gain: Floats) -> Flags:
+        """Take each chain's new state with the probability that its likelihood, prior and `gain` allow."""
+        log = self._log_likelihood(tried)
+        change = (log - self._log).sum(axis=1) + self._prior(tried) - self._prior(self.state)
+        taken = self._taken(change + gain)
+        self._log = np.where(taken[:, None], log, self._log)
+        self.state = State(
+            *(
+                np.where(taken if new.ndim == 1 else taken[:, None], new, old)
+                for new, old in zip(vars(tried).values(), vars(self.state).values(), strict=True)
+            )
+        )
+        return taken
+
+    def _prior(self, state: State) -> Floats:
+        return log_prior(self._model, state.threshold, state.width, state.guess, state.lapse)
+
+    def _log_likelihood(self, state: State) -> Floats:
+        """Of each answer, (chains, answers)."""
+        threshold = state.labellers.take(self._of_labeller, axis=1) + state.images.take(self._of_image, axis=1)
+        p = fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
+        if state.guess.any() or state.lapse.any():
+            p = state.lapse[:, None] + (1 - state.guess - state.lapse)[:, None] * p
+        p = p * self._model.share if self._model.forced_choice else p
+        return np.asarray(np.log(np.maximum(np.where(self._answers.undetected, p, 1 - p), 1e-300)))
+
+    def _walk(self, name: str, shape: tuple[int, ...]) -> Floats:
+        return np.asarray(self._step[name] * self._rng.standard_normal(shape))
+
+    def _taken(self, gain: Floats) -> Flags:
+        return np.asarray(np.log(self._rng.random(gain.shape)) < gain)
+
+
+def _prior_rates(n: int, rng: np.random.Generator) -> Floats:
+    below = 1 - (1 - MOST_RATE) ** 9
+    drawn = 1 - (1 - below * rng.random(n)) ** (1 / 9)
+    return np.where(rng.random(n) < NO_RATE, 0.0, drawn)

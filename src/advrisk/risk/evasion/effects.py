@@ -1,0 +1,83 @@
+"""Thresholds that differ between labellers and between images, as draws from a posterior."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from advrisk.risk.evasion.answers import Answers, numbered
+from advrisk.risk.evasion.crossed import Chains, chains_for, crossed_draws, start
+from advrisk.risk.evasion.curve import Floats
+from advrisk.risk.evasion.grid import Places, Posterior
+from advrisk.risk.evasion.groups import grouped_posterior
+from advrisk.risk.evasion.priors import Model
+from advrisk.risk.evasion.psychometric import Scale, many
+
+_DRAWS = 2000
+_BLOCK = 2_000_000  # cells that are worked on at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Draws from the posterior, all equally probable."""
+
+    parameters: Floats  # (draws, 4): log threshold, log width, guess, lapse
+    of_labellers: Floats | None  # (draws,): the spread of log thresholds; None if there are not several
+    of_images: Floats | None
+    labellers: Floats | None  # (draws, labellers): their log thresholds
+
+    @property
+    def spread(self) -> Floats:
+        """The standard deviation of the log threshold of a new labeller and a new image."""
+        squares = [spread**2 for spread in (self.of_labellers, self.of_images) if spread is not None]
+        return np.asarray(np.sqrt(np.sum(squares, axis=0)))
+
+    def draws(self, n: int, rng: np.random.Generator) -> Floats:
+        """Log threshold, log width, guess, lapse and spread, (n, 5): each draw equally often, up to one."""
+        there = len(self.parameters)
+        places = np.concatenate([rng.permutation(there) for _ in range(-(-n // there))])[:n]
+        return np.asarray(np.column_stack([self.parameters, self.spread])[places])
+
+    def mean(self, sizes: Floats, scale: Scale) -> Floats:
+        """The mean curve at finite sizes."""
+        rows = np.column_stack([np.exp(self.parameters[:, :2]), self.parameters[:, 2:], self.spread])
+        block = max(1, _BLOCK // len(rows))
+        parts = [many(scale, rows, sizes[first : first + block]).mean(axis=0) for first in range(0, sizes.size, block)]
+        return np.concatenate([np.empty(0), *parts])
+
+
+def effects_of(answers: Answers, model: Model, pooled: Posterior) -> Effects | None:
+    """None if there is one labeller at most and no image was asked about twice: nothing can be said then."""
+    labellers, images = _labellers(answers), _images(answers)
+    rng = np.random.default_rng(0)
+    if labellers is not None and images is not None:
+        return _crossed(answers, labellers, images, model, pooled, rng)
+    if labellers is not None:
+        parameters, thresholds = grouped_posterior(answers, labellers, model, pooled).draws(_DRAWS, rng)
+        return Effects(parameters[:, :4], parameters[:, 4], None, thresholds)
+    if images is not None:
+        parameters = grouped_posterior(answers, images, model, pooled).draws(_DRAWS, rng, groups=0)[0]
+        return Effects(parameters[:, :4], None, parameters[:, 4], None)
+    return None
+
+
+def _crossed(
+    answers: Answers, labellers: Places, images: Places, model: Model, pooled: Posterior, rng: np.random.Generator
+) -> Effects:
+    parameters = pooled.draws(chains_for(answers.n), rng)
+    state = start(parameters, int(labellers.max()) + 1, int(images.max()) + 1, rng)
+    learned = (pooled.axes[2].atom > 0, pooled.axes[3].atom > 0)
+    found = crossed_draws(Chains(answers, labellers, images, model, state, learned, rng))
+    four = np.stack([found.threshold, found.width, found.guess, found.lapse], axis=1)
+    return Effects(four, found.of_labellers, found.of_images, found.labellers)
+
+
+def _labellers(answers: Answers) -> Places | None:
+    names, of_answer = numbered(answers.labellers or ())
+    return of_answer if len(names) > 1 else None
+
+
+def _images(answers: Answers) -> Places | None:
+    """Of each answer; none unless an image was asked about twice, perturbed."""
+    names, of_answer = numbered(answers.images or ())
+    perturbed = np.bincount(of_answer[answers.sizes[: of_answer.size] > 0], minlength=1)
+    return of_answer if len(names) and perturbed.max() > 1 else None
