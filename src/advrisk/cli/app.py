@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from advrisk.cli import DONE, ERROR_ROWS
+from advrisk.cli.label import label
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
 from advrisk.core.traits import Norm
@@ -214,6 +215,9 @@ def report(
     from advrisk.api import Run
 
     print(f"{Run.open(folder).report(out)} written; open it in a browser")
+
+
+app.command()(label)
 
 
 @app.command("import")
