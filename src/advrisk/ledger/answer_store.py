@@ -17,7 +17,16 @@ import sqlalchemy as sa
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import answer_tables as tables
-from advrisk.ledger.answers import Answer, AnswerRefusedError, Labeller, NameRefusedError, Settings, Shown, Trial, undetected
+from advrisk.ledger.answers import (
+    Answer,
+    AnswerRefusedError,
+    Labeller,
+    NameRefusedError,
+    Settings,
+    Shown,
+    Trial,
+    undetected,
+)
 
 _LONGEST_NAME = 80
 _SHOWN = [field.name for field in fields(Shown)]
@@ -78,7 +87,9 @@ class AnswerStore:
         """A new labeller, or a new link for one who is known, whose old link then ends."""
         named = " ".join(name.split())
         if not named or len(named) > _LONGEST_NAME or not named.isprintable():
-            raise NameRefusedError(f"a labeller's name has 1 to {_LONGEST_NAME} printable characters, found {name[:100]!r}")
+            raise NameRefusedError(
+                f"a labeller's name has 1 to {_LONGEST_NAME} printable characters, found {name[:100]!r}"
+            )
         table = tables.labellers
         for _ in range(2):  # another process may have invited the same name in between
             with self._writing() as connection:

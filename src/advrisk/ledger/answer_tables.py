@@ -79,10 +79,16 @@ def open_engine(text: str, *, create: bool) -> sa.Engine:
         engine = sa.create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
     except ModuleNotFoundError as error:
         raise LedgerError(f"{shown}: the package {error.name} is missing; pip install 'advrisk[postgres]'") from None
+    except sa.exc.NoSuchModuleError:
+        raise LedgerError(f"{shown}: there is no driver of that name; write postgresql+psycopg://…") from None
     if engine.dialect.name == "sqlite":
         _configure_sqlite(engine)
-    with database_errors(shown):
-        _prepare(engine, shown, create=create)
+    try:
+        with database_errors(shown):
+            _prepare(engine, shown, create=create)
+    except BaseException:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -102,7 +108,7 @@ def _checked_url(text: str) -> sa.URL:
     try:
         url = sa.make_url(text)
         backend = url.get_backend_name()
-    except sa.exc.ArgumentError:  # its message may hold the password
+    except (sa.exc.ArgumentError, ValueError):  # its message may hold the password
         raise LedgerError(
             "--answers: this is no address of a database; write sqlite:///FILE or "
             "postgresql+psycopg://USER@HOST/DATABASE"

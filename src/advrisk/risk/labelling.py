@@ -20,6 +20,7 @@ from advrisk.risk.forced_choice import fit_forced_choice
 _DRAWS = 1000
 _NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
 _BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
+_HUGE = 1e12  # a size that only a lapse misses
 _NOBODY = 10.0  # beyond the plausible sizes by this factor, the half is not looked for
 
 
@@ -67,12 +68,15 @@ def expected_information(curve: EvasionCurve, sizes: ArrayLike, design: Design) 
     """How many nats an answer at each size is expected to tell about the curve.
 
     The entropy of the answer, less the mean of its entropy were the curve known (Houlsby et al. 2011, "Bayesian
-    active learning by disagreement"). In a forced choice the answer is wrong with probability Psi / 2.
+    active learning by disagreement"). In a forced choice the answer is wrong with probability Psi / 2; what it would
+    tell about lapses is left aside there, as easy trials teach those and would otherwise be all that is asked.
     """
     array = np.asarray(sizes, dtype=np.float64)
-    p = values_of(curve.draws(_DRAWS, np.random.default_rng(0)), array)
+    drawn = curve.draws(_DRAWS, np.random.default_rng(0))
+    p = values_of(drawn, array)
     if design == "forced-choice":
-        p = p / 2
+        lapse = values_of(drawn, np.array([_HUGE]))
+        p = (lapse.mean() + (1 - lapse.mean()) * (p - lapse) / np.maximum(1 - lapse, 1e-9)) / 2
     return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0))
 
 
@@ -114,7 +118,7 @@ def krippendorff_alpha(values: ArrayLike) -> float | None:
     if table.ndim != 2:
         raise RiskError(f"values of (labellers, units) are needed, found an array of shape {table.shape}")
     categories = np.unique(table[~np.isnan(table)])
-    counts = np.array([(table == category).sum(axis=0) for category in categories]).reshape(len(categories), -1)
+    counts = (table == categories[:, None, None]).sum(axis=1)  # (categories, units)
     total = counts.sum(axis=0)
     counts, total = counts[:, total >= 2], total[total >= 2]
     of_category, n = counts.sum(axis=1), counts.sum()

@@ -56,6 +56,7 @@ def serve(
             access_log=False,  # addresses hold tokens
             log_level="warning",
             server_header=False,
+            ws="none",
             timeout_graceful_shutdown=2,
         )
         say(f"{base}/o/{token}")

@@ -16,13 +16,13 @@ function short(value) {
 }
 
 // 1, 2, 5 times powers of ten between two sizes; fewer where many would fit.
-function ticks(low, high) {
+function ticks(low, high, most) {
   const all = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
     for (const step of [1, 2, 5]) all.push(step * 10 ** power);
   }
   const inside = all.filter((size) => size >= low * 0.999 && size <= high * 1.001);
-  return inside.length <= 8 ? inside : inside.filter((size) => Number.isInteger(Math.round(Math.log10(size) * 1e6) / 1e6));
+  return inside.length <= most ? inside : inside.filter((size) => Number.isInteger(Math.round(Math.log10(size) * 1e6) / 1e6));
 }
 
 function drawCurve(svg, figure) {
@@ -41,7 +41,7 @@ function drawCurve(svg, figure) {
     element(svg, "text", { class: "tick", x: margin.left - 6, y: y(share) + 4, "text-anchor": "end" }, share);
   }
   element(svg, "text", { class: "tick", x: zero, y: height - margin.bottom + 16, "text-anchor": "middle" }, "0");
-  for (const size of ticks(low, high)) {
+  for (const size of ticks(low, high, width / 70)) {
     element(svg, "line", { class: "grid", x1: x(size), x2: x(size), y1: y(0), y2: y(0) + 4 });
     element(svg, "text", { class: "tick", x: x(size), y: height - margin.bottom + 16, "text-anchor": "middle" }, short(size));
   }
@@ -52,6 +52,7 @@ function drawCurve(svg, figure) {
   element(svg, "polyline", { class: "line", points: line(figure.middle).join(" ") });
   for (const [size, undetected] of figure.marks) {
     const at = x(Math.max(size, 0)), from = undetected ? y(1) - 9 : y(0) - 3;
-    element(svg, "line", { class: undetected ? "mark unnoticed" : "mark noticed", x1: at, x2: at, y1: from, y2: from + 8 - (undetected ? 0 : 0) });
+    const kind = undetected ? "mark unnoticed" : "mark noticed";
+    element(svg, "line", { class: kind, x1: at, x2: at, y1: from, y2: from + 8 });
   }
 }

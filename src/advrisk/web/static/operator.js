@@ -4,7 +4,7 @@
 const home = location.pathname.replace(/\/$/, "");
 const message = document.getElementById("message");
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
-const size = (value) => (value === null ? "∞" : Number(value.toPrecision(3)).toString());
+const size = (value) => (value === null ? "∞" : Number(value.toPrecision(2)).toString());
 
 document.getElementById("download").href = `${home}/evasion.json`;
 
