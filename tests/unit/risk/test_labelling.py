@@ -194,7 +194,7 @@ def test_half_size_is_where_the_curve_crosses_one_half() -> None:
 def test_answers_that_say_nothing_are_refused_unless_few_will_do() -> None:
     with pytest.raises(RiskError, match="found 1 answer"):
         fit_answers([said(0.1, True)])
-    with pytest.raises(RiskError, match="all 3 perturbations up to size 0.1 went undetected"):
+    with pytest.raises(RiskError, match=r"all 3 perturbations up to size 0\.1 went undetected"):
         fit_answers([said(0.1, True)] * 3)
     assert fit_answers([said(0.1, True)], plausible=PLAUSIBLE, few=True)([0.1]) > 0.5
     with pytest.raises(RiskError, match="forced-choice and yes-no"):
@@ -218,7 +218,7 @@ def test_a_walk_counts_resisted_samples_as_no_damage_and_means_as_means() -> Non
     order = walk_order(samples, seed=0)
     assert sorted(order) == samples
     assert order != samples
-    distances = {sample: 0.1 for sample in samples} | {order[1]: np.inf, order[2]: 0.0}
+    distances = dict.fromkeys(samples, 0.1) | {order[1]: np.inf, order[2]: 0.0}
     answers = [
         said(0.1, True, sample=order[0], trials="random"),
         said(0.1, False, sample=order[0], trials="random", labeller="Bob"),

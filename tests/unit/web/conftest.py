@@ -1,4 +1,4 @@
-"""A run of small pictures, made by hand: 40 samples, two models, one arm in linf, a few resisted or wrong from the start."""
+"""A run of small pictures, made by hand: 40 samples, two models, one arm, a few resisted or wrong from the start."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
