@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,6 +23,9 @@ from advrisk.risk.evasion import Evasion, read_evasion, threshold
 from advrisk.study import AVERAGE, DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
+
+if TYPE_CHECKING:
+    from advrisk.ledger.answers import Answer
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,12 @@ class Run:
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""
         return self.query("FROM models ORDER BY model").to_pylist()  # type: ignore[no-any-return]
+
+    def answers(self, url: str | None = None) -> list["Answer"]:
+        """What labellers said of this run's pictures (`advrisk label`), from its own database or the one at `url`."""
+        from advrisk.ledger.answers import read_answers
+
+        return read_answers(self.folder, url)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""

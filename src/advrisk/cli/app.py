@@ -11,6 +11,7 @@ import typer
 
 from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
 from advrisk.cli.evasion import evasion
+from advrisk.cli.label import label
 from advrisk.cli.options import (
     AsJson,
     Device,
@@ -271,6 +272,9 @@ def report(
     from advrisk.api import Run
 
     print(f"{Run.open(folder).report(out)} written; open it in a browser")
+
+
+app.command()(label)
 
 
 @app.command("import")

@@ -1,0 +1,141 @@
+"""The verb `label`: people are shown pictures, and their answers become an evasion curve."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from advrisk.core.errors import RunError
+from advrisk.core.names import counted
+from advrisk.core.traits import Norm
+
+if TYPE_CHECKING:
+    from advrisk.web.labelling import Wishes
+    from advrisk.web.summary import Summary
+
+_Design = Literal["yes-no", "side-by-side", "forced-choice"]
+_Trials = Literal["adaptive", "random"]
+
+
+def label(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    answers: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where answers are kept: sqlite:///FILE (default: in RUN) or postgresql://…"),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to serve on; only this machine unless given.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port (0: a free one; default: that of last time).")
+    ] = None,
+    design: Annotated[
+        _Design | None, typer.Option(help="What a labeller is asked (default: yes-no, or as before).")
+    ] = None,
+    trials: Annotated[
+        _Trials, typer.Option(help="Sizes that tell most, or the samples of a model in random order.")
+    ] = "adaptive",
+    model: Annotated[str | None, typer.Option(help="With --trials random: whose samples.")] = None,
+    norm: Annotated[Norm | None, typer.Option(help="The norm of sizes (default: the study's).")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.05, max=3600, help="Cover a picture after so many seconds.")
+    ] = None,
+    catch: Annotated[
+        float, typer.Option(min=0.0, max=0.5, help="Share of unchanged pictures (forced choice: of easy ones).")
+    ] = 1 / 6,
+    show_curve: Annotated[bool, typer.Option("--show-curve", help="Labellers see the curve, too.")] = False,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the operator's page in a browser.")] = False,
+    invite: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print a link for this labeller, and do nothing else.")
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print what the answers say, and do nothing else.")
+    ] = False,
+    fit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the evasion curve to FILE, and do nothing else.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --summary: print JSON for machines.")] = False,
+) -> None:
+    """Show people pictures, and learn from their answers which changes go unnoticed.
+
+    Serves a page for the operator, who invites labellers and watches, until Ctrl-C.
+
+    Example: advrisk label runs/signs --design side-by-side --open
+    """
+    from advrisk.web.labelling import Wishes
+
+    if sum((invite is not None, summary, fit is not None)) > 1:
+        raise RunError("--invite, --summary and --fit are different things to do; say one of them")
+    wishes = Wishes(answers, norm, design, seconds)
+    if invite is not None:
+        _invite(folder, wishes, invite, host, port)
+    elif summary:
+        _print_summary(folder, wishes, as_json=as_json)
+    elif fit is not None:
+        _write_curve(folder, wishes, fit)
+    else:
+        from advrisk.web.labelling import open_labelling
+        from advrisk.web.serve import Place, serve
+        from advrisk.web.trials import Asking
+
+        with open_labelling(folder, wishes, create=True) as opened:
+            asking = Asking(opened.settings.design, trials, model, catch).checked(opened.pool)
+            place = Place(host, port)
+            serve(opened, asking, place, show_curve=show_curve, open_browser=open_browser, say=_say)
+        print(f"Ended with {counted(opened.summary.n_answers, 'answer')}; the same command goes on.")
+
+
+def _say(link: str) -> None:
+    print(f"Operator's page: {link}", flush=True)
+    print("Keep this link to yourself; invite labellers there. Ctrl-C ends; no answer is lost.", flush=True)
+
+
+def _invite(folder: Path, wishes: "Wishes", name: str, host: str, port: int | None) -> None:
+    from advrisk.web.labelling import open_labelling
+
+    with open_labelling(folder, wishes, create=True) as opened:
+        base = f"http://{host}:{port}" if port else opened.store.address()
+        if base is None:
+            raise RunError(
+                f"{folder}: its pages were never served, so a link has no address; start `advrisk label {folder}` "
+                "first, or say --port"
+            )
+        print(f"{base}/l/{opened.invite(name)}")
+
+
+def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
+    from advrisk.web.labelling import open_labelling
+
+    with open_labelling(folder, wishes, create=False) as opened:
+        if as_json:
+            print(json.dumps(opened.summary.as_dict(), indent=2, ensure_ascii=False))
+        else:
+            _print_lines(opened.summary)
+
+
+def _print_lines(found: "Summary") -> None:
+    limit = "" if found.settings.seconds is None else f", {found.settings.seconds:g} s"
+    print(f"{counted(found.n_answers, 'answer')} ({found.settings.design}{limit}; sizes in {found.settings.norm})")
+    for who in found.labellers:
+        print(f"  {who.name}: {who.n_answers}, catch trials {who.n_catch_right} of {who.n_catch} right")
+    alpha = found.agreement.alpha
+    shown = "not defined yet" if alpha is None else f"{alpha:.2f} on {counted(found.agreement.n_units, 'picture')}"
+    print(f"agreement (Krippendorff's alpha): {shown}")
+    if not found.fitted:
+        print("curve: unknown, until some changes were noticed and some not")
+        return
+    half = found.half
+    print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
+    for model, damage in found.damage.items():
+        print(f"damage of {model}: {damage.value:.1%} [{damage.low:.1%}, {damage.high:.1%}]")
+    for model, share in found.monte_carlo.items():
+        n = counted(share.n, "sample")
+        print(f"seen of {model}: {share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of {n} broken and unnoticed")
+
+
+def _write_curve(folder: Path, wishes: "Wishes", target: Path) -> None:
+    from advrisk.risk.evasion import write_evasion
+    from advrisk.web.labelling import open_labelling
+
+    with open_labelling(folder, wishes, create=False) as opened:
+        write_evasion(target, opened.fitted_curve(), norm=opened.settings.norm)
+        print(f"{target} written from {counted(opened.summary.n_answers, 'answer')}")

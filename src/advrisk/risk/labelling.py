@@ -1,0 +1,204 @@
+"""Numbers from people's answers: their curve, what to ask next, how far they agree, and damage as they saw it.
+
+Nothing here knows pictures, pages or databases.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.seeds import key
+from advrisk.ledger.answers import Answer, Design
+from advrisk.risk.absolute import damage_probability
+from advrisk.risk.evasion import EvasionCurve, Floats, fit_bayesian, values_of
+from advrisk.risk.forced_choice import fit_forced_choice
+
+_DRAWS = 1000
+_NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
+_BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
+_HUGE = 1e12  # a size that only a lapse misses
+_NOBODY = 10.0  # beyond the plausible sizes by this factor, the half is not looked for
+
+
+# The curve
+
+
+def fit_answers(
+    answers: Sequence[Answer],
+    *,
+    design: Design | None = None,
+    plausible: tuple[float, float] | None = None,
+    few: bool = False,
+) -> EvasionCurve:
+    """The evasion curve of everybody's answers; false alarms and lapses are learned from them.
+
+    Sizes are chosen in the light of earlier answers, so the curve is a posterior and nothing is resampled.
+    `few` takes any number of answers, even none, of which `design` then says how they would be given.
+    """
+    sizes, undetected = [answer.size for answer in answers], [answer.undetected for answer in answers]
+    if _design(answers, design) == "forced-choice":
+        return fit_forced_choice(sizes, undetected, plausible=plausible, few=few)
+    return fit_bayesian(sizes, undetected, guess=None, lapse=None, plausible=plausible, few=few)
+
+
+def half_size(curve: EvasionCurve, plausible: tuple[float, float], *, n: int, level: float = 0.95) -> Estimate:
+    """The size of which half goes unnoticed: the median of the posterior, and its interval.
+
+    0 where less than half of the smallest goes unnoticed, inf where more than half of the largest does.
+    """
+    grid = np.geomspace(plausible[0] / _NOBODY, plausible[1] * _NOBODY, 600)
+    values = values_of(curve.draws(_DRAWS, np.random.default_rng(0)), grid)
+    below = values < 0.5
+    after = below.argmax(axis=1)
+    crossing = np.where(below.any(axis=1), grid[after], np.inf)
+    crossing[below[:, 0]] = 0.0
+    tail = (1 - level) / 2
+    low, middle, high = np.quantile(crossing, [tail, 0.5, 1 - tail], method="nearest")
+    return Estimate(float(middle), float(low), float(high), level, n, "posterior")
+
+
+# What to ask next
+
+
+def expected_information(curve: EvasionCurve, sizes: ArrayLike, design: Design) -> Floats:
+    """How many nats an answer at each size is expected to tell about the curve.
+
+    The entropy of the answer, less the mean of its entropy were the curve known (Houlsby et al. 2011, "Bayesian
+    active learning by disagreement"). In a forced choice the answer is wrong with probability Psi / 2; what it would
+    tell about lapses is left aside there, as easy trials teach those and would otherwise be all that is asked.
+    """
+    array = np.asarray(sizes, dtype=np.float64)
+    drawn = curve.draws(_DRAWS, np.random.default_rng(0))
+    p = values_of(drawn, array)
+    if design == "forced-choice":
+        lapse = values_of(drawn, np.array([_HUGE]))
+        p = (lapse.mean() + (1 - lapse.mean()) * (p - lapse) / np.maximum(1 - lapse, 1e-9)) / 2
+    return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0))
+
+
+def next_size(curve: EvasionCurve, sizes: ArrayLike, design: Design, rng: np.random.Generator) -> float:
+    """A size of nearly the greatest expected information: not always the same one, as several may be asked at once."""
+    array = np.asarray(sizes, dtype=np.float64)
+    if array.size == 0:
+        raise RiskError("there is no size to choose from")
+    information = expected_information(curve, array, design)
+    return float(rng.choice(array[information >= _NEARLY_BEST * information.max()]))
+
+
+def _entropy(p: Floats) -> Floats:
+    from scipy.special import entr
+
+    return np.asarray(entr(p) + entr(1 - p))
+
+
+# Agreement
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far labellers say the same of the same."""
+
+    alpha: float | None  # None where it is not defined
+    n_units: int  # pictures (one original at about one size) that two or more labellers answered
+    n_labellers: int  # who answered such
+
+
+def krippendorff_alpha(values: ArrayLike) -> float | None:
+    """Krippendorff's alpha for nominal values (labellers, units); nan where a labeller did not answer.
+
+    alpha = 1 - D_o / D_e (Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"): D_o is the share of
+    unlike pairs within units, D_e that among all values that can be paired. None if nothing can be paired, or if
+    all such values are the same: then nothing says whether labellers could have differed.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2:
+        raise RiskError(f"values of (labellers, units) are needed, found an array of shape {table.shape}")
+    categories = np.unique(table[~np.isnan(table)])
+    counts = (table == categories[:, None, None]).sum(axis=1)  # (categories, units)
+    total = counts.sum(axis=0)
+    counts, total = counts[:, total >= 2], total[total >= 2]
+    of_category, n = counts.sum(axis=1), counts.sum()
+    expected = n**2 - (of_category**2).sum()
+    if expected == 0:
+        return None
+    unlike = ((total**2 - (counts**2).sum(axis=0)) / (total - 1)).sum()
+    return float(1 - (n - 1) * unlike / expected)
+
+
+def agreement(answers: Iterable[Answer]) -> Agreement:
+    """Alpha over originals at about the same size, whatever changed them; of a labeller the last answer counts."""
+    said: dict[tuple[str, int | None], dict[str, bool]] = {}
+    for answer in answers:
+        step = None if answer.size == 0 else round(float(np.log(answer.size) / _BIN))
+        said.setdefault((answer.sample, step), {})[answer.labeller] = answer.undetected
+    shared = [unit for unit in said.values() if len(unit) >= 2]
+    names = sorted({name for unit in shared for name in unit})
+    table = np.array([[float(unit[name]) if name in unit else np.nan for unit in shared] for name in names])
+    return Agreement(krippendorff_alpha(table) if shared else None, len(shared), len(names))
+
+
+# Damage as people saw it
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Samples in a random order, up to the first that nobody has answered yet (Algorithm 1 with human detectors).
+
+    The value of a sample is 0 if the model resisted, else the share of answers that noticed nothing.
+    """
+
+    model: str
+    samples: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def estimate(self, *, level: float = 0.95) -> Estimate:
+        """The share of samples that were broken and not noticed. Clopper and Pearson's interval, or Gaffke's where
+        several labellers disagree."""
+        if not self.samples:
+            raise RiskError(f"{self.model}: no sample was walked yet; answer at least one")
+        return damage_probability(1 - self.values, _complement, level=level, rng=np.random.default_rng(0))
+
+
+def walk_order(samples: Sequence[str], *, seed: int) -> list[str]:
+    """The samples in an order that depends on the seed and each name alone; the same for all models."""
+    return sorted(samples, key=lambda sample: key("walk", seed, sample))
+
+
+def walked_samples(
+    answers: Iterable[Answer], samples: Sequence[str], distances_by_model: Mapping[str, ArrayLike], *, seed: int
+) -> dict[str, Walk]:
+    """What was seen of each model that was asked about at random, sample by sample.
+
+    It ends before the first sample that is still to be answered, not with the last that was: that the last one
+    is always one that the model did not resist would make the share too large.
+    """
+    said: dict[str, dict[str, list[bool]]] = {}
+    for answer in answers:
+        if answer.trials == "random" and not answer.catch and answer.model is not None:
+            said.setdefault(answer.model, {}).setdefault(answer.sample, []).append(answer.undetected)
+    order = walk_order(samples, seed=seed)
+    walks = {}
+    for model in said.keys() & distances_by_model.keys():
+        resisted = dict(zip(samples, np.isinf(np.asarray(distances_by_model[model])).tolist(), strict=True))
+        values: dict[str, float] = {}
+        for sample in order:
+            if not resisted[sample] and sample not in said[model]:
+                break
+            values[sample] = 0.0 if resisted[sample] else float(np.mean(said[model][sample]))
+        walks[model] = Walk(model, tuple(values), np.array(list(values.values())))
+    return dict(sorted(walks.items()))
+
+
+def _complement(sizes: ArrayLike, /) -> Floats:
+    return np.asarray(1 - np.asarray(sizes, dtype=np.float64))
+
+
+def _design(answers: Sequence[Answer], given: Design | None) -> Design:
+    designs = {answer.design for answer in answers} | ({given} if given else set())
+    if len(designs) > 1:
+        raise RiskError(f"answers of {' and '.join(sorted(designs))} do not belong to one curve; fit them apart")
+    return designs.pop() if designs else "yes-no"

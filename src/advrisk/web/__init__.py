@@ -1,0 +1,1 @@
+"""Pages over a run: people are shown pictures and say whether these were changed."""

@@ -1,0 +1,249 @@
+"""The pages: one for a labeller, one for the operator, and the few requests that they make.
+
+Whoever holds a labeller's link may label this run and do nothing else; whoever holds the operator's link may invite
+and look. An address with any other token does not exist.
+"""
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path as Folder
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, HTTPException, Path, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from advrisk.core.errors import AdvriskError, LedgerError
+from advrisk.ledger.answers import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
+from advrisk.risk.evasion import write_evasion
+from advrisk.web.guard import Guard
+from advrisk.web.labelling import GRACE_S, Labelling, hash_of
+from advrisk.web.pages import rendered
+from advrisk.web.pictures import png
+from advrisk.web.trials import Asking, n_to_walk
+
+GOAL = 60  # answers that make a good curve
+_STATIC = {"label.js": "text/javascript", "operator.js": "text/javascript", "curve.js": "text/javascript"}
+_STATIC |= {"style.css": "text/css", "icon.svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that the pages need."""
+
+    labelling: Labelling
+    asking: Asking
+    operator_hash: str  # of the operator's token
+    base: str  # the address of the server, for links
+    show_curve: bool = False
+
+
+class Said(BaseModel):
+    """An answer, as the page sends it."""
+
+    nonce: str = Field(min_length=1, max_length=64)
+    said: str = Field(min_length=1, max_length=20)
+
+
+class Invited(BaseModel):
+    """The name of somebody to invite."""
+
+    name: str = Field(min_length=1, max_length=200)
+
+
+def make_app(service: Service, *, loopback: bool = True) -> Guard:
+    """The application, behind its guard."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=_lifespan(service))
+    app.add_exception_handler(AnyHTTPException, _plain_error)
+    app.add_exception_handler(RequestValidationError, _bad_request)
+    app.add_exception_handler(AdvriskError, _known_error)
+    _add_static(app)
+    _add_labeller(app, service)
+    _add_operator(app, service)
+    return Guard(app, loopback=loopback)
+
+
+def _lifespan(service: Service) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        service.labelling.start()
+        yield
+        service.labelling.stop()
+
+    return lifespan
+
+
+def _add_static(app: FastAPI) -> None:
+    folder = files("advrisk.web") / "static"
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in _STATIC:
+            raise HTTPException(404)
+        return Response((folder / name).read_bytes(), media_type=_STATIC[name])
+
+
+# A labeller
+
+
+def _add_labeller(app: FastAPI, service: Service) -> None:
+    labelling, design = service.labelling, service.labelling.settings.design
+
+    def known(token: Annotated[str, Path(max_length=100)]) -> Labeller:
+        labeller = labelling.labeller(token)
+        if labeller is None:
+            raise HTTPException(404)
+        return labeller
+
+    Known = Annotated[Labeller, Depends(known)]
+
+    @app.get("/l/{token}")
+    def page(labeller: Known) -> HTMLResponse:
+        return rendered(
+            "label.html",
+            name=labeller.name,
+            design=design,
+            words=words(design),
+            seconds=labelling.settings.seconds,
+            show_curve=service.show_curve,
+        )
+
+    @app.get("/l/{token}/question")
+    def question(labeller: Known) -> dict[str, Any]:
+        return _question(service, labeller)
+
+    @app.post("/l/{token}/answer")
+    def answer(labeller: Known, given: Said) -> dict[str, Any]:
+        labelling.store.put_answer(labeller.id, given.nonce, given.said)
+        labelling.notice()
+        return _question(service, labeller)
+
+    @app.post("/l/{token}/undo")
+    def undo(labeller: Known) -> dict[str, Any]:
+        labelling.store.undo(labeller.id, secrets.token_urlsafe(24))
+        labelling.notice()
+        return _question(service, labeller)
+
+    @app.get("/l/{token}/picture/{nonce}/{which}.png")
+    def picture(labeller: Known, nonce: str, which: str) -> Response:
+        trial = labelling.store.open_trial(labeller.id)
+        if trial is None or trial.nonce != nonce or which not in _pictures(service, trial):
+            raise HTTPException(404)
+        seen = labelling.store.put_seen(trial.id)
+        limit = labelling.settings.seconds
+        if limit is not None and which != "original" and time.time() > seen + limit + GRACE_S:
+            raise HTTPException(410)
+        return Response(png(_pictures(service, trial)[which]), media_type="image/png")
+
+    @app.get("/l/{token}/curve")
+    def curve(labeller: Known) -> dict[str, Any]:  # noqa: ARG001
+        if not service.show_curve:
+            raise HTTPException(404)
+        labelling.notice()
+        return labelling.summary.figure()
+
+
+def _question(service: Service, labeller: Labeller) -> dict[str, Any]:
+    """What the page needs to show the open question; nothing in it tells the answer."""
+    labelling = service.labelling
+    trial = labelling.question(labeller, service.asking)
+    n_answers = labelling.store.n_answers(labeller.id)
+    known: dict[str, Any] = {
+        "n_answers": n_answers,
+        "goal": GOAL if service.asking.model is None else n_to_walk(labelling.pool, service.asking.model),
+        "can_undo": labelling.store.can_undo(labeller.id),
+        "done": trial is None,
+    }
+    if trial is None:
+        return known
+    limit = labelling.settings.seconds
+    over = limit is not None and trial.seen is not None and time.time() > trial.seen + limit
+    return known | {"nonce": trial.nonce, "pictures": sorted(_pictures(service, trial)), "covered": over}
+
+
+def _pictures(service: Service, trial: Trial) -> dict[str, Any]:
+    """The pictures of a trial by the names that the page knows them by."""
+    original, changed = service.labelling.pool.pictures(trial.shown)
+    match service.labelling.settings.design:
+        case "yes-no":
+            return {"question": changed}
+        case "side-by-side":
+            return {"original": original, "question": changed}
+        case "forced-choice":
+            both = (changed, original) if trial.shown.changed_first else (original, changed)
+            return dict(zip(("first", "second"), both, strict=True))
+
+
+# The operator
+
+
+def _add_operator(app: FastAPI, service: Service) -> None:
+    labelling = service.labelling
+
+    def operator(token: Annotated[str, Path(max_length=100)]) -> None:
+        if not secrets.compare_digest(hash_of(token), service.operator_hash):
+            raise HTTPException(404)
+
+    guarded = [Depends(operator)]
+
+    @app.get("/o/{token}", dependencies=guarded)
+    def page() -> HTMLResponse:
+        settings = labelling.settings
+        return rendered("operator.html", settings=settings, asking=service.asking, pool=labelling.pool)
+
+    @app.get("/o/{token}/state", dependencies=guarded)
+    def state() -> dict[str, Any]:
+        labelling.notice()
+        summary = labelling.summary
+        return summary.as_dict() | {"figure": summary.figure()}
+
+    @app.post("/o/{token}/invite", dependencies=guarded)
+    def invite(given: Invited) -> dict[str, str]:
+        try:
+            token = labelling.invite(given.name)
+        except NameRefusedError as error:
+            raise HTTPException(422, str(error)) from None
+        labelling.notice()
+        return {"name": " ".join(given.name.split()), "link": f"{service.base}/l/{token}"}
+
+    @app.get("/o/{token}/evasion.json", dependencies=guarded)
+    def evasion() -> Response:
+        text = _evasion_text(labelling)
+        headers = {"Content-Disposition": 'attachment; filename="evasion.json"'}
+        return Response(text, media_type="application/json", headers=headers)
+
+
+def _evasion_text(labelling: Labelling) -> str:
+    """The file that `write_evasion` writes."""
+    with TemporaryDirectory() as folder:
+        target = Folder(folder) / "evasion.json"
+        write_evasion(target, labelling.fitted_curve(), norm=labelling.settings.norm)
+        return target.read_text(encoding="utf-8")
+
+
+# Errors
+
+
+async def _plain_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, AnyHTTPException)
+    usual = {404: "there is nothing here", 405: "not this way", 410: "the time for this picture is over"}
+    return JSONResponse({"error": usual.get(error.status_code, error.detail)}, error.status_code)
+
+
+async def _bad_request(_request: Request, _error: Exception) -> Response:
+    return JSONResponse({"error": "this request is not understood"}, 422)
+
+
+async def _known_error(_request: Request, error: Exception) -> Response:
+    if isinstance(error, AnswerRefusedError):
+        return JSONResponse({"error": str(error)}, 409)
+    if isinstance(error, LedgerError):  # its message names files and machines, which are not for labellers to know
+        return JSONResponse({"error": "the answers cannot be stored at the moment; try again"}, 503)
+    return JSONResponse({"error": str(error)}, 422)

@@ -1,0 +1,209 @@
+"""A labelling in progress: questions, answers, and what they say, kept up to date beside the pages."""
+
+import secrets
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from advrisk.api import Run
+from advrisk.core.errors import LedgerError, RunError
+from advrisk.ledger.answer_store import AnswerStore
+from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
+from advrisk.risk.evasion import EvasionCurve
+from advrisk.risk.labelling import fit_answers
+from advrisk.study import Norm
+from advrisk.web.stimuli import Pool, load_pool
+from advrisk.web.summary import Summary, summarise
+from advrisk.web.trials import Asking, next_shown
+
+GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the operator asked for; None: as it was before, or the default."""
+
+    answers: str | None = None
+    norm: Norm | None = None
+    design: Design | None = None
+    seconds: float | None = None
+
+
+class Labelling:
+    """One run and its answers. The summary is made anew in the background, one at a time, never in a request."""
+
+    def __init__(self, pool: Pool, store: AnswerStore, settings: Settings) -> None:
+        self.pool, self.store, self.settings = pool, store, settings
+        self._summary = self._summarised()
+        self._wake, self._ended = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.store.close()
+
+    # What is known
+
+    @property
+    def summary(self) -> Summary:
+        """The latest that is finished; it may be some answers behind."""
+        return self._summary
+
+    def current_summary(self) -> Summary:
+        """Of all answers that are there now."""
+        if self._summary.revision != self.store.revision() or self._newly_invited():
+            self._summary = self._summarised()
+        return self._summary
+
+    def fitted_curve(self) -> EvasionCurve:
+        """The curve of all answers, to be used elsewhere; too few answers, or all alike, are refused."""
+        return fit_answers(self.store.answers(), plausible=self.pool.plausible)
+
+    def start(self) -> None:
+        """Keep the summary up to date from now on."""
+        self._thread = threading.Thread(target=self._keep_current, name="advrisk-summary", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def notice(self) -> None:
+        """Something may have changed: look when there is time."""
+        self._wake.set()
+
+    def _keep_current(self) -> None:
+        while not self._ended.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            if not self._ended.is_set():
+                try:
+                    self.current_summary()
+                except LedgerError:  # the database is away for a moment; the next answer or look tries again
+                    continue
+
+    def _newly_invited(self) -> bool:
+        return len(self.store.labellers()) != len(self._summary.labellers)
+
+    def _summarised(self) -> Summary:
+        revision = self.store.revision()
+        return summarise(self.pool, self.settings, self.store.answers(), self.store.labellers(), revision)
+
+    # Questions and answers
+
+    def invite(self, name: str) -> str:
+        """A labeller's token: the link's secret part, of which only a hash is kept."""
+        token = new_token()
+        self.store.invite(name, hash_of(token))
+        return token
+
+    def labeller(self, token: str) -> Labeller | None:
+        return self.store.labeller(hash_of(token))
+
+    def question(self, labeller: Labeller, asking: Asking) -> Trial | None:
+        """The labeller's open question, or a new one; None when there is nothing left to ask."""
+        held = self.store.open_trial(labeller.id)
+        if held is not None and self._can_show(held):
+            return held
+        if held is not None:
+            self.store.withdraw(held.id)
+        place = self.store.n_trials(labeller.id)
+        shown = next_shown(
+            self.pool,
+            asking,
+            self._summary.curve,
+            labeller=labeller.id,
+            place=place,
+            own=self.store.shown_to(labeller.id),
+            others=self.store.shown_to(),
+        )
+        return None if shown is None else self.store.put_trial(labeller.id, place, new_token(), shown)
+
+    def _can_show(self, trial: Trial) -> bool:
+        try:
+            self.pool.pictures(trial.shown)
+        except (LedgerError, KeyError):
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run whose pictures are shown, before anything was looked for in it."""
+
+    run: Run
+    wishes: Wishes
+
+    @property
+    def url(self) -> str:
+        return self.wishes.answers or default_url(self.run.folder)
+
+    @cached_property
+    def name(self) -> str:
+        """What the answers call the run: its study, or its folder where there is none."""
+        return self.run.study.name if self.run.study else self.run.folder.resolve().name
+
+    def settings(self, held: Settings | None) -> Settings:
+        """What is asked for; what is not said stays as it was."""
+        asked = self.wishes
+        return Settings(
+            run=self.name,
+            norm=asked.norm or (held.norm if held else self.norm()),
+            design=asked.design or (held.design if held else "yes-no"),
+            seconds=asked.seconds if asked.seconds is not None else (held.seconds if held else None),
+        )
+
+    def norm(self) -> Norm:
+        """The norm that the study asks for, or the only one there is."""
+        if self.run.study:
+            return self.run.study.assess.damage.norm
+        norms = self.run.query("SELECT DISTINCT norm FROM arms WHERE norm IS NOT NULL")["norm"].to_pylist()
+        if len(norms) != 1:
+            raise RunError(f"{self.run.folder}: holds attacks in {norms or 'no norm'}; say which with --norm")
+        only: Norm = norms[0]
+        return only
+
+    def pool(self, norm: Norm) -> Pool:
+        study = self.run.study
+        arms = study.assess.damage.arms if study else None
+        return load_pool(self.run.folder, self.run.ledger, norm=norm, arms=arms, seed=study.seed if study else 0)
+
+
+def open_labelling(folder: Path, wishes: Wishes, *, create: bool) -> Labelling:
+    """A run and its answers, checked to belong together; nothing is written if they do not.
+
+    Without `create` the answers must be there.
+    """
+    source = Source(Run.open(folder), wishes)
+    pool = source.pool(wishes.norm or source.norm())  # an unsuitable run is refused before a database is made
+    store = AnswerStore.open(source.url, create=create)
+    try:
+        held = store.settings()
+        if held is None and not create:
+            raise LedgerError(f"{store.where}: holds no answers yet; `advrisk label {folder}` asks for some")
+        settings = source.settings(held)
+        if held is not None:
+            held.refuse_unlike(settings, store.where)
+        if create:
+            store.settle(settings)
+        return Labelling(pool if settings.norm == pool.norm else source.pool(settings.norm), store, settings)
+    except BaseException:
+        store.close()
+        raise
+
+
+def new_token() -> str:
+    """192 random bits for an address."""
+    return secrets.token_urlsafe(24)
+
+
+def hash_of(token: str) -> str:
+    return sha256(token.encode()).hexdigest()

@@ -1,0 +1,149 @@
+"""What the answers say so far: progress, agreement, the curve, and the damage of each model under it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.estimate import Estimate
+from advrisk.ledger.answers import Answer, Labeller, Settings
+from advrisk.risk.absolute import compare_damage
+from advrisk.risk.evasion import EvasionCurve, values_of
+from advrisk.risk.labelling import Agreement, agreement, fit_answers, half_size, walked_samples
+from advrisk.web.stimuli import Pool
+
+LEVEL = 0.95
+_BAND_DRAWS = 1000
+_BAND_SIZES = 80
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one labeller did."""
+
+    name: str
+    n_answers: int
+    n_catch: int
+    n_catch_right: int
+    median_s: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The curve with its pointwise interval."""
+
+    sizes: list[float]
+    middle: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A snapshot; `revision` says of which answers."""
+
+    revision: tuple[int, int]
+    settings: Settings
+    answers: Sequence[Answer]
+    labellers: tuple[Progress, ...]
+    agreement: Agreement
+    curve: EvasionCurve
+    half: Estimate
+    band: Band
+    damage: Mapping[str, Estimate]
+    clean_error: Mapping[str, float]
+    extrapolated: Mapping[str, float]
+    monte_carlo: Mapping[str, Estimate]
+    plausible: tuple[float, float]
+
+    @property
+    def n_answers(self) -> int:
+        return len(self.answers)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the answers, and not the prior alone, say where detection sets in."""
+        said = {answer.undetected for answer in self.answers if answer.size > 0}
+        return len(said) == 2
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "norm": self.settings.norm,
+            "design": self.settings.design,
+            "seconds": self.settings.seconds,
+            "n_answers": self.n_answers,
+            "labellers": [vars(labeller) for labeller in self.labellers],
+            "agreement": vars(self.agreement),
+            "fitted": self.fitted,
+            "half_size": self.half.as_dict(),
+            "damage": {model: estimate.as_dict() for model, estimate in self.damage.items()},
+            "clean_error_part": dict(self.clean_error),
+            "extrapolated": dict(self.extrapolated),
+            "monte_carlo": {model: estimate.as_dict() for model, estimate in self.monte_carlo.items()},
+        }
+
+    def figure(self) -> dict[str, Any]:
+        """What the page draws: the curve, and each answer as a mark."""
+        marks = [[answer.size, int(answer.undetected)] for answer in self.answers]
+        return {**vars(self.band), "marks": marks, "norm": self.settings.norm, "design": self.settings.design}
+
+
+def summarise(
+    pool: Pool, settings: Settings, answers: Sequence[Answer], labellers: Sequence[Labeller], revision: tuple[int, int]
+) -> Summary:
+    """Fit the curve and everything that follows from it."""
+    curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
+    compared = compare_damage(pool.distances.by_model, curve, level=LEVEL, rng=np.random.default_rng(0))
+    walks = walked_samples(answers, pool.distances.samples, pool.distances.by_model, seed=pool.seed)
+    return Summary(
+        revision=revision,
+        settings=settings,
+        answers=answers,
+        labellers=tuple(_progress(labeller.name, answers) for labeller in labellers),
+        agreement=agreement(answers),
+        curve=curve,
+        half=half_size(curve, pool.plausible, n=len(answers), level=LEVEL),
+        band=_band(curve, pool, answers),
+        damage=compared.estimates,
+        clean_error=compared.clean_error,
+        extrapolated=compared.extrapolated,
+        monte_carlo={model: walk.estimate(level=LEVEL) for model, walk in walks.items() if walk.samples},
+        plausible=pool.plausible,
+    )
+
+
+def _progress(name: str, answers: Sequence[Answer]) -> Progress:
+    own = [answer for answer in answers if answer.labeller == name]
+    catch = [answer for answer in own if answer.catch]
+    times = [answer.seconds for answer in own if answer.seconds is not None]
+    return Progress(
+        name=name,
+        n_answers=len(own),
+        n_catch=len(catch),
+        n_catch_right=sum(_right(answer) for answer in catch),
+        median_s=float(np.median(times)) if times else None,
+    )
+
+
+def _right(answer: Answer) -> bool:
+    """Unchanged pictures are to be called so; in a forced choice the easy change is to be found."""
+    return not answer.undetected if answer.design == "forced-choice" else answer.undetected
+
+
+def _band(curve: EvasionCurve, pool: Pool, answers: Sequence[Answer]) -> Band:
+    asked = [answer.size for answer in answers if answer.size > 0]
+    low, high = min([pool.plausible[0], *asked]), max([pool.plausible[1], *asked])
+    sizes = np.geomspace(low, high, _BAND_SIZES)
+    tail = (1 - LEVEL) / 2
+    drawn = values_of(curve.draws(_BAND_DRAWS, np.random.default_rng(0)), sizes)
+    ends = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    rounded = [[_short(value) for value in row] for row in (sizes, curve(sizes), ends[0], ends[1])]
+    return Band(*rounded)
+
+
+def _short(value: float) -> float:
+    """Six digits are enough for a drawing."""
+    return float(f"{value:.6g}") if math.isfinite(value) else value

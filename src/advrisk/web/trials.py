@@ -1,0 +1,159 @@
+"""Which picture a labeller is shown next."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RunError
+from advrisk.core.names import did_you_mean
+from advrisk.core.seeds import generator
+from advrisk.ledger.answers import Design, Shown, Trials
+from advrisk.risk.evasion import EvasionCurve
+from advrisk.risk.labelling import next_size, walk_order
+from advrisk.web.stimuli import Example, Pool
+
+_NEAR = 0.10  # a kept example this near to the wanted size is shown as it is
+_ABOUT = 0.25  # where to look for one: rounding to 8 bits moves sizes
+_TRIES = 6
+_SHARED = 0.5  # how often a picture is preferred that somebody else was shown
+_RECENT = 12  # originals not to be shown again so soon
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How questions are chosen."""
+
+    design: Design
+    trials: Trials = "adaptive"
+    model: str | None = None  # whose samples are walked, with random trials
+    catch: float = 1 / 6  # share of trials that keep a labeller awake
+
+    def checked(self, pool: Pool) -> "Asking":
+        """The same, or an error if it cannot be asked."""
+        models = list(pool.distances.by_model)
+        if self.trials == "adaptive":
+            if self.model is not None:
+                raise RunError("--model belongs to --trials random; adaptive trials are about all models together")
+            return self
+        if self.design == "forced-choice":
+            raise RunError(
+                "random trials ask of each picture whether its change is noticed, and a forced choice does not say "
+                "that of one picture; use --design yes-no or side-by-side"
+            )
+        model = self.model or (models[0] if len(models) == 1 else None)
+        if model is None:
+            raise RunError(f"--trials random needs --model, one of {', '.join(models)}")
+        if model not in models:
+            raise RunError(f"no model is called {model!r}; {did_you_mean(model, models)}")
+        return replace(self, model=model)
+
+
+def next_shown(
+    pool: Pool,
+    asking: Asking,
+    curve: EvasionCurve,
+    *,
+    labeller: int,
+    place: int,
+    own: Sequence[Shown],
+    others: Iterable[Shown],
+) -> Shown | None:
+    """The next question to a labeller, or None when a random walk is at its end."""
+    rng = generator("label", pool.seed, labeller, place)
+    if is_catch(asking.catch, pool.seed, labeller, place):
+        shown = _catch(pool, asking, own, rng)
+    elif asking.trials == "random":
+        walked = next_of_walk(pool, asking, own)
+        if walked is None:
+            return None
+        shown = walked
+    else:
+        size = next_size(curve, pool.sizes, asking.design, rng)
+        shown = at_size(pool, size, own, others, rng)
+    first = asking.design == "forced-choice" and bool(rng.random() < 0.5)
+    return replace(shown, trials=asking.trials, changed_first=first)
+
+
+def is_catch(share: float, seed: int, labeller: int, place: int) -> bool:
+    """One trial of each block is a catch trial, at a random place of the block."""
+    if share <= 0:
+        return False
+    length = max(2, round(1 / share))
+    block, at = divmod(place, length)
+    return int(generator("catch", seed, labeller, block).integers(length)) == at
+
+
+def _catch(pool: Pool, asking: Asking, own: Sequence[Shown], rng: np.random.Generator) -> Shown:
+    """An unchanged picture; in a forced choice one whose change is hard to miss."""
+    if asking.design == "forced-choice":
+        return replace(at_size(pool, float(pool.sizes[-1]), own, (), rng), catch=True)
+    samples = sorted({example.sample for example in pool.examples})
+    return Shown(_least_seen(samples, own, rng), 0.0, catch=True)
+
+
+def at_size(pool: Pool, size: float, own: Sequence[Shown], others: Iterable[Shown], rng: np.random.Generator) -> Shown:
+    """A picture changed by about this size, of an original that the labeller has seen least.
+
+    A kept example if there is one, else one whose perturbation is scaled.
+    """
+    seen = np.array(_counts(pool.examples, own))
+    away = np.abs(pool.log_distances - np.log(size))
+    about = np.flatnonzero((away <= _ABOUT) & (seen <= seen.min() + 1))
+    for example in _in_turn(pool, about, seen, others, rng):
+        shown = pool.as_it_is(example)
+        if abs(shown.size - size) <= _NEAR * size:
+            return shown
+    least = np.flatnonzero(seen == seen.min())
+    few = least[np.argsort(away[least], kind="stable")[:20]]
+    return pool.scaled(pool.examples[int(rng.choice(few))], size)
+
+
+def _in_turn(
+    pool: Pool, places: NDArray[np.intp], seen: NDArray[np.int64], others: Iterable[Shown], rng: np.random.Generator
+) -> list[Example]:
+    """Examples to try, those of the least seen originals first; often those that somebody else was shown."""
+    shuffled = rng.permutation(places)
+    ranks = seen[shuffled].astype(np.float64)
+    if rng.random() < _SHARED:
+        shared = {(shown.cell, shown.sample) for shown in others if shown.factor == 1.0}
+        ranks -= [0.5 * ((pool.examples[k].cell, pool.examples[k].sample) in shared) for k in shuffled]
+    return [pool.examples[k] for k in shuffled[np.argsort(ranks, kind="stable")][:_TRIES]]
+
+
+def _counts(examples: Sequence[Example], own: Sequence[Shown]) -> list[int]:
+    """How often the labeller saw each example's original; one seen just now counts as seen often."""
+    counts = Counter(shown.sample for shown in own)
+    recent = {shown.sample for shown in own[-_RECENT:]}
+    return [counts[example.sample] + 1000 * (example.sample in recent) for example in examples]
+
+
+def _least_seen(samples: Sequence[str], own: Sequence[Shown], rng: np.random.Generator) -> str:
+    counts = Counter(shown.sample for shown in own)
+    least = min(counts[sample] for sample in samples)
+    return str(rng.choice([sample for sample in samples if counts[sample] == least]))
+
+
+def next_of_walk(pool: Pool, asking: Asking, own: Sequence[Shown]) -> Shown | None:
+    """The next sample of the walk that the model did not resist: its nearest success as it is, or the original if
+    that is wrong already."""
+    assert asking.model is not None
+    done = {shown.sample for shown in own if shown.trials == "random" and shown.model == asking.model}
+    distance = dict(zip(pool.distances.samples, pool.distances.by_model[asking.model].tolist(), strict=True))
+    for sample in walk_order(pool.distances.samples, seed=pool.seed):
+        if sample in done or np.isinf(distance[sample]):
+            continue
+        if distance[sample] == 0:
+            return Shown(sample, 0.0, asking.model)
+        example = pool.nearest.get((asking.model, sample))
+        if example is None or example.distance > distance[sample] * (1 + 1e-9):
+            raise RunError(f"{pool.folder}: the nearest success of {asking.model} on {sample} was not kept")
+        return pool.as_it_is(example)
+    return None
+
+
+def n_to_walk(pool: Pool, model: str) -> int:
+    """How many samples of a walk are shown; the others resisted."""
+    return int(np.isfinite(pool.distances.by_model[model]).sum())

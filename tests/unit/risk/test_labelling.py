@@ -1,0 +1,270 @@
+"""Numbers from people's answers, against another library, closed forms and simulated labellers."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advrisk.core.errors import RiskError
+from advrisk.ledger.answers import Answer, Design
+from advrisk.risk.damage import damage_probability
+from advrisk.risk.labelling import (
+    agreement,
+    expected_information,
+    fit_answers,
+    half_size,
+    krippendorff_alpha,
+    next_size,
+    walk_order,
+    walked_samples,
+)
+
+SIZES = np.geomspace(1 / 255, 1, 48)
+PLAUSIBLE = (1 / 255, 1.0)
+
+
+def said(size: float, undetected: bool, **given: Any) -> Answer:
+    usual = {"labeller": "Ann", "model": "plain", "arm": "pgd", "sample": "s", "design": "yes-no", "trials": "adaptive"}
+    usual |= {"scaled": False, "catch": size == 0, "seconds": 1.0, "time": datetime(2026, 1, 1, tzinfo=UTC)}
+    return Answer(**(usual | {"size": size, "undetected": undetected} | given))
+
+
+def psi(sizes: Any, threshold: float = 0.1, steep: float = 3.0) -> Any:
+    return 1 / (1 + (np.asarray(sizes) / threshold) ** steep)
+
+
+def asked(n: int, rng: np.random.Generator, design: Design = "yes-no", *, adaptive: bool = True) -> list[Answer]:
+    """Answers of somebody whose curve is `psi`, to sizes that tell most (or any sizes), one in six a catch trial."""
+    answers: list[Answer] = []
+    for place in range(n):
+        curve = fit_answers(answers, design=design, plausible=PLAUSIBLE, few=True) if adaptive else None
+        if place % 6 == 5:
+            size = 1.0 if design == "forced-choice" else 0.0
+        else:
+            size = next_size(curve, SIZES, design, rng) if curve else float(rng.choice(SIZES))
+        wrong = rng.random() < (psi(size) / 2 if design == "forced-choice" else psi(size))
+        answers.append(said(size, bool(wrong), design=design))
+    return answers
+
+
+# Krippendorff's alpha
+
+
+@given(
+    st.integers(2, 5).flatmap(
+        lambda coders: st.lists(
+            st.lists(st.sampled_from([0.0, 1.0, np.nan]), min_size=coders, max_size=coders), min_size=1, max_size=12
+        )
+    )
+)
+def test_alpha_is_that_of_the_other_library(units: list[list[float]]) -> None:
+    table = np.array(units).T
+    pairable = table[:, (~np.isnan(table)).sum(0) >= 2]
+    found = krippendorff_alpha(table)
+    if len(np.unique(pairable[~np.isnan(pairable)])) < 2:
+        assert found is None
+    else:
+        assert found == pytest.approx(krippendorff.alpha(table, level_of_measurement="nominal", value_domain=[0, 1]))
+
+
+def test_alpha_of_krippendorffs_own_example() -> None:
+    """Krippendorff 2011, example C: three observers, missing values; alpha nominal = 0.691."""
+    nan = np.nan
+    rows = [
+        [nan, nan, nan, nan, nan, 3, 4, 1, 2, 1, 1, 3, 3, nan, 3],
+        [1, nan, 2, 1, 3, 3, 4, 3, nan, nan, nan, nan, nan, nan, nan],
+        [nan, nan, 2, 1, 3, 4, 4, nan, 2, 1, 1, 3, 3, nan, 4],
+    ]
+    assert krippendorff_alpha(rows) == pytest.approx(0.691, abs=5e-4)
+
+
+def test_alpha_of_nothing_is_none() -> None:
+    assert krippendorff_alpha(np.full((2, 3), np.nan)) is None
+    assert krippendorff_alpha([[1.0, 1.0], [1.0, 1.0]]) is None
+    assert krippendorff_alpha(np.empty((2, 0))) is None
+    with pytest.raises(RiskError, match="labellers, units"):
+        krippendorff_alpha([1.0, 0.0])
+
+
+def test_agreement_counts_the_same_original_at_about_the_same_size() -> None:
+    answers = [
+        said(0.100, True, sample="a"),
+        said(0.101, True, sample="a", labeller="Bob"),  # about the same size: one unit
+        said(0.300, False, sample="a"),  # another size
+        said(0.100, True, sample="b"),
+        said(0.100, False, sample="b", labeller="Bob"),
+        said(0.0, True, sample="c"),
+        said(0.0, False, sample="c"),  # the last answer of a labeller counts
+        said(0.0, False, sample="c", labeller="Bob"),
+    ]
+    found = agreement(answers)
+    assert (found.n_units, found.n_labellers) == (3, 2)
+    assert found.alpha == krippendorff_alpha([[1, 1, 0], [1, 0, 0]])
+    assert agreement(answers[:1]).alpha is None
+
+
+# The curve and what to ask next
+
+
+@pytest.mark.parametrize("design", ["yes-no", "forced-choice"])
+def test_thirty_answers_give_a_useful_curve(design: Design) -> None:
+    """Six labellers whose curve is known: what is found holds it, and is surer than from sizes chosen at random."""
+    distances = np.random.default_rng(0).exponential(0.12, 300)
+    widths: dict[bool, list[float]] = {True: [], False: []}
+    held = 0
+    for seed in range(6):
+        for adaptive in (True, False):
+            answers = asked(30, np.random.default_rng(seed), design, adaptive=adaptive)
+            curve = fit_answers(answers, plausible=PLAUSIBLE, few=True)
+            damage = damage_probability(distances, curve, rng=np.random.default_rng(0))
+            widths[adaptive].append(damage.high - damage.low)
+            half = half_size(curve, PLAUSIBLE, n=30)
+            held += half.low <= 0.1 <= half.high and damage.low <= psi(distances).mean() <= damage.high
+    assert held >= 11
+    assert np.median(widths[True]) < (0.3 if design == "yes-no" else 0.45)
+    assert np.median(widths[True]) < 0.9 * np.median(widths[False])
+
+
+@pytest.mark.parametrize("design", ["yes-no", "forced-choice"])
+def test_expected_information_is_the_mean_loss_of_uncertainty(design: Design) -> None:
+    """By brute force: mutual information of the answer and which of the drawn curves is true."""
+    from advrisk.risk.evasion import values_of
+
+    curve = fit_answers([], design=design, plausible=PLAUSIBLE, few=True)
+    sizes = np.array([0.01, 0.1, 0.5])
+    p = values_of(curve.draws(1000, np.random.default_rng(0)), sizes)
+    if design == "forced-choice":  # the lapse rate held at its mean
+        lapse = values_of(curve.draws(1000, np.random.default_rng(0)), np.array([1e12]))
+        p = ((p - lapse) / (1 - lapse) * (1 - lapse.mean()) + lapse.mean()) / 2
+    brute = []
+    for column in p.T:
+        joint = np.stack([column, 1 - column]) / len(column)
+        outer = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+        inside = joint > 0
+        brute.append((joint[inside] * np.log(joint[inside] / outer[inside])).sum())
+    assert expected_information(curve, sizes, design) == pytest.approx(brute)
+
+
+def test_the_next_size_is_near_the_threshold_once_that_is_known() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([np.geomspace(0.02, 0.5, 200), np.zeros(100), np.ones(100)])  # the rates are known, too
+    answers = [said(float(size), bool(rng.random() < psi(size))) for size in sizes]
+    curve = fit_answers(answers)
+    chosen = [next_size(curve, SIZES, "yes-no", rng) for _ in range(30)]
+    assert 0.02 < min(chosen) <= max(chosen) < 0.5
+    with pytest.raises(RiskError, match="no size"):
+        next_size(curve, [], "yes-no", rng)
+
+
+def test_a_curve_of_forced_choices_finds_what_goes_unnoticed() -> None:
+    """Many choices: the curve is close to the true Psi, which is twice the share of wrong ones."""
+    rng = np.random.default_rng(1)
+    sizes = rng.choice(np.geomspace(0.01, 1, 25), 4000)
+    answers = [
+        said(float(s), bool(w), design="forced-choice")
+        for s, w in zip(sizes, rng.random(4000) < psi(sizes) / 2, strict=True)
+    ]
+    curve = fit_answers(answers)
+    at = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.5, np.inf])
+    assert curve(at) == pytest.approx(np.append(psi(at[:-1]), 0.0), abs=0.06)
+    drawn = curve.draws(50, np.random.default_rng(0))
+    assert drawn[3](at) == pytest.approx(drawn[3:4][0](at))
+    assert np.diff(drawn[3](at)).max() <= 0
+    assert not curve.extrapolated(0.1)
+    distances = rng.exponential(0.1, 400)
+    found = damage_probability(distances, curve, rng=rng)
+    assert found.low <= psi(distances).mean() <= found.high
+
+
+def test_half_size_is_where_the_curve_crosses_one_half() -> None:
+    rng = np.random.default_rng(2)
+    sizes = rng.choice(np.geomspace(0.01, 1, 30), 5000)
+    answers = [said(float(s), bool(u)) for s, u in zip(sizes, rng.random(5000) < psi(sizes), strict=True)]
+    half = half_size(fit_answers(answers), PLAUSIBLE, n=5000)
+    assert half.low <= half.value <= half.high
+    assert half.value == pytest.approx(0.1, rel=0.1)
+    assert half.high / half.low < 1.2
+
+
+def test_answers_that_say_nothing_are_refused_unless_few_will_do() -> None:
+    with pytest.raises(RiskError, match="found 1 answer"):
+        fit_answers([said(0.1, True)])
+    with pytest.raises(RiskError, match=r"all 3 perturbations up to size 0\.1 went undetected"):
+        fit_answers([said(0.1, True)] * 3)
+    assert fit_answers([said(0.1, True)], plausible=PLAUSIBLE, few=True)([0.1]) > 0.5
+    with pytest.raises(RiskError, match="forced-choice and yes-no"):
+        fit_answers([said(0.1, True), said(0.1, False, design="forced-choice")])
+
+
+# The walk
+
+
+def walk(samples: Sequence[str], distances: Sequence[float], unseen: Callable[[str], bool | None]) -> Any:
+    answers = [
+        said(0.1, bool(unseen(sample)), sample=sample, trials="random")
+        for sample in samples
+        if unseen(sample) is not None
+    ]
+    return walked_samples(answers, samples, {"plain": distances}, seed=0).get("plain")
+
+
+def test_a_walk_counts_resisted_samples_as_no_damage_and_means_as_means() -> None:
+    samples = [f"s{n}" for n in range(6)]
+    order = walk_order(samples, seed=0)
+    assert sorted(order) == samples
+    assert order != samples
+    distances = dict.fromkeys(samples, 0.1) | {order[1]: np.inf, order[2]: 0.0}
+    answers = [
+        said(0.1, True, sample=order[0], trials="random"),
+        said(0.1, False, sample=order[0], trials="random", labeller="Bob"),
+        said(0.0, True, sample=order[2], trials="random", catch=False),
+        said(0.1, True, sample=order[4], trials="random"),  # beyond a gap: not counted
+        said(0.1, True, sample=order[3], trials="adaptive"),  # not of the walk
+        said(0.0, True, sample=order[3], trials="random", catch=True, model=None),
+    ]
+    found = walked_samples(answers, samples, {"plain": [distances[s] for s in samples], "other": [0.1] * 6}, seed=0)
+    assert list(found) == ["plain"]
+    assert found["plain"].samples == tuple(order[:3])
+    assert found["plain"].values.tolist() == [0.5, 0.0, 1.0]
+    assert found["plain"].estimate().value == 0.5
+
+
+def test_the_share_of_a_walk_is_unbiased_wherever_it_ends() -> None:
+    """Half of the samples resist and every change goes unnoticed: 0.5, though each walk ends after 3 answers."""
+    rng = np.random.default_rng(0)
+    samples = [f"s{n}" for n in range(40)]
+    order = walk_order(samples, seed=0)
+    shares = []
+    for _ in range(3000):
+        resisted = dict(zip(samples, rng.random(40) < 0.5, strict=True))
+        first = set([sample for sample in order if not resisted[sample]][:3])
+        found = walk(
+            samples,
+            [np.inf if resisted[s] else 0.1 for s in samples],
+            lambda s, first=first: True if s in first else None,
+        )
+        shares.append(found.values.mean())
+    assert np.mean(shares) == pytest.approx(0.5, abs=4 * np.std(shares) / np.sqrt(3000))
+
+
+def test_a_finished_walk_has_clopper_and_pearsons_interval() -> None:
+    from scipy.stats import binomtest
+
+    samples = [f"s{n}" for n in range(50)]
+    found = walk(samples, [0.1] * 50, lambda sample: int(sample[1:]) < 7).estimate()
+    exact = binomtest(7, 50).proportion_ci(method="exact")
+    assert (found.value, found.n) == (0.14, 50)
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+def test_a_walk_of_nothing_is_refused() -> None:
+    samples = ["s0", "s1"]
+    order = walk_order(samples, seed=0)
+    found = walk(samples, [0.1, 0.1], lambda sample: True if sample == order[1] else None)
+    with pytest.raises(RiskError, match="no sample was walked"):
+        found.estimate()
