@@ -109,21 +109,29 @@ def holm(p_values: Sequence[float], n_tests: int) -> list[float]:
 
 
 def swaps(distances: ByModel, *, rng: np.random.Generator) -> list[Swap]:
-    """For each pair of models, the fewest others that turn its order by relative damage round when left out."""
+    """How the order of two models by relative damage is turned round by leaving out others, of all sets of others.
+
+    For each pair that can be turned: the smallest set that does it, and the one after which the difference is largest.
+    """
     models = tuple(distances)
     if len(models) > MOST_MODELS:
         raise RiskError(f"all subsets of {len(models)} models are too many; compare at most {MOST_MODELS}")
     before = detector_free_damage(distances, resamples=1, rng=rng)
-    found: dict[tuple[str, str], Swap] = {}
+    found: dict[tuple[str, str], list[Swap]] = {}
     for dropped in _subsets(models):
         kept = {model: values for model, values in distances.items() if model not in dropped}
         after = detector_free_damage(kept, resamples=1, rng=rng)
         for lower, higher in _ordered(before.estimates, kept):
-            turned = after.estimates[lower].value > after.estimates[higher].value
-            if turned and (lower, higher) not in found:
+            if after.estimates[lower].value > after.estimates[higher].value:
                 differences = before.difference(lower, higher), after.difference(lower, higher)
-                found[lower, higher] = Swap(dropped, lower, higher, *differences)
-    return list(found.values())
+                found.setdefault((lower, higher), []).append(Swap(dropped, lower, higher, *differences))
+    return [swap for ways in found.values() for swap in _fewest_and_largest(ways)]
+
+
+def _fewest_and_largest(ways: Sequence[Swap]) -> list[Swap]:
+    """Of the ways to turn a pair round, ordered by how many models are left out."""
+    largest = max(ways, key=lambda swap: swap.after.value)
+    return [ways[0]] if largest is ways[0] else [ways[0], largest]
 
 
 def left_out(distances: ByModel, *, rng: np.random.Generator) -> dict[str, dict[str, float]]:

@@ -128,7 +128,7 @@ def smallest(found: Findings) -> list[str]:
         "draws; ranks by these medians, 1 the largest size. Then the smallest and the next size of all samples, and "
         "how the model's rank changes if its nearest sample alone is left out."
     )
-    head = ["model", *(f"n = {found.settled.n[place]}" for place in places), "ranks", "smallest", "next", "rank"]
+    head = ["model", *(f"n = {found.settled.n[place]}" for place in places), "ranks", "smallest", "next", "its rank"]
     return [*wrapped([sentence]), *table(head, rows)]
 
 
@@ -236,14 +236,17 @@ def _decision_row(row: ModelDamage, found: Findings) -> list[str]:
 
 def _swaps(found: Findings) -> list[str]:
     """Swaps that need more than one model left out are not among the comparison's own order changes."""
+    swaps = orders.swaps(found.distances, rng=_rng())
+    n_turned = len({(swap.lower, swap.higher) for swap in swaps})
     rows = [
-        [f"{swap.lower}, {swap.higher}", str(swap.before), ", ".join(swap.dropped), str(swap.after)]
-        for swap in orders.swaps(found.distances, rng=_rng())
+        [f"{swap.lower}, {swap.higher}", str(swap.before), str(swap.after), ", ".join(swap.dropped)] for swap in swaps
     ]
-    lines = [
-        f"Leaving out one model or more turns the order of {len(rows)} of {counted(len(found.pairs), 'pair')} round."
-    ]
-    return lines + (table(["pair", "difference among all", "left out", "difference without"], rows) if rows else [])
+    sentence = (
+        f"Leaving out any set of models turns the order of {n_turned} of {counted(len(found.pairs), 'pair')} round"
+        f"{' (the smallest set, and the one that turns it most):' if rows else '.'}"
+    )
+    head = ["pair", "difference among all", "difference without", "those left out"]
+    return [*wrapped([sentence]), *(table(head, rows) if rows else [])]
 
 
 def _place(found: Findings, n: int) -> int:

@@ -98,19 +98,25 @@ def test_the_swap_of_the_documentation_is_found() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_swaps_leave_out_as_few_models_as_any_that_turn_the_pair(seed: int) -> None:
+def test_swaps_are_the_smallest_and_the_clearest_of_all(seed: int) -> None:
     distances = random_distances(seed, n_models=5, n=6)
     damage = {model: relative_damage(distances, model) for model in distances}
-    fewest: dict[tuple[str, str], int] = {}
+    turned: dict[tuple[str, str], list[tuple[int, Fraction]]] = {}
     for size in (1, 2, 3):
         for dropped in combinations(distances, size):
             kept = {model: values for model, values in distances.items() if model not in dropped}
             after = {model: relative_damage(kept, model) for model in kept}
             for a, b in ((a, b) for a in kept for b in kept):
                 if damage[a] < damage[b] and after[a] > after[b]:
-                    fewest.setdefault((a, b), size)
-    found = {(swap.lower, swap.higher): len(swap.dropped) for swap in orders.swaps(distances, rng=rng())}
-    assert found == fewest
+                    turned.setdefault((a, b), []).append((size, after[a] - after[b]))
+    found: dict[tuple[str, str], list[orders.Swap]] = {}
+    for swap in orders.swaps(distances, rng=rng()):
+        found.setdefault((swap.lower, swap.higher), []).append(swap)
+        assert swap.before.value == pytest.approx(float(damage[swap.lower] - damage[swap.higher]))
+    assert set(found) == set(turned)
+    for pair, ways in turned.items():
+        assert len(found[pair][0].dropped) == min(size for size, _ in ways)
+        assert found[pair][-1].after.value == pytest.approx(float(max(difference for _, difference in ways)))
 
 
 def test_some_of_those_seeds_have_swaps_of_two_models_and_more() -> None:

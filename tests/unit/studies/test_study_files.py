@@ -17,7 +17,7 @@ from advrisk.run.campaign import DEFAULTS, set_up
 from advrisk.run.question import plan_study
 
 FOLDER = Path(studies.__file__).parent
-FILES = {"damage-mnist.yaml": (6, 1000, (28, 28)), "damage-cifar10.yaml": (7, 300, (32, 32, 3))}
+FILES = {"damage-mnist.yaml": (6, 1000, (28, 28)), "damage-cifar10.yaml": (7, 200, (32, 32, 3))}
 
 
 @pytest.mark.parametrize("name", FILES)
