@@ -7,14 +7,22 @@ from advrisk.core.version import VERSION
 
 if TYPE_CHECKING:
     from advrisk.api import Run, Study, train
+    from advrisk.api.evasion import fit_evasion
     from advrisk.core import Estimate
     from advrisk.ledger import Ledger
 
 __version__ = VERSION
-__all__ = ["Estimate", "Ledger", "Run", "Study", "train"]
+__all__ = ["Estimate", "Ledger", "Run", "Study", "fit_evasion", "train"]
 
 # Imported when first used, so that `import advrisk` costs nothing.
-_HOME = {"Estimate": "core", "Ledger": "ledger", "Run": "api", "Study": "api", "train": "api"}
+_HOME = {
+    "Estimate": "core",
+    "Ledger": "ledger",
+    "Run": "api",
+    "Study": "api",
+    "fit_evasion": "api.evasion",
+    "train": "api",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """Fitting an evasion curve to answers, wherever they come from, and saying what is to be known of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from advrisk.risk.evasion import (
     unlike_groups,
     write_evasion,
 )
+from advrisk.study import CLEAN
 
 Fit = Literal["bayesian", "logistic", "monotone"]
 Scale = Literal["log", "linear"]
@@ -76,7 +77,7 @@ def fit_evasion(
     """Fit an evasion curve to a detector's answers: from a CSV or Parquet file, of a run, or at hand.
 
     Columns of a file: `size`, `undetected`, and if known `model`, `arm`, `labeller`, `image`. Of a run:
-    what people answered, or what `detector` says (as in `Run.damage`). `guess` and `lapse`
+    what `detector` says (as in `Run.damage`) of clean inputs and nearest successes. `guess` and `lapse`
     are the rates of false alarms and of lapses; they are learned unless given. `scale`, the rates and
     `forced_choice` belong to the Bayesian fit. Whether answers differ between models or arms is
     tested; a warning is kept with the curve.
@@ -103,7 +104,12 @@ def _answers(
 ) -> tuple[AnswerRows, Norm | None]:
     """The answers, and the norm that their sizes are in."""
     if not isinstance(source, AnswerRows) and Path(source).is_dir():
-        return Run.open(source).answers(detector=detector, norm=norm)
+        if detector is None:
+            raise RiskError(
+                f"{source}: whose answers? Name a detector that has scored this run (`--detector`); for those of "
+                f"people: advrisk label {source} --fit FILE"
+            )
+        return Run.open(source).detector_answers(detector, norm=norm)
     if detector is not None:
         raise RiskError(f"{detector['name']} is a detector of a run: give the run's folder, not {source}")
     return source if isinstance(source, AnswerRows) else read_answer_file(Path(source)), norm
@@ -124,7 +130,11 @@ def _fitted(answers: AnswerRows, fit: Fit, settings: Mapping[str, Any]) -> Evasi
 
 def _doubts(answers: AnswerRows, rng: np.random.Generator) -> list[str]:
     """Warnings where one curve for all models, or for all arms, is doubtful."""
-    groups = {name: found for name in ("model", "arm") if (found := getattr(answers, name)) is not None}
+    groups: dict[str, Sequence[str | None]] = {}
+    if answers.model is not None:
+        groups["model"] = answers.model
+    if answers.arm is not None:
+        groups["arm"] = [None if arm == CLEAN.id else arm for arm in answers.arm]
     return unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
 
 

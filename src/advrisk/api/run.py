@@ -12,15 +12,17 @@ from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
+from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.distances import arm_distances
+from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
-from advrisk.risk.evasion import Evasion, read_evasion, threshold
-from advrisk.study import AVERAGE, DamageSpec, Norm, Source, StudySpec, load_study, validated
+from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
+from advrisk.risk.monte_carlo import detector_answers
+from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
@@ -88,10 +90,22 @@ class Run:
         relative to the compared models, as it is without any. `detector`, as in `{"name": "confidence", "threshold":
         0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run.
         """
-        asked, curve = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
-        return assess_damage(
-            self.ledger, asked, seed=self._seed, evasion=curve, cost=asked.cost if cost is None else cost
+        asked, curve, notes = self._asked(
+            norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector
         )
+        cost = asked.cost if cost is None else cost
+        return assess_damage(self.ledger, asked, seed=self._seed, evasion=curve, cost=cost, notes=notes)
+
+    def detector_answers(
+        self, detector: Mapping[str, Any], *, norm: Norm | None = None, arms: list[str] | None = None
+    ) -> tuple[AnswerRows, Norm]:
+        """What a detector says of clean inputs and nearest successes, to fit a curve to; and the norm of the sizes."""
+        asked, *_ = self._asked(norm=norm, evasion=AVERAGE, arms=arms)
+        alarm = validated(AlarmSpec, detector, Source())
+        distances = smallest_distances(self.ledger, norm=asked.norm, arms=asked.arms)
+        found = detector_answers(self.ledger, distances, alarm.name, threshold=alarm.alarm)
+        rows = AnswerRows(tuple(found.sizes.tolist()), tuple(found.undetected.tolist()), found.models, found.arms)
+        return rows, asked.norm
 
     def convergence(
         self,
@@ -219,8 +233,8 @@ class Run:
 
     def _asked(
         self, *, norm: Norm | None, evasion: AnyEvasion | None, **given: Any
-    ) -> tuple[DamageSpec, Evasion | None]:
-        """The study's question with what was given instead, and the evasion curve that it names."""
+    ) -> tuple[DamageSpec, Evasion | None, tuple[str, ...]]:
+        """The study's question with what was given instead, the evasion curve that it names, and notes on that."""
         asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
         given = {name: value for name, value in given.items() if value is not None}
         curve = evasion if callable(evasion) else None
@@ -236,16 +250,12 @@ class Run:
         if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
             given = {"norm": norm, "thresholds": None} | given
         asked = validated(DamageSpec, asked.model_dump() | given, Source())
-        return asked, curve or self._curve(asked, stored=evasion is None)
-
-    def _curve(self, asked: DamageSpec, *, stored: bool) -> Evasion | None:
-        """The curve that a question names; one of the study is kept with the run."""
-        if isinstance(asked.evasion, float):
-            return threshold(asked.evasion)
+        if curve is not None or asked.evasion in (None, AVERAGE):
+            return asked, curve, ()
         if asked.evasion_file is None:
-            return None
-        path = self.folder / EVASION_FILE if stored else Path(asked.evasion_file)
-        return read_evasion(path, norm=asked.norm)
+            return asked, threshold(float(asked.evasion or 0.0)), ()
+        path = self.folder / EVASION_FILE if evasion is None else Path(asked.evasion_file)  # the study's is kept here
+        return asked, read_evasion(path, norm=asked.norm), evasion_notes(path)
 
     @property
     def _seed(self) -> int:

@@ -10,7 +10,7 @@ from advrisk.ledger.importing import read_table
 
 _NEEDED = ("size", "undetected")
 _GROUPS = ("model", "arm", "labeller", "image")
-_FLAGS = {True: True, False: False, "true": True, "false": False, "yes": True, "no": False}  # 1 is True
+_FLAGS = {True: True, False: False, "true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from advrisk.report.summary import damage_name
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.damage import success_ratio
+from advrisk.risk.evasion import Evasion, Floats, as_curve, curve_band
 
 Figure = dict[str, Any]
 
@@ -39,17 +40,7 @@ def success_curves(assessment: DamageAssessment) -> Figure:
         for place, (model, distances) in enumerate(assessment.distances.by_model.items())
     ]
     if assessment.curve is not None:
-        lines.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": "Ψ: undetected",
-                "x": sizes.tolist(),
-                "y": np.asarray(assessment.curve(sizes)).tolist(),
-                "line": {"shape": "hv", "color": "#888888", "width": 1.5, "dash": "dot"},
-                "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
-            }
-        )
+        lines += _evasion_lines(assessment.curve, sizes, assessment.level)
     return {
         "data": lines,
         "layout": {
@@ -62,6 +53,22 @@ def success_curves(assessment: DamageAssessment) -> Figure:
             "height": 420,
         },
     }
+
+
+def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Figure]:
+    """Ψ, and the band of one that was fitted."""
+    low, high = curve_band(as_curve(curve), sizes, level, rng=np.random.default_rng(0))
+    shared = {"type": "scatter", "mode": "lines", "x": sizes.tolist(), "legendgroup": "Ψ"}
+    edge = shared | {"line": {"width": 0, "shape": "hv"}, "hoverinfo": "skip", "showlegend": False}
+    line = shared | {
+        "name": "Ψ: undetected",
+        "y": np.asarray(curve(sizes)).tolist(),
+        "line": {"shape": "hv", "color": "#888888", "width": 1.5, "dash": "dot"},
+        "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
+    }
+    if np.array_equal(low, high):
+        return [line]
+    return [edge | {"y": low.tolist()}, edge | {"y": high.tolist(), "fill": "tonexty", "fillcolor": "#88888833"}, line]
 
 
 def damage_intervals(assessment: DamageAssessment) -> Figure:

@@ -14,7 +14,7 @@ from advrisk.risk.evasion.curve import (
     values_of,
 )
 from advrisk.risk.evasion.difference import DifferenceTest, differs, unlike_groups
-from advrisk.risk.evasion.files import read_evasion, write_evasion
+from advrisk.risk.evasion.files import evasion_notes, read_evasion, write_evasion
 from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average, threshold
 from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
 from advrisk.risk.evasion.monotone import MonotoneCurve, MonotoneEvasion, fit_monotone
@@ -37,6 +37,7 @@ __all__ = [
     "checked_sizes",
     "curve_band",
     "differs",
+    "evasion_notes",
     "fit_bayesian",
     "fit_logistic",
     "fit_monotone",

@@ -6,7 +6,7 @@ same every time, and the file shows what the curve rests on.
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,9 +26,12 @@ VERSION = 1
 Fields = dict[str, Any]
 
 
-def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None) -> None:
-    """Write a curve, with the norm that its sizes are in; a file of that name is replaced as a whole."""
-    fields = {"advrisk": "evasion", "version": VERSION, "norm": norm, **_fields(evasion)}
+def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None, notes: Sequence[str] = ()) -> None:
+    """Write a curve, with the norm that its sizes are in and what is to be known before it is used again.
+
+    A file of that name is replaced as a whole.
+    """
+    fields = {"advrisk": "evasion", "version": VERSION, "norm": norm, "notes": list(notes), **_fields(evasion)}
     target = Path(path)
     part = target.with_name(f".{target.name}.part")
     try:
@@ -41,6 +44,7 @@ def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None
 def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
     """Read a curve; one whose sizes are in another norm than `norm` is refused."""
     fields = _content(Path(path))
+    fields.pop("notes", None)
     stored = fields.pop("norm", None)
     if norm is not None and stored is not None and stored != norm:
         raise RiskError(
@@ -55,6 +59,11 @@ def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
         raise RiskError(f"{path}: {error.args[0]!r} is missing, which a curve of the kind {kind!r} needs") from None
     except (RiskError, TypeError, ValueError) as error:
         raise RiskError(f"{path}: {error}") from None
+
+
+def evasion_notes(path: str | Path) -> tuple[str, ...]:
+    """What is to be known of a curve before it is used again: a doubt whether it holds for all models, say."""
+    return tuple(_names(_content(Path(path)).get("notes"), "notes") or ())
 
 
 def _text(fields: Fields) -> str:
