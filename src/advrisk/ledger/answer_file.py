@@ -64,6 +64,6 @@ def _flag(value: Any, place: str) -> bool:
 
 
 def _name(value: Any, column: str, place: str) -> str:
-    if value is None:
+    if value in (None, ""):
         raise LedgerError(f"{place}: {column} is empty")
     return str(value)
