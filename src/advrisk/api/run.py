@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
+from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
@@ -25,9 +26,6 @@ from advrisk.risk.monte_carlo import detector_answers
 from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
-
-if TYPE_CHECKING:
-    from advrisk.ledger.answers import Answer
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,15 @@ class Run:
             norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector
         )
         cost = asked.cost if cost is None else cost
-        return assess_damage(self.ledger, asked, seed=self._seed, evasion=curve, cost=cost, notes=notes)
+        return assess_damage(
+            self.ledger,
+            asked,
+            seed=self._seed,
+            evasion=curve,
+            answers=read_answers(self.folder, norm=asked.norm),
+            cost=cost,
+            notes=notes,
+        )
 
     def detector_answers(
         self, detector: Mapping[str, Any], *, norm: Norm | None = None, arms: list[str] | None = None
@@ -186,10 +192,8 @@ class Run:
         """The models of the run: digest, capability, training time, tags."""
         return self.query("FROM models ORDER BY model").to_pylist()  # type: ignore[no-any-return]
 
-    def answers(self, url: str | None = None) -> list["Answer"]:
+    def answers(self, url: str | None = None) -> list[Answer]:
         """What labellers said of this run's pictures (`advrisk label`), from its own database or the one at `url`."""
-        from advrisk.ledger.answers import read_answers
-
         return read_answers(self.folder, url)
 
     def report(self, path: str | Path | None = None) -> Path:

@@ -124,14 +124,19 @@ def default_url(folder: Path) -> str:
     return f"sqlite:///{(folder / ANSWERS_FILE).resolve()}"
 
 
-def read_answers(folder: Path, url: str | None = None) -> list[Answer]:
-    """All answers about a run that stand, in the order in which they were given; none if nobody was asked."""
+def read_answers(folder: Path, url: str | None = None, *, norm: Norm | None = None) -> list[Answer]:
+    """All answers about a run that stand, in the order in which they were given; none if nobody was asked.
+
+    With `norm`, only if sizes were measured in it.
+    """
     from advrisk.ledger.answer_store import AnswerStore
 
     if url is None and not (folder / ANSWERS_FILE).exists():
         return []
     with AnswerStore.open(url or default_url(folder), create=False) as store:
-        return store.answers()
+        settings = store.settings()
+        other = norm is not None and settings is not None and settings.norm != norm
+        return [] if other else store.answers()
 
 
 def _said(value: object) -> str:

@@ -43,6 +43,11 @@ def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
             "(`surrogate: true`), or leave those arms out (`--arm`)."
         )
     sentences += _on_pairs(assessment) if pairs else []
+    if any(row.by_people for row in assessment.models):
+        sentences.append(
+            "“Seen by people” is the share of samples, taken in random order, that were broken and that people who were "
+            "shown them did not notice."
+        )
     return [*sentences, *assessment.notes, *_left_out(assessment.distances)]
 
 

@@ -10,6 +10,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
+from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
 from advrisk.risk.convergence import Convergence, convergence
 from advrisk.risk.damage import (
@@ -23,6 +24,7 @@ from advrisk.risk.decision import Pair, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
+from advrisk.risk.labelling import walked_samples
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.proportion import proportion
 from advrisk.study import DamageSpec
@@ -44,6 +46,7 @@ class ModelDamage:
     clean_error_part: float | None
     extrapolated: float | None  # share of samples whose distance nobody asked the detector about
     by_detector: DetectorDamage | None  # None where no detector was named
+    by_people: Estimate | None  # None where people were not asked about this model's attacks, one by one
     operational_risk: Estimate | None  # damage x cost
     probability_best: float | None
     minimal_size: PerturbationSize | None
@@ -128,6 +131,7 @@ def assess_damage(
     *,
     seed: int,
     evasion: Evasion | None = None,
+    answers: Sequence[Answer] = (),
     cost: float | None = None,
     notes: Sequence[str] = (),
 ) -> DamageAssessment:
@@ -146,6 +150,7 @@ def assess_damage(
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,
         detection=detection,
+        people=_seen_by_people(answers, distances, question.level, seed),
         cost=cost,
         notes=notes,
         rng=generator("damage", seed),
@@ -162,6 +167,7 @@ def assess_distances(
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
     detection: Detection | None = None,
+    people: Mapping[str, Estimate] | None = None,
     cost: float | None = None,
     notes: Sequence[str] = (),
     rng: np.random.Generator,
@@ -178,6 +184,7 @@ def assess_distances(
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             verdict=_verdict(model, pairs, distances),
             by_detector=detection.of(model) if detection else None,
+            by_people=(people or {}).get(model),
             **_damage_fields(model, comparison, cost),
         )
         for model, found in distances.by_model.items()
@@ -197,6 +204,12 @@ def assess_distances(
         crafted_on=crafted_on,
         notes=(*notes, *(detection.notes if detection else ())),
     )
+
+
+def _seen_by_people(answers: Sequence[Answer], distances: Distances, level: float, seed: int) -> dict[str, Estimate]:
+    """Damage of the models whose samples people walked through in random order: Algorithm 1 with human detectors."""
+    walks = walked_samples(answers, distances.samples, distances.by_model, seed=seed) if answers else {}
+    return {model: walk.estimate(level=level) for model, walk in walks.items() if walk.samples}
 
 
 def assessed_convergence(
@@ -321,6 +334,7 @@ def _model_dict(row: ModelDamage) -> dict[str, Any]:
         "clean_error_part": row.clean_error_part,
         "extrapolated": row.extrapolated,
         "by_detector": row.by_detector.as_dict() if row.by_detector else None,
+        "by_people": row.by_people.as_dict() if row.by_people else None,
         "operational_risk": row.operational_risk.as_dict() if row.operational_risk else None,
         "probability_best": row.probability_best,
         "minimal_size": _size_dict(row.minimal_size),
