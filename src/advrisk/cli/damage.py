@@ -146,7 +146,7 @@ def _fields(found: "DamageAssessment") -> dict[str, Field]:
     if found.detector is not None:
         fields |= _detector_fields(found)
     if any(row.by_people for row in found.models):
-        fields["seen by people"] = lambda row: share(row.by_people)
+        fields["unnoticed by people"] = lambda row: share(row.by_people)
     if found.cost is not None:
         fields["cost of an attacked input"] = _cost
     fields["smallest size"] = lambda row: "–" if row.minimal_size is None else f"{row.minimal_size.value:.4g}"

@@ -44,9 +44,10 @@ class ProgressLine:
     def update(self, progress: "Progress") -> None:
         """Show the state of the run."""
         if self._bar is not None:
-            self._bar.update(
-                self._task, total=max(progress.n_cells, 1), completed=progress.n_done, description=describe(progress)
-            )
+            done, total = progress.n_done, progress.n_cells
+            if progress.n_to_score:
+                done, total = progress.n_scored, progress.n_to_score
+            self._bar.update(self._task, total=max(total, 1), completed=done, description=describe(progress))
             return
         now = time.monotonic()
         if not self._quiet and (now - self._logged_at >= LOG_EVERY_S or progress.finished):
@@ -61,7 +62,9 @@ class ProgressLine:
 
 
 def describe(progress: "Progress") -> str:
-    """`120/332 cells, 4,810 samples/s, 1.2M passes, 12 s left`."""
+    """`120/332 cells, 4,810 samples/s, 1.2M passes, 12 s left`; then `scored 300 of 1,200 inputs`."""
+    if progress.n_to_score:
+        return f"scored {progress.n_scored:,} of {progress.n_to_score:,} inputs"
     parts = [f"{progress.n_done}/{progress.n_cells} cells"]
     if progress.n_skipped and not progress.n_done:
         parts.append(f"{progress.n_skipped} there already")

@@ -45,8 +45,8 @@ def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
     sentences += _on_pairs(assessment) if pairs else []
     if any(row.by_people for row in assessment.models):
         sentences.append(
-            "“Seen by people” is the share of samples, taken in random order, that were broken and that people who were "
-            "shown them did not notice."
+            "“Unnoticed by people” is the share of samples, taken in random order, that were broken without the people "
+            "who were shown them noticing."
         )
     return [*sentences, *assessment.notes, *_left_out(assessment.distances)]
 
