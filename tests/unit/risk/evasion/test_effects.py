@@ -227,6 +227,16 @@ def test_two_answers_are_enough_if_that_is_asked_for(images: list[str] | None) -
     assert none.labellers == {}
 
 
+@pytest.mark.parametrize("undetected", [0, 1])
+def test_answers_that_are_all_alike_leave_a_wide_curve(undetected: int) -> None:
+    """On the linear scale, and with images without answers that would hold them, steps of the chains get long."""
+    sizes = np.geomspace(0.5, 2, 12)
+    names = {"labellers": np.arange(12) % 2, "images": np.arange(12) % 5}
+    fit = fit_bayesian(sizes, np.full(12, undetected), few=True, plausible=(0.1, 10.0), scale="linear", **names)
+    assert (fit(1.0) > 0.6) == bool(undetected)
+    assert width_at(fit, 1.0) > 0.2
+
+
 def test_an_answer_tells_most_near_the_threshold_of_the_population() -> None:
     answers = simulated(150, 5, 0, spreads=(0.3, 0), width=0.2, seed=0)
     information = fit_bayesian(**answers).expected_information([0.01, 1.0, 100.0])
