@@ -1,6 +1,7 @@
 """Coverage: how often 95 % intervals of damage under an evasion curve hold the true damage.
 
-Run: python -m bench coverage. With 2,000 runs for each line it takes most of an hour.
+Run: python -m bench coverage. With 2,000 runs for each line it takes hours; `main` takes fewer runs and some lines:
+python -c "from bench.coverage import *; main(300, LABELLERS | CROSSED | POOLED, [200])".
 
 Samples and answers are drawn from a detector and from distances that are known, so the true damage is
 a mean over quantiles. A distance is 0, lognormal (on a grid, if there are to be ties), or inf.
@@ -178,7 +179,7 @@ LABELLERS: dict[str, Setting] = {
     "8 equal labellers": Setting(log_logistic, with_effects, labellers(8, 0.0)),
 }
 
-CROSSED = Setting(different, with_effects, labellers_and_images)
+CROSSED: dict[str, Setting] = {"labellers and images": Setting(different, with_effects, labellers_and_images)}
 
 POOLED: dict[str, Setting] = {
     "3 labellers, not told apart": Setting(different, fit_bayesian, labellers(3, SPREAD, told=False)),
@@ -244,7 +245,7 @@ def main(runs: int = 2000, settings: dict[str, Setting] | None = None, sizes: Se
     """Print a table: a line for each setting and n, a column for each population."""
     print(f"{'coverage, and mean width':<34} {'n':>5}  " + "  ".join(f"{name:>12}" for name in POPULATIONS))
     for n in sizes:
-        for name, setting in (settings or SETTINGS).items():
+        for name, setting in (settings or SETTINGS | LABELLERS).items():
             found, width = misses(setting, n, runs)
             cells = [f"{100 * (1 - m / runs):5.1f} {w:6.3f}" for m, w in zip(found, width, strict=True)]
             print(f"{name:<34} {n:>5}  " + "  ".join(f"{cell:>12}" for cell in cells), flush=True)

@@ -73,7 +73,7 @@ def test_intervals_cover_with_several_labellers_in_many_runs(name: str, n: int) 
 
 @pytest.mark.slow
 def test_intervals_cover_with_labellers_and_images() -> None:
-    check("both", 200, QUICK, most_misses(QUICK), {"both": CROSSED})
+    check("labellers and images", 200, QUICK, most_misses(QUICK), CROSSED)
 
 
 def test_labellers_who_are_not_told_apart_make_intervals_too_narrow() -> None:

@@ -1,6 +1,6 @@
 """A detector's answers: of which size each perturbation was, and whether it went undetected."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,12 +72,12 @@ def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     return tuple(places), np.array([places[name] for name in names], dtype=np.intp)
 
 
-def checked_names(names: Sequence[object] | None, n: int, what: str) -> tuple[str, ...] | None:
+def checked_names(names: Iterable[object] | None, n: int, what: str) -> tuple[str, ...] | None:
     """One name per answer, or None."""
     if names is None:
         return None
-    if isinstance(names, str):
-        raise RiskError(f"{what}s: one for each answer is needed, found the text {names!r}")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise RiskError(f"{what}s: one for each answer is needed, found {names!r}")
     found = tuple(str(name) for name in names)
     if len(found) != n:
         raise RiskError(f"there are {n} answers and {len(found)} {what}s; each answer needs its {what}")

@@ -22,6 +22,7 @@ _SETTLE = 120  # sweeps that are not kept; step lengths are found in them
 _LOOKS = 12  # times that the chains are looked at afterwards
 _APART = 5  # sweeps between two looks
 _ACCEPTED = 0.4  # share of steps that should be taken
+_FARTHEST = 300.0  # log thresholds beyond are tried now and then, never taken, and too large for exp
 _SPREAD_STEPS = 3  # of a spread in each sweep, since they need no likelihood
 
 
@@ -221,6 +222,7 @@ class Chains:
     def _log_likelihood(self, state: State) -> Floats:
         """Of each answer, (chains, answers)."""
         threshold = state.labellers.take(self._of_labeller, axis=1) + state.images.take(self._of_image, axis=1)
+        threshold = np.clip(threshold, -_FARTHEST, _FARTHEST)
         p = fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
         if state.guess.any() or state.lapse.any():
             p = state.lapse[:, None] + (1 - state.guess - state.lapse)[:, None] * p

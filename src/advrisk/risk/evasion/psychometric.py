@@ -17,7 +17,6 @@ _WEIGHTS = (0.003246343272134, 0.051517477033972, 0.195077912673858, 0.315569823
 _STEEPNESS = (1.365340806296348, 1.059523971016916, 0.830791313765644, 0.650732166639391,
               0.508135425366489, 0.396313345166341, 0.308904252267995, 0.238212616409306)  # fmt: skip
 _NODES = np.linspace(-4.5, 4.5, 37)  # of a normal distribution, for the linear scale
-_BLOCK = 2_000_000  # cells that are worked on at a time
 
 
 @dataclass(frozen=True)

@@ -224,6 +224,17 @@ def test_two_answers_are_enough_if_that_is_asked_for(images: list[str] | None) -
     assert (fit.expected_information(AT) > 0).all()
     none = fit_bayesian([], [], few=True, plausible=(0.1, 10.0), labellers=[], images=[])
     assert none(1.0) == pytest.approx(0.5, abs=1e-6)
+    assert none.labellers == {}
+
+
+@pytest.mark.parametrize("undetected", [0, 1])
+def test_answers_that_are_all_alike_leave_a_wide_curve(undetected: int) -> None:
+    """On the linear scale, and with images without answers that would hold them, steps of the chains get long."""
+    sizes = np.geomspace(0.5, 2, 12)
+    names = {"labellers": np.arange(12) % 2, "images": np.arange(12) % 5}
+    fit = fit_bayesian(sizes, np.full(12, undetected), few=True, plausible=(0.1, 10.0), scale="linear", **names)
+    assert (fit(1.0) > 0.6) == bool(undetected)
+    assert width_at(fit, 1.0) > 0.2
 
 
 def test_an_answer_tells_most_near_the_threshold_of_the_population() -> None:
@@ -243,7 +254,8 @@ def test_draws_are_as_many_as_are_asked_for() -> None:
     [
         ({"labellers": ["a"]}, "there are 3 answers and 1 labellers; each answer needs its labeller"),
         ({"images": ["a"] * 4}, "there are 3 answers and 4 images"),
-        ({"labellers": "abc"}, "labellers: one for each answer is needed, found the text 'abc'"),
+        ({"labellers": "abc"}, "labellers: one for each answer is needed, found 'abc'"),
+        ({"images": 3}, "images: one for each answer is needed, found 3"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(options: dict, message: str) -> None:
