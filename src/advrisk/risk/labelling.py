@@ -14,8 +14,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import key
 from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.absolute import damage_probability
-from advrisk.risk.evasion import EvasionCurve, Floats, fit_bayesian, values_of
-from advrisk.risk.forced_choice import fit_forced_choice
+from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, Floats, fit_bayesian, values_of
 
 _DRAWS = 1000
 _NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
@@ -33,16 +32,25 @@ def fit_answers(
     design: Design | None = None,
     plausible: tuple[float, float] | None = None,
     few: bool = False,
-) -> EvasionCurve:
-    """The evasion curve of everybody's answers; false alarms and lapses are learned from them.
+) -> BayesianEvasion:
+    """The evasion curve of a new labeller and a new picture; false alarms and lapses are learned from the answers.
 
-    Sizes are chosen in the light of earlier answers, so the curve is a posterior and nothing is resampled.
-    `few` takes any number of answers, even none, of which `design` then says how they would be given.
+    With several labellers, or pictures that were asked about twice, their differences are learned, too. Sizes are
+    chosen in the light of earlier answers, so the curve is a posterior and nothing is resampled. `few` takes any
+    number of answers, even none, of which `design` then says how they would be given.
     """
-    sizes, undetected = [answer.size for answer in answers], [answer.undetected for answer in answers]
-    if _design(answers, design) == "forced-choice":
-        return fit_forced_choice(sizes, undetected, plausible=plausible, few=few)
-    return fit_bayesian(sizes, undetected, guess=None, lapse=None, plausible=plausible, few=few)
+    forced = _design(answers, design) == "forced-choice"
+    return fit_bayesian(
+        [answer.size for answer in answers],
+        [answer.undetected for answer in answers],
+        guess=0.0 if forced else None,  # of two pictures one is changed: there is no false alarm
+        lapse=None,
+        plausible=plausible,
+        few=few,
+        forced_choice=forced,
+        labellers=[answer.labeller for answer in answers],
+        images=[answer.sample for answer in answers],
+    )
 
 
 def half_size(curve: EvasionCurve, plausible: tuple[float, float], *, n: int, level: float = 0.95) -> Estimate:

@@ -48,7 +48,7 @@ def asked(n: int, rng: np.random.Generator, design: Design = "yes-no", *, adapti
         else:
             size = next_size(curve, SIZES, design, rng) if curve else float(rng.choice(SIZES))
         wrong = rng.random() < (psi(size) / 2 if design == "forced-choice" else psi(size))
-        answers.append(said(size, bool(wrong), design=design))
+        answers.append(said(size, bool(wrong), design=design, sample=f"picture {place}"))
     return answers
 
 

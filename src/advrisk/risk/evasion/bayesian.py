@@ -167,7 +167,7 @@ def fit_bayesian(
     the wrong one was named, of which the probability is Psi(s) / 2.
 
     `labellers` and `images` name who gave each answer and what it is about. With two labellers or
-    more, and with images of which one was asked about twice or more, the log threshold of an answer
+    more, and with two images or more of which one was asked about twice, the log threshold of an answer
     is log m + a(labeller) + b(image), a and b normal about 0; their standard deviations have
     half-normal priors of scale 1/2. The curve is then that of a new labeller and a new image.
     """

@@ -46,7 +46,7 @@ class Effects:
 
 
 def effects_of(answers: Answers, model: Model, pooled: Posterior) -> Effects | None:
-    """None if there is one labeller at most and no image was asked about twice: nothing can be said then."""
+    """None without several labellers, and without several images of which one was asked about twice."""
     labellers, images = _labellers(answers), _images(answers)
     rng = np.random.default_rng(0)
     if labellers is not None and images is not None:
@@ -77,7 +77,7 @@ def _labellers(answers: Answers) -> Places | None:
 
 
 def _images(answers: Answers) -> Places | None:
-    """Of each answer; none unless an image was asked about twice, perturbed."""
+    """Of each answer; none unless there are several and one was asked about twice, perturbed."""
     names, of_answer = numbered(answers.images or ())
     perturbed = np.bincount(of_answer[answers.sizes[: of_answer.size] > 0], minlength=1)
-    return of_answer if len(names) and perturbed.max() > 1 else None
+    return of_answer if len(names) > 1 and perturbed.max() > 1 else None
