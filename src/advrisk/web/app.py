@@ -24,7 +24,7 @@ from advrisk.core.errors import AdvriskError, LedgerError
 from advrisk.ledger.answers import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
 from advrisk.risk.evasion import write_evasion
 from advrisk.web.guard import Guard
-from advrisk.web.labelling import GRACE_S, Labelling, hash_of
+from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
 from advrisk.web.pages import rendered
 from advrisk.web.pictures import png
 from advrisk.web.trials import Asking, n_to_walk
@@ -122,12 +122,13 @@ def _add_labeller(app: FastAPI, service: Service) -> None:
     @app.post("/l/{token}/answer")
     def answer(labeller: Known, given: Said) -> dict[str, Any]:
         labelling.store.put_answer(labeller.id, given.nonce, given.said)
+        question = _question(service, labeller)  # by what is known already: nobody waits for a fit
         labelling.notice()
-        return _question(service, labeller)
+        return question
 
     @app.post("/l/{token}/undo")
     def undo(labeller: Known) -> dict[str, Any]:
-        labelling.store.undo(labeller.id, secrets.token_urlsafe(24))
+        labelling.store.undo(labeller.id, new_token())
         labelling.notice()
         return _question(service, labeller)
 
