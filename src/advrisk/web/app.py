@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from advrisk.core.errors import AdvriskError, LedgerError
+from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.ledger.answers import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
 from advrisk.risk.evasion import write_evasion
 from advrisk.web.guard import Guard
@@ -245,6 +245,7 @@ async def _bad_request(_request: Request, _error: Exception) -> Response:
 async def _known_error(_request: Request, error: Exception) -> Response:
     if isinstance(error, AnswerRefusedError):
         return JSONResponse({"error": str(error)}, 409)
-    if isinstance(error, LedgerError):  # its message names files and machines, which are not for labellers to know
-        return JSONResponse({"error": "the answers cannot be stored at the moment; try again"}, 503)
-    return JSONResponse({"error": str(error)}, 422)
+    if isinstance(error, RiskError):
+        return JSONResponse({"error": str(error)}, 422)
+    # Other messages name files and machines, which are not for labellers to know.
+    return JSONResponse({"error": "this does not work at the moment; try again"}, 503)

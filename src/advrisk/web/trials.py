@@ -48,6 +48,7 @@ class Asking:
             raise RunError(f"--trials random needs --model, one of {', '.join(models)}")
         if model not in models:
             raise RunError(f"no model is called {model!r}; {did_you_mean(model, models)}")
+        _refuse_missing(pool, model)
         return replace(self, model=model)
 
 
@@ -165,11 +166,19 @@ def next_of_walk(pool: Pool, asking: Asking, own: Sequence[Shown]) -> Shown | No
             continue
         if distance[sample] == 0:
             return Shown(sample, 0.0, asking.model)
-        example = pool.nearest.get((asking.model, sample))
-        if example is None or example.distance > distance[sample] * (1 + 1e-9):
-            raise RunError(f"{pool.folder}: the nearest success of {asking.model} on {sample} was not kept")
-        return pool.as_it_is(example)
+        return pool.as_it_is(pool.nearest[asking.model, sample])
     return None
+
+
+def _refuse_missing(pool: Pool, model: str) -> None:
+    """A walk needs every nearest success: leaving out what was not kept would leave out some samples only."""
+    for sample, distance in zip(pool.distances.samples, pool.distances.by_model[model].tolist(), strict=True):
+        example = pool.nearest.get((model, sample))
+        if 0 < distance < np.inf and (example is None or example.distance > distance * (1 + 1e-9)):
+            raise RunError(
+                f"{pool.folder}: the nearest success of {model} on {sample} was not kept, or was deleted; run the "
+                "study into a new folder with `keep_inputs: successful`, or use --trials adaptive"
+            )
 
 
 def n_to_walk(pool: Pool, model: str) -> int:

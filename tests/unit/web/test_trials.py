@@ -123,6 +123,13 @@ def test_questions_that_cannot_be_asked_are_refused(labelling: Labelling, asking
         asking.checked(labelling.pool)
 
 
+def test_a_walk_needs_every_nearest_success(labelling: Labelling) -> None:
+    pool = labelling.pool
+    nearest = {key: example for key, example in pool.nearest.items() if key != ("plain", "s07")}
+    with pytest.raises(RunError, match="nearest success of plain on s07 was not kept"):
+        Asking("yes-no", "random", "plain").checked(replace(pool, nearest=nearest))
+
+
 def test_the_only_model_need_not_be_named(labelling: Labelling) -> None:
     pool = labelling.pool
     one = replace(pool, distances=replace(pool.distances, by_model={"plain": pool.distances.by_model["plain"]}))
