@@ -3,8 +3,8 @@
 import importlib
 import sys
 
-# Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`, and
-# `coverage` (more than an hour).
+# Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`,
+# `labelling`, and `coverage` (more than an hour).
 ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
 
 for name in sys.argv[1:] or ALL:

@@ -1,6 +1,7 @@
 """The verb `label`: people are shown pictures, and their answers become an evasion curve."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -110,6 +111,7 @@ def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
             print(json.dumps(opened.summary.as_dict(), indent=2, ensure_ascii=False))
         else:
             _print_lines(opened.summary)
+            _warn(opened.summary)
 
 
 def _print_lines(found: "Summary") -> None:
@@ -132,10 +134,16 @@ def _print_lines(found: "Summary") -> None:
         print(f"seen of {model}: {share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of {n} broken and unnoticed")
 
 
+def _warn(found: "Summary") -> None:
+    for warning in found.warnings:
+        print(f"advrisk: {warning}", file=sys.stderr)
+
+
 def _write_curve(folder: Path, wishes: "Wishes", target: Path) -> None:
     from advrisk.risk.evasion import write_evasion
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
         write_evasion(target, opened.fitted_curve(), norm=opened.settings.norm)
+        _warn(opened.summary)
         print(f"{target} written from {counted(opened.summary.n_answers, 'answer')}")

@@ -151,7 +151,11 @@ def _configure_sqlite(engine: sa.Engine) -> None:
     def connected(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         for pragma in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            connection.execute(f"PRAGMA {pragma}").close()
+            try:
+                connection.execute(f"PRAGMA {pragma}").close()
+            except sqlite3.Error as error:
+                connection.close()
+                raise LedgerError(f"{engine.url.database}: cannot be used for answers: {error}") from None
 
     @sa.event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:

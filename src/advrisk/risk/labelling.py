@@ -3,6 +3,7 @@
 Nothing here knows pictures, pages or databases.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,11 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import key
 from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.absolute import damage_probability
-from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, Floats, fit_bayesian, values_of
+from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, Floats, differs, fit_bayesian, values_of
 
 _DRAWS = 1000
+_RESAMPLES = 499
+_LARGE_GROUP = 8  # answers; fewer say nothing about a difference
 _NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
 _BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
 _HUGE = 1e12  # a size that only a lapse misses
@@ -67,6 +70,25 @@ def half_size(curve: EvasionCurve, plausible: tuple[float, float], *, n: int, le
     tail = (1 - level) / 2
     low, middle, high = np.quantile(crossing, [tail, 0.5, 1 - tail], method="nearest")
     return Estimate(float(middle), float(low), float(high), level, n, "posterior")
+
+
+def group_warnings(answers: Sequence[Answer]) -> list[str]:
+    """What to say before one curve is used for all models, arms and labellers: where their answers differ.
+
+    Answers to unchanged pictures belong to no model, and a forced choice is no yes or no: they are left out.
+    """
+    asked = [answer for answer in answers if answer.size > 0 and answer.design != "forced-choice"]
+    found = []
+    for name in ("model", "arm", "labeller"):
+        counts = Counter(getattr(answer, name) for answer in asked)
+        large = [answer for answer in asked if counts[getattr(answer, name)] >= _LARGE_GROUP]
+        groups = [getattr(answer, name) for answer in large]
+        sizes, undetected = [answer.size for answer in large], [answer.undetected for answer in large]
+        if len(set(groups)) > 1 and len(set(undetected)) == 2 and len(set(sizes)) > 1:
+            tested = differs(sizes, undetected, groups, resamples=_RESAMPLES, rng=np.random.default_rng(0))
+            if warning := tested.warning(alpha=0.01):
+                found.append(warning)
+    return found
 
 
 # What to ask next

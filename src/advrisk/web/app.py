@@ -20,11 +20,11 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from advrisk.core.errors import AdvriskError, LedgerError
+from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.ledger.answers import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
 from advrisk.risk.evasion import write_evasion
 from advrisk.web.guard import Guard
-from advrisk.web.labelling import GRACE_S, Labelling, hash_of
+from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
 from advrisk.web.pages import rendered
 from advrisk.web.pictures import png
 from advrisk.web.trials import Asking, n_to_walk
@@ -122,12 +122,13 @@ def _add_labeller(app: FastAPI, service: Service) -> None:
     @app.post("/l/{token}/answer")
     def answer(labeller: Known, given: Said) -> dict[str, Any]:
         labelling.store.put_answer(labeller.id, given.nonce, given.said)
+        question = _question(service, labeller)  # by what is known already: nobody waits for a fit
         labelling.notice()
-        return _question(service, labeller)
+        return question
 
     @app.post("/l/{token}/undo")
     def undo(labeller: Known) -> dict[str, Any]:
-        labelling.store.undo(labeller.id, secrets.token_urlsafe(24))
+        labelling.store.undo(labeller.id, new_token())
         labelling.notice()
         return _question(service, labeller)
 
@@ -244,6 +245,7 @@ async def _bad_request(_request: Request, _error: Exception) -> Response:
 async def _known_error(_request: Request, error: Exception) -> Response:
     if isinstance(error, AnswerRefusedError):
         return JSONResponse({"error": str(error)}, 409)
-    if isinstance(error, LedgerError):  # its message names files and machines, which are not for labellers to know
-        return JSONResponse({"error": "the answers cannot be stored at the moment; try again"}, 503)
-    return JSONResponse({"error": str(error)}, 422)
+    if isinstance(error, RiskError):
+        return JSONResponse({"error": str(error)}, 422)
+    # Other messages name files and machines, which are not for labellers to know.
+    return JSONResponse({"error": "this does not work at the moment; try again"}, 503)

@@ -11,7 +11,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.ledger.answers import Answer, Labeller, Settings
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import EvasionCurve, values_of
-from advrisk.risk.labelling import Agreement, agreement, fit_answers, half_size, walked_samples
+from advrisk.risk.labelling import Agreement, agreement, fit_answers, group_warnings, half_size, walked_samples
 from advrisk.web.stimuli import Pool
 
 LEVEL = 0.95
@@ -56,7 +56,7 @@ class Summary:
     clean_error: Mapping[str, float]
     extrapolated: Mapping[str, float]
     monte_carlo: Mapping[str, Estimate]
-    plausible: tuple[float, float]
+    warnings: tuple[str, ...]
 
     @property
     def n_answers(self) -> int:
@@ -78,6 +78,7 @@ class Summary:
             "labellers": [vars(labeller) for labeller in self.labellers],
             "agreement": vars(self.agreement),
             "fitted": self.fitted,
+            "warnings": list(self.warnings),
             "half_size": self.half.as_dict(),
             "damage": {model: estimate.as_dict() for model, estimate in self.damage.items()},
             "clean_error_part": dict(self.clean_error),
@@ -111,7 +112,7 @@ def summarise(
         clean_error=compared.clean_error,
         extrapolated=compared.extrapolated,
         monte_carlo={model: walk.estimate(level=LEVEL) for model, walk in walks.items() if walk.samples},
-        plausible=pool.plausible,
+        warnings=tuple(group_warnings(answers)),
     )
 
 

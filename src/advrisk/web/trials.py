@@ -18,7 +18,7 @@ from advrisk.web.stimuli import Example, Pool
 _NEAR = 0.10  # a kept example this near to the wanted size is shown as it is
 _ABOUT = 0.25  # where to look for one: rounding to 8 bits moves sizes
 _TRIES = 6
-_SHARED = 0.5  # how often a picture is preferred that somebody else was shown
+_SHARED = 0.5  # how often a picture is taken that somebody else was shown, if there is one: to see whether they agree
 _RECENT = 12  # originals not to be shown again so soon
 
 
@@ -48,6 +48,7 @@ class Asking:
             raise RunError(f"--trials random needs --model, one of {', '.join(models)}")
         if model not in models:
             raise RunError(f"no model is called {model!r}; {did_you_mean(model, models)}")
+        _refuse_missing(pool, model)
         return replace(self, model=model)
 
 
@@ -64,7 +65,7 @@ def next_shown(
     """The next question to a labeller, or None when a random walk is at its end."""
     rng = generator("label", pool.seed, labeller, place)
     if is_catch(asking.catch, pool.seed, labeller, place):
-        shown = _catch(pool, asking, own, rng)
+        shown = _catch(pool, asking, own, others, rng)
     elif asking.trials == "random":
         walked = next_of_walk(pool, asking, own)
         if walked is None:
@@ -86,10 +87,14 @@ def is_catch(share: float, seed: int, labeller: int, place: int) -> bool:
     return int(generator("catch", seed, labeller, block).integers(length)) == at
 
 
-def _catch(pool: Pool, asking: Asking, own: Sequence[Shown], rng: np.random.Generator) -> Shown:
+def _catch(
+    pool: Pool, asking: Asking, own: Sequence[Shown], others: Iterable[Shown], rng: np.random.Generator
+) -> Shown:
     """An unchanged picture; in a forced choice one whose change is hard to miss."""
     if asking.design == "forced-choice":
-        return replace(at_size(pool, float(pool.sizes[-1]), own, (), rng), catch=True)
+        return replace(at_size(pool, float(pool.sizes[-1]), own, others, rng), catch=True)
+    if shared := _shared(0.0, own, others, rng):
+        return replace(shared, catch=True, model=None)
     samples = sorted({example.sample for example in pool.examples})
     return Shown(_least_seen(samples, own, rng), 0.0, catch=True)
 
@@ -99,11 +104,13 @@ def at_size(pool: Pool, size: float, own: Sequence[Shown], others: Iterable[Show
 
     A kept example if there is one, else one whose perturbation is scaled.
     """
+    if shared := _shared(size, own, others, rng):
+        return replace(shared, catch=False)
     seen = np.array(_counts(pool.examples, own))
     away = np.abs(pool.log_distances - np.log(size))
     about = np.flatnonzero((away <= _ABOUT) & (seen <= seen.min() + 1))
-    for example in _in_turn(pool, about, seen, others, rng):
-        shown = pool.as_it_is(example)
+    for place in _in_turn(about, seen, rng):
+        shown = pool.as_it_is(pool.examples[place])
         if abs(shown.size - size) <= _NEAR * size:
             return shown
     least = np.flatnonzero(seen == seen.min())
@@ -111,16 +118,28 @@ def at_size(pool: Pool, size: float, own: Sequence[Shown], others: Iterable[Show
     return pool.scaled(pool.examples[int(rng.choice(few))], size)
 
 
-def _in_turn(
-    pool: Pool, places: NDArray[np.intp], seen: NDArray[np.int64], others: Iterable[Shown], rng: np.random.Generator
-) -> list[Example]:
-    """Examples to try, those of the least seen originals first; often those that somebody else was shown."""
+def _shared(size: float, own: Sequence[Shown], others: Iterable[Shown], rng: np.random.Generator) -> Shown | None:
+    """Often, a picture of about this size that somebody else was shown and this labeller was not."""
+    if rng.random() >= _SHARED:
+        return None
+    mine = {_picture(shown) for shown in own}
+    recent = {shown.sample for shown in own[-_RECENT:]}
+    fit = [
+        shown
+        for shown in others
+        if abs(shown.size - size) <= _NEAR * size and shown.sample not in recent and _picture(shown) not in mine
+    ]
+    return fit[int(rng.integers(len(fit)))] if fit else None
+
+
+def _picture(shown: Shown) -> tuple[str, str | None, float]:
+    return shown.sample, shown.cell, shown.factor
+
+
+def _in_turn(places: NDArray[np.intp], seen: NDArray[np.int64], rng: np.random.Generator) -> list[int]:
+    """Examples to try, those of the least seen originals first."""
     shuffled = rng.permutation(places)
-    ranks = seen[shuffled].astype(np.float64)
-    if rng.random() < _SHARED:
-        shared = {(shown.cell, shown.sample) for shown in others if shown.factor == 1.0}
-        ranks -= [0.5 * ((pool.examples[k].cell, pool.examples[k].sample) in shared) for k in shuffled]
-    return [pool.examples[k] for k in shuffled[np.argsort(ranks, kind="stable")][:_TRIES]]
+    return [int(place) for place in shuffled[np.argsort(seen[shuffled], kind="stable")][:_TRIES]]
 
 
 def _counts(examples: Sequence[Example], own: Sequence[Shown]) -> list[int]:
@@ -147,11 +166,19 @@ def next_of_walk(pool: Pool, asking: Asking, own: Sequence[Shown]) -> Shown | No
             continue
         if distance[sample] == 0:
             return Shown(sample, 0.0, asking.model)
-        example = pool.nearest.get((asking.model, sample))
-        if example is None or example.distance > distance[sample] * (1 + 1e-9):
-            raise RunError(f"{pool.folder}: the nearest success of {asking.model} on {sample} was not kept")
-        return pool.as_it_is(example)
+        return pool.as_it_is(pool.nearest[asking.model, sample])
     return None
+
+
+def _refuse_missing(pool: Pool, model: str) -> None:
+    """A walk needs every nearest success: leaving out what was not kept would leave out some samples only."""
+    for sample, distance in zip(pool.distances.samples, pool.distances.by_model[model].tolist(), strict=True):
+        example = pool.nearest.get((model, sample))
+        if 0 < distance < np.inf and (example is None or example.distance > distance * (1 + 1e-9)):
+            raise RunError(
+                f"{pool.folder}: the nearest success of {model} on {sample} was not kept, or was deleted; run the "
+                "study into a new folder with `keep_inputs: successful`, or use --trials adaptive"
+            )
 
 
 def n_to_walk(pool: Pool, model: str) -> int:

@@ -17,6 +17,7 @@ from advrisk.risk.labelling import (
     agreement,
     expected_information,
     fit_answers,
+    group_warnings,
     half_size,
     krippendorff_alpha,
     next_size,
@@ -199,6 +200,27 @@ def test_answers_that_say_nothing_are_refused_unless_few_will_do() -> None:
     assert fit_answers([said(0.1, True)], plausible=PLAUSIBLE, few=True)([0.1]) > 0.5
     with pytest.raises(RiskError, match="forced-choice and yes-no"):
         fit_answers([said(0.1, True), said(0.1, False, design="forced-choice")])
+
+
+def test_models_or_labellers_whose_answers_differ_are_named() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.tile(np.geomspace(0.02, 0.5, 20), 6)
+    people = np.repeat(["Ann", "Bob", "Cyn"], 40)
+
+    def answers(threshold_of_bob: float, design: Design = "yes-no") -> list[Answer]:
+        return [
+            said(
+                float(size), bool(rng.random() < psi(size, threshold_of_bob if who == "Bob" else 0.1)), labeller=who,
+                model="plain" if place % 2 else "hard", design=design,
+            )
+            for place, (size, who) in enumerate(zip(sizes, people, strict=True))
+        ]  # fmt: skip
+
+    assert group_warnings(answers(0.1)) == []
+    (warning,) = group_warnings(answers(0.4))
+    assert "Ann, Bob, Cyn" in warning
+    assert group_warnings(answers(0.4, "forced-choice")) == []
+    assert group_warnings([]) == []
 
 
 # The walk

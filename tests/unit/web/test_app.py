@@ -341,8 +341,6 @@ def test_large_bodies_are_refused(client: httpx.Client, labelling: Labelling) ->
             yield b"x" * 1000
 
     assert client.post(f"{OPERATOR}/invite", content=pieces()).status_code in (400, 413)
-    headers = {"Content-Length": "-5"}
-    assert client.post(f"{OPERATOR}/invite", content=b"", headers=headers).status_code in (400, 413)
     assert labelling.store.labellers() == []
 
 

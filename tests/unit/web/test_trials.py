@@ -83,9 +83,17 @@ def test_what_others_saw_is_often_shown_too(labelling: Labelling) -> None:
     pool, rng = labelling.pool, np.random.default_rng(0)
     others = [pool.as_it_is(pool.examples[30])]
     size = others[0].size
-    alike = [at_size(pool, size, [], others, rng).sample == others[0].sample for _ in range(40)]
-    alone = [at_size(pool, size, [], [], rng).sample == others[0].sample for _ in range(40)]
-    assert sum(alike) > 15 > sum(alone)
+    alike = [at_size(pool, size, [], others, rng) == others[0] for _ in range(40)]
+    alone = [at_size(pool, size, [], [], rng) == others[0] for _ in range(40)]
+    assert sum(alike) > 12 > sum(alone)
+    mine = [others[0], *[Shown(f"s{n}", 0.1) for n in range(20)]]
+    assert others[0] not in [at_size(pool, size, mine, others, rng) for _ in range(40)], "not to the same labeller"
+
+
+def test_two_labellers_share_pictures(labelling: Labelling) -> None:
+    first = sequence(labelling.pool, Asking("yes-no"), 30)
+    second = sequence(labelling.pool, Asking("yes-no"), 30, labeller=2, others=tuple(first))
+    assert len({(one.sample, one.size) for one in first} & {(one.sample, one.size) for one in second}) >= 6
 
 
 def test_a_walk_goes_through_all_samples_once(labelling: Labelling) -> None:
@@ -113,6 +121,13 @@ def test_a_walk_goes_through_all_samples_once(labelling: Labelling) -> None:
 def test_questions_that_cannot_be_asked_are_refused(labelling: Labelling, asking: Asking, complaint: str) -> None:
     with pytest.raises(RunError, match=complaint):
         asking.checked(labelling.pool)
+
+
+def test_a_walk_needs_every_nearest_success(labelling: Labelling) -> None:
+    pool = labelling.pool
+    nearest = {key: example for key, example in pool.nearest.items() if key != ("plain", "s07")}
+    with pytest.raises(RunError, match="nearest success of plain on s07 was not kept"):
+        Asking("yes-no", "random", "plain").checked(replace(pool, nearest=nearest))
 
 
 def test_the_only_model_need_not_be_named(labelling: Labelling) -> None:
