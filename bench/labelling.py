@@ -14,7 +14,8 @@ import numpy as np
 
 from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.damage import damage_probability
-from advrisk.risk.labelling import fit_answers, half_size, next_size
+from advrisk.risk.evasion import half_detected
+from advrisk.risk.labelling import fit_answers, next_size
 
 SIZES = np.unique(np.round(np.geomspace(1, 255, 48))) / 255
 PLAUSIBLE = (1 / 255, 1.0)
@@ -57,7 +58,7 @@ def _labeller(seed: int, design: Design, *, adaptive: bool) -> Iterator[tuple[fl
         answers.append(Answer("a", "m", "a", "s", size, bool(wrong), design, "adaptive", False, False, 1.0, _WHEN))
         if len(answers) in CHECKPOINTS:
             curve = fit_answers(answers, design=design, plausible=PLAUSIBLE, few=True)
-            half = half_size(curve, PLAUSIBLE, n=len(answers))
+            half = half_detected(curve, rng=np.random.default_rng(0))
             damage = damage_probability(distances, curve, rng=rng)
             ratio = half.high / max(half.low, 1e-4)
             yield (
@@ -73,7 +74,7 @@ def _next(answers: list[Answer], design: Design, rng: np.random.Generator, place
         return 1.0 if design == "forced-choice" else 0.0
     if not adaptive:
         return float(rng.choice(SIZES))
-    return next_size(fit_answers(answers, design=design, plausible=PLAUSIBLE, few=True), SIZES, design, rng)
+    return next_size(fit_answers(answers, design=design, plausible=PLAUSIBLE, few=True), SIZES, rng)
 
 
 if __name__ == "__main__":

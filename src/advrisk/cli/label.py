@@ -125,8 +125,8 @@ def _print_lines(found: "Summary") -> None:
     if not found.fitted:
         print("curve: unknown, until some changes were noticed and some not")
         return
-    half = found.half
-    print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
+    if (half := found.half) is not None:
+        print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
     for model, damage in found.damage.items():
         print(f"damage of {model}: {damage.value:.1%} [{damage.low:.1%}, {damage.high:.1%}]")
     for model, share in found.monte_carlo.items():

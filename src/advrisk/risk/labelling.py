@@ -3,7 +3,6 @@
 Nothing here knows pictures, pages or databases.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,15 +14,11 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import key
 from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.absolute import damage_probability
-from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, Floats, differs, fit_bayesian, values_of
+from advrisk.risk.evasion import BayesianEvasion, Floats, fit_bayesian, unlike_groups
 
-_DRAWS = 1000
-_RESAMPLES = 499
-_LARGE_GROUP = 8  # answers; fewer say nothing about a difference
+_ALPHA = 0.01  # answers are looked at again and again while they come in
 _NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
 _BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
-_HUGE = 1e12  # a size that only a lapse misses
-_NOBODY = 10.0  # beyond the plausible sizes by this factor, the half is not looked for
 
 
 # The curve
@@ -56,73 +51,34 @@ def fit_answers(
     )
 
 
-def half_size(curve: EvasionCurve, plausible: tuple[float, float], *, n: int, level: float = 0.95) -> Estimate:
-    """The size of which half goes unnoticed: the median of the posterior, and its interval.
-
-    0 where less than half of the smallest goes unnoticed, inf where more than half of the largest does.
-    """
-    grid = np.geomspace(plausible[0] / _NOBODY, plausible[1] * _NOBODY, 600)
-    values = values_of(curve.draws(_DRAWS, np.random.default_rng(0)), grid)
-    below = values < 0.5
-    after = below.argmax(axis=1)
-    crossing = np.where(below.any(axis=1), grid[after], np.inf)
-    crossing[below[:, 0]] = 0.0
-    tail = (1 - level) / 2
-    low, middle, high = np.quantile(crossing, [tail, 0.5, 1 - tail], method="nearest")
-    return Estimate(float(middle), float(low), float(high), level, n, "posterior")
-
-
 def group_warnings(answers: Sequence[Answer]) -> list[str]:
-    """What to say before one curve is used for all models, arms and labellers: where their answers differ.
+    """What to say before one curve is used for all models and arms: where their answers differ.
 
     Answers to unchanged pictures belong to no model, and a forced choice is no yes or no: they are left out.
+    Differences between labellers are part of the curve.
     """
     asked = [answer for answer in answers if answer.size > 0 and answer.design != "forced-choice"]
-    found = []
-    for name in ("model", "arm", "labeller"):
-        counts = Counter(getattr(answer, name) for answer in asked)
-        large = [answer for answer in asked if counts[getattr(answer, name)] >= _LARGE_GROUP]
-        groups = [getattr(answer, name) for answer in large]
-        sizes, undetected = [answer.size for answer in large], [answer.undetected for answer in large]
-        if len(set(groups)) > 1 and len(set(undetected)) == 2 and len(set(sizes)) > 1:
-            tested = differs(sizes, undetected, groups, resamples=_RESAMPLES, rng=np.random.default_rng(0))
-            if warning := tested.warning(alpha=0.01):
-                found.append(warning)
-    return found
+    if len({answer.undetected for answer in asked}) < 2 or len({answer.size for answer in asked}) < 2:
+        return []
+    return unlike_groups(
+        [answer.size for answer in asked],
+        [answer.undetected for answer in asked],
+        {"model": [answer.model for answer in asked], "arm": [answer.arm for answer in asked]},
+        alpha=_ALPHA,
+        rng=np.random.default_rng(0),
+    )
 
 
 # What to ask next
 
 
-def expected_information(curve: EvasionCurve, sizes: ArrayLike, design: Design) -> Floats:
-    """How many nats an answer at each size is expected to tell about the curve.
-
-    The entropy of the answer, less the mean of its entropy were the curve known (Houlsby et al. 2011, "Bayesian
-    active learning by disagreement"). In a forced choice the answer is wrong with probability Psi / 2; what it would
-    tell about lapses is left aside there, as easy trials teach those and would otherwise be all that is asked.
-    """
-    array = np.asarray(sizes, dtype=np.float64)
-    drawn = curve.draws(_DRAWS, np.random.default_rng(0))
-    p = values_of(drawn, array)
-    if design == "forced-choice":
-        lapse = values_of(drawn, np.array([_HUGE]))
-        p = (lapse.mean() + (1 - lapse.mean()) * (p - lapse) / np.maximum(1 - lapse, 1e-9)) / 2
-    return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0))
-
-
-def next_size(curve: EvasionCurve, sizes: ArrayLike, design: Design, rng: np.random.Generator) -> float:
+def next_size(curve: BayesianEvasion, sizes: ArrayLike, rng: np.random.Generator) -> float:
     """A size of nearly the greatest expected information: not always the same one, as several may be asked at once."""
     array = np.asarray(sizes, dtype=np.float64)
     if array.size == 0:
         raise RiskError("there is no size to choose from")
-    information = expected_information(curve, array, design)
+    information = curve.expected_information(array)
     return float(rng.choice(array[information >= _NEARLY_BEST * information.max()]))
-
-
-def _entropy(p: Floats) -> Floats:
-    from scipy.special import entr
-
-    return np.asarray(entr(p) + entr(1 - p))
 
 
 # Agreement

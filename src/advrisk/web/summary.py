@@ -10,12 +10,11 @@ import numpy as np
 from advrisk.core.estimate import Estimate
 from advrisk.ledger.answers import Answer, Labeller, Settings
 from advrisk.risk.absolute import compare_damage
-from advrisk.risk.evasion import EvasionCurve, values_of
-from advrisk.risk.labelling import Agreement, agreement, fit_answers, group_warnings, half_size, walked_samples
+from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, curve_band, half_detected
+from advrisk.risk.labelling import Agreement, agreement, fit_answers, group_warnings, walked_samples
 from advrisk.web.stimuli import Pool
 
 LEVEL = 0.95
-_BAND_DRAWS = 1000
 _BAND_SIZES = 80
 
 
@@ -49,8 +48,8 @@ class Summary:
     answers: Sequence[Answer]
     labellers: tuple[Progress, ...]
     agreement: Agreement
-    curve: EvasionCurve
-    half: Estimate
+    curve: BayesianEvasion
+    half: Estimate | None
     band: Band
     damage: Mapping[str, Estimate]
     clean_error: Mapping[str, float]
@@ -79,7 +78,7 @@ class Summary:
             "agreement": vars(self.agreement),
             "fitted": self.fitted,
             "warnings": list(self.warnings),
-            "half_size": self.half.as_dict(),
+            "half_size": self.half.as_dict() if self.half else None,
             "damage": {model: estimate.as_dict() for model, estimate in self.damage.items()},
             "clean_error_part": dict(self.clean_error),
             "extrapolated": dict(self.extrapolated),
@@ -106,7 +105,7 @@ def summarise(
         labellers=tuple(_progress(labeller.name, answers) for labeller in labellers),
         agreement=agreement(answers),
         curve=curve,
-        half=half_size(curve, pool.plausible, n=len(answers), level=LEVEL),
+        half=half_detected(curve, LEVEL, rng=np.random.default_rng(0)),
         band=_band(curve, pool, answers),
         damage=compared.estimates,
         clean_error=compared.clean_error,
@@ -138,9 +137,7 @@ def _band(curve: EvasionCurve, pool: Pool, answers: Sequence[Answer]) -> Band:
     asked = [answer.size for answer in answers if answer.size > 0]
     low, high = min([pool.plausible[0], *asked]), max([pool.plausible[1], *asked])
     sizes = np.geomspace(low, high, _BAND_SIZES)
-    tail = (1 - LEVEL) / 2
-    drawn = values_of(curve.draws(_BAND_DRAWS, np.random.default_rng(0)), sizes)
-    ends = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    ends = curve_band(curve, sizes, LEVEL, rng=np.random.default_rng(0))
     rounded = [[_short(value) for value in row] for row in (sizes, curve(sizes), ends[0], ends[1])]
     return Band(*rounded)
 

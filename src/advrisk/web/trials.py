@@ -11,7 +11,7 @@ from advrisk.core.errors import RunError
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.ledger.answers import Design, Shown, Trials
-from advrisk.risk.evasion import EvasionCurve
+from advrisk.risk.evasion import BayesianEvasion
 from advrisk.risk.labelling import next_size, walk_order
 from advrisk.web.stimuli import Example, Pool
 
@@ -55,7 +55,7 @@ class Asking:
 def next_shown(
     pool: Pool,
     asking: Asking,
-    curve: EvasionCurve,
+    curve: BayesianEvasion,
     *,
     labeller: int,
     place: int,
@@ -72,7 +72,7 @@ def next_shown(
             return None
         shown = walked
     else:
-        size = next_size(curve, pool.sizes, asking.design, rng)
+        size = next_size(curve, pool.sizes, rng)
         shown = at_size(pool, size, own, others, rng)
     first = asking.design == "forced-choice" and bool(rng.random() < 0.5)
     return replace(shown, trials=asking.trials, changed_first=first)

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from advrisk.core.errors import RiskError
 from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.damage import damage_probability
+from advrisk.risk.evasion import half_detected
 from advrisk.risk.labelling import (
     agreement,
-    expected_information,
     fit_answers,
     group_warnings,
-    half_size,
     krippendorff_alpha,
     next_size,
     walk_order,
@@ -47,7 +46,7 @@ def asked(n: int, rng: np.random.Generator, design: Design = "yes-no", *, adapti
         if place % 6 == 5:
             size = 1.0 if design == "forced-choice" else 0.0
         else:
-            size = next_size(curve, SIZES, design, rng) if curve else float(rng.choice(SIZES))
+            size = next_size(curve, SIZES, rng) if curve else float(rng.choice(SIZES))
         wrong = rng.random() < (psi(size) / 2 if design == "forced-choice" else psi(size))
         answers.append(said(size, bool(wrong), design=design, sample=f"picture {place}"))
     return answers
@@ -124,7 +123,8 @@ def test_thirty_answers_give_a_useful_curve(design: Design) -> None:
             curve = fit_answers(answers, plausible=PLAUSIBLE, few=True)
             damage = damage_probability(distances, curve, rng=np.random.default_rng(0))
             widths[adaptive].append(damage.high - damage.low)
-            half = half_size(curve, PLAUSIBLE, n=30)
+            half = half_detected(curve, rng=np.random.default_rng(0))
+            assert half is not None
             held += half.low <= 0.1 <= half.high and damage.low <= psi(distances).mean() <= damage.high
     assert held >= 11
     assert np.median(widths[True]) < (0.3 if design == "yes-no" else 0.45)
@@ -148,7 +148,7 @@ def test_expected_information_is_the_mean_loss_of_uncertainty(design: Design) ->
         outer = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
         inside = joint > 0
         brute.append((joint[inside] * np.log(joint[inside] / outer[inside])).sum())
-    assert expected_information(curve, sizes, design) == pytest.approx(brute)
+    assert curve.expected_information(sizes) == pytest.approx(brute)
 
 
 def test_the_next_size_is_near_the_threshold_once_that_is_known() -> None:
@@ -156,10 +156,10 @@ def test_the_next_size_is_near_the_threshold_once_that_is_known() -> None:
     sizes = np.concatenate([np.geomspace(0.02, 0.5, 200), np.zeros(100), np.ones(100)])  # the rates are known, too
     answers = [said(float(size), bool(rng.random() < psi(size))) for size in sizes]
     curve = fit_answers(answers)
-    chosen = [next_size(curve, SIZES, "yes-no", rng) for _ in range(30)]
+    chosen = [next_size(curve, SIZES, rng) for _ in range(30)]
     assert 0.02 < min(chosen) <= max(chosen) < 0.5
     with pytest.raises(RiskError, match="no size"):
-        next_size(curve, [], "yes-no", rng)
+        next_size(curve, [], rng)
 
 
 def test_a_curve_of_forced_choices_finds_what_goes_unnoticed() -> None:
@@ -186,7 +186,8 @@ def test_half_size_is_where_the_curve_crosses_one_half() -> None:
     rng = np.random.default_rng(2)
     sizes = rng.choice(np.geomspace(0.01, 1, 30), 5000)
     answers = [said(float(s), bool(u)) for s, u in zip(sizes, rng.random(5000) < psi(sizes), strict=True)]
-    half = half_size(fit_answers(answers), PLAUSIBLE, n=5000)
+    half = half_detected(fit_answers(answers), rng=np.random.default_rng(0))
+    assert half is not None
     assert half.low <= half.value <= half.high
     assert half.value == pytest.approx(0.1, rel=0.1)
     assert half.high / half.low < 1.2
@@ -202,24 +203,25 @@ def test_answers_that_say_nothing_are_refused_unless_few_will_do() -> None:
         fit_answers([said(0.1, True), said(0.1, False, design="forced-choice")])
 
 
-def test_models_or_labellers_whose_answers_differ_are_named() -> None:
+def test_models_whose_answers_differ_are_named_and_labellers_are_not() -> None:
     rng = np.random.default_rng(0)
     sizes = np.tile(np.geomspace(0.02, 0.5, 20), 6)
     people = np.repeat(["Ann", "Bob", "Cyn"], 40)
 
-    def answers(threshold_of_bob: float, design: Design = "yes-no") -> list[Answer]:
-        return [
-            said(
-                float(size), bool(rng.random() < psi(size, threshold_of_bob if who == "Bob" else 0.1)), labeller=who,
-                model="plain" if place % 2 else "hard", design=design,
-            )
-            for place, (size, who) in enumerate(zip(sizes, people, strict=True))
-        ]  # fmt: skip
+    def answers(of_hard: float, *, of_bob: float = 0.1, design: Design = "yes-no") -> list[Answer]:
+        models = ["plain" if place % 2 else "hard" for place in range(len(sizes))]
+        found = []
+        for size, who, model in zip(sizes, people, models, strict=True):
+            middle = of_bob if who == "Bob" else of_hard if model == "hard" else 0.1
+            unseen = bool(rng.random() < psi(size, middle))
+            found.append(said(float(size), unseen, labeller=str(who), model=model, design=design))
+        return found
 
     assert group_warnings(answers(0.1)) == []
+    assert group_warnings(answers(0.1, of_bob=0.4)) == []
     (warning,) = group_warnings(answers(0.4))
-    assert "Ann, Bob, Cyn" in warning
-    assert group_warnings(answers(0.4, "forced-choice")) == []
+    assert "hard, plain" in warning
+    assert group_warnings(answers(0.4, design="forced-choice")) == []
     assert group_warnings([]) == []
 
 

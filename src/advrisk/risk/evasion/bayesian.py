@@ -25,6 +25,7 @@ __all__ = ["BayesianEvasion", "PsychometricCurve", "Scale", "fit_bayesian"]
 _CELLS = {0: (61, 31), 1: (45, 31), 2: (31, 21)}
 _FINE = 4  # as many more of the threshold once their place is found
 _RATE_CELLS = 8
+_HUGE = 1e12  # a size that only a lapse misses
 _INFORMATION_DRAWS = 1000
 _ESTIMATE_DRAWS = 4000
 _BLOCK = 2_000_000  # cells that are worked on at a time
@@ -70,11 +71,15 @@ class BayesianEvasion:
 
         The entropy of the answer, less the mean of its entropy were the curve known (Houlsby et al. 2011,
         "Bayesian active learning by disagreement"). If labellers or images differ, the answer is one of a new
-        labeller about a new image.
+        labeller about a new image. In a forced choice what it would tell about lapses is left aside: easy choices
+        teach those, and would otherwise be all that is asked.
         """
         array = checked_sizes(sizes, "sizes")
-        p = values_of(self.draws(_INFORMATION_DRAWS, np.random.default_rng(0)), array.ravel())
-        p = p / 2 if self.forced_choice else p
+        curves = self.draws(_INFORMATION_DRAWS, np.random.default_rng(0))
+        p = values_of(curves, array.ravel())
+        if self.forced_choice:
+            lapse = values_of(curves, np.array([_HUGE]))
+            p = (lapse.mean() + (1 - lapse.mean()) * (p - lapse) / np.maximum(1 - lapse, 1e-9)) / 2
         return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0)).reshape(array.shape)
 
     @property

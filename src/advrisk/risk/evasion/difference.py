@@ -71,6 +71,7 @@ def unlike_groups(
     undetected: ArrayLike,
     groups: Mapping[str, Sequence[str | None]],
     *,
+    alpha: float = 0.05,
     rng: np.random.Generator,
 ) -> list[str]:
     """Warnings where answers differ between models, arms or whatever `groups` name; of very many, some are tested.
@@ -87,10 +88,10 @@ def unlike_groups(
         names, counts = np.unique(labels, return_counts=True)
         used = np.isin(labels, names[(counts >= _FEWEST) & (names != "")])
         kept = chosen[used]
-        if len(set(labels[used])) < 2 or len(set(answers.undetected[kept])) < 2:
+        if any(np.unique(part).size < 2 for part in (answers.sizes[kept], answers.undetected[kept], labels[used])):
             continue
         found = differs(answers.sizes[kept], answers.undetected[kept], labels[used], resamples=199, rng=rng)
-        if warning := found.warning():
+        if warning := found.warning(alpha):
             warnings.append(f"{warning[0].upper()}{warning[1:]}.")
     return warnings
 

@@ -41,10 +41,10 @@ const interval = (estimate) => `${(100 * estimate.low).toFixed(1)} – ${percent
 
 function show(state) {
   const half = state.half_size;
-  document.getElementById("half").textContent = state.fitted
+  document.getElementById("half").textContent = state.fitted && half !== null
     ? `Half of all changes of size ${size(half.value)} go unnoticed (95 % between ${size(half.low)} and ${size(half.high)}), by ${state.n_answers} answers.`
     : `${state.n_answers} answers so far. Until some changes were noticed and some not, the curve is what was assumed.`;
-  document.getElementById("warnings").textContent = state.warnings.map((text) => `Note: ${text}.`).join(" ");
+  document.getElementById("warnings").textContent = state.warnings.map((text) => `Note: ${text}`).join(" ");
   drawCurve(document.getElementById("curve"), state.figure);
   fill("damage", Object.entries(state.damage).map(([model, found]) => [model, percent(found.value), interval(found), bar(found)]));
   const walked = Object.entries(state.monte_carlo);
