@@ -332,7 +332,10 @@ def test_links_summary_and_fit_without_a_server(run: Path, advrisk: Advrisk, tmp
         (["--trials", "random"], "needs --model, one of noisy, plain"),
         (["--trials", "random", "--model", "plane"], "did you mean 'plain'?"),
         (["--model", "plain"], "--model belongs to --trials random"),
-        (["--design", "forced-choice", "--trials", "random", "--model", "plain"], "use --design yes-no"),
+        (
+            ["--design", "forced-choice", "--trials", "random", "--model", "plain"],
+            "use --design yes-no or side-by-side",
+        ),
         (["--host", "256.1.1.1"], "cannot be served on"),
         (["--answers", "postgresql://me:hunter2@127.0.0.1:1/db"], "cannot be read or written"),
         (["--answers", "what"], "no address of a database"),

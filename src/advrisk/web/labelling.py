@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from advrisk.api import Run
-from advrisk.core.errors import LedgerError, RunError
+from advrisk.core.errors import AdvriskError, LedgerError, RunError
 from advrisk.ledger.answer_store import AnswerStore
 from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
 from advrisk.risk.evasion import EvasionCurve
@@ -20,6 +20,7 @@ from advrisk.web.stimuli import Pool, load_pool
 from advrisk.web.summary import Summary, summarise
 from advrisk.web.trials import Asking, next_shown
 
+_LONGEST_END_S = 5.0  # a fit that lasts longer is left behind when the server ends
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
 
 
@@ -74,7 +75,7 @@ class Labelling:
         self._ended.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_LONGEST_END_S)
 
     def notice(self) -> None:
         """Something may have changed: look when there is time."""
@@ -87,7 +88,7 @@ class Labelling:
             if not self._ended.is_set():
                 try:
                     self.current_summary()
-                except LedgerError:  # the database is away for a moment; the next answer or look tries again
+                except AdvriskError:  # the database is away for a moment, say; the next answer or look tries again
                     continue
 
     def _newly_invited(self) -> bool:

@@ -1,0 +1,112 @@
+"""A labelling in progress: what is known keeps up with the answers, and what was settled stays."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk.core.errors import LedgerError, RiskError, RunError
+from advrisk.ledger.answers import Labeller
+from advrisk.web import labelling as module
+from advrisk.web.labelling import Labelling
+from advrisk.web.summary import summarise
+from advrisk.web.trials import Asking
+
+MakeRun = Callable[..., Path]
+OpenRun = Callable[..., Labelling]
+
+
+def give(labelling: Labelling, said: str = "changed", name: str = "Ann") -> None:
+    token = labelling.invite(name)
+    who = labelling.labeller(token)
+    assert isinstance(who, Labeller)
+    trial = labelling.question(who, Asking(labelling.settings.design))
+    assert trial is not None
+    labelling.store.put_seen(trial.id)
+    labelling.store.put_answer(who.id, trial.nonce, said)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_summary_is_made_anew_in_the_background(labelling: Labelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = []
+
+    def fails_once(*words: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise RiskError("for once")
+        return summarise(*words)
+
+    monkeypatch.setattr(module, "summarise", fails_once)
+    labelling.start()
+    try:
+        give(labelling)
+        assert labelling.summary.n_answers == 0, "nobody waits for it"
+        labelling.notice()
+        until(lambda: bool(failed))
+        labelling.notice()
+        until(lambda: labelling.summary.n_answers == 1)
+    finally:
+        labelling.stop()
+
+
+def test_an_open_question_outlives_the_process(make_run: MakeRun, open_run: OpenRun) -> None:
+    folder = make_run()
+    first = open_run(folder)
+    token = first.invite("Ann")
+    who = first.labeller(token)
+    assert who is not None
+    asked = first.question(who, Asking("yes-no"))
+    first.store.close()
+    again = open_run(folder)
+    assert again.labeller(token) == who
+    assert again.question(who, Asking("yes-no")) == asked
+
+
+def test_what_is_not_said_stays_as_it_was(make_run: MakeRun, open_run: OpenRun) -> None:
+    folder = make_run()
+    first = open_run(folder, norm="l2", design="side-by-side", seconds=2.0)
+    assert open_run(folder).settings == first.settings
+    assert open_run(folder, create=False).pool.norm == "l2"
+    for wish in ({"norm": "linf"}, {"design": "yes-no"}, {"seconds": 3.0}):
+        with pytest.raises(LedgerError, match="do not belong to one curve"):
+            open_run(folder, **wish)
+
+
+def test_answers_of_another_run_are_refused(make_run: MakeRun, open_run: OpenRun) -> None:
+    url = f"sqlite:///{make_run('one')}/answers.sqlite"
+    open_run(make_run("two"), answers=url)
+    with pytest.raises(LedgerError, match="holds answers of the run 'two'"):
+        open_run(make_run("three"), answers=url)
+
+
+def test_several_norms_without_a_study_need_a_word(make_run: MakeRun, open_run: OpenRun) -> None:
+    from advrisk.ledger import Ledger, table_from
+
+    folder = make_run()
+    row = {"model": ["plain"], "arm": ["other"], "recipe": ["r"], "origin": ["import"], "kind": ["attack"]}
+    Ledger.open(folder).append({"arms": table_from("arms", row | {"norm": ["l2"], "repeats": [1]})})
+    with pytest.raises(RunError, match="say which with --norm"):
+        open_run(folder)
+
+
+def test_a_summary_counts_catch_trials_and_labellers(labelling: Labelling) -> None:
+    for place in range(14):
+        give(labelling, "changed" if place % 2 else "unchanged", name=("Ann", "Bob")[place // 7])
+    found = labelling.current_summary()
+    assert [(one.name, one.n_answers) for one in found.labellers] == [("Ann", 7), ("Bob", 7)]
+    answers = labelling.store.answers()
+    for one in found.labellers:
+        catch = [answer for answer in answers if answer.labeller == one.name and answer.catch]
+        assert one.n_catch == len(catch) >= 1
+        assert one.n_catch_right == sum(answer.undetected for answer in catch)
+    assert found.fitted
+    assert set(found.damage) == {"plain", "hard"}
+    assert found.as_dict()["n_answers"] == 14
