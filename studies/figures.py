@@ -166,7 +166,7 @@ def _panel(place: int, *, sizes: Any, most: int) -> Figure:
     if not top:
         x["title"] = {"text": "number of samples n"}
     if sizes is not None:
-        y |= {"type": "log", **_ticks(np.sort(sizes[np.isfinite(sizes)]))}
+        y |= {"type": "log", **_ticks([0.75 * np.nanmin(sizes), np.nanmax(sizes)])}
     return {f"xaxis{place}": x | _FRAME, f"yaxis{place}": y | _FRAME}
 
 

@@ -117,9 +117,12 @@ def test_a_third_model_that_swaps_two_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "Without A, the order of B and C turns round." in lines
     comparison = Run.open(run).damage().comparison
     assert comparison is not None
-    row = rows_after(lines, "Leaving out any set of models turns the order of 1 of 3 pairs round")["B, C"]
-    assert (row[0], row[2]) == (str(comparison.difference("B", "C")), "A")
+    assert "Leaving out any set of models turns the order of 1 of 3 pairs round." in lines
+    row = rows_after(lines, "The smallest set that does it")["B, C"]
+    assert (row[0], row[2:]) == (str(comparison.difference("B", "C")), ["A"])
     among = rows_after(lines, "Relative damage depends")
+    polled = rows_after(lines, "The mean of a row is")["B, C"]
+    assert np.mean([float(vote) for vote in polled]) == pytest.approx(comparison.difference("B", "C").value, abs=1e-3)
     assert {model: row[0] for model, row in among.items()} == {
         model: f"{estimate.value:.3f}" for model, estimate in comparison.estimates.items()
     }
