@@ -76,7 +76,7 @@ def settling(settled: Convergence, order: Sequence[str]) -> Figure:
         drawn = np.concatenate(
             [band[shown] for model in order for band in vars(settled.bands[model][measure]).values()]
         )
-        layout |= _panel(place, sizes=drawn if measure == SMALLEST else None, most=int(settled.n[-1]))
+        layout |= _panel(place, sizes=drawn if measure in (SMALLEST, MEAN) else None, most=int(settled.n[-1]))
     layout["annotations"] = [_title(place, title) for place, title in enumerate(panels, start=1)]
     layout |= {"legend": {"x": 1.02, "y": 1}, "margin": {"l": 75, "r": 20, "t": 30, "b": 50}}
     return {"data": lines, "layout": layout | {"width": 900, "height": 640}}

@@ -81,7 +81,7 @@ def decision(found: Findings) -> list[str]:
     head = ["model", "clean", f"ASR {found.small:.4g}", f"ASR {found.large:.4g}", "MPS", "mean size"]
     rows = [_decision_row(row, found) for row in found.damage.models]
     return [
-        "Which model? Least damage first. Damage and ASR are lower bounds: a better attack finds smaller sizes.",
+        "Which model? Least damage first. ASR is a lower bound; a better attack may move relative damage either way.",
         *table([*head, "relative damage", "of it clean", "best"], rows),
         *wrapped(f"{row.model}: {row.verdict}." for row in found.damage.models),
     ]
@@ -201,7 +201,6 @@ def absolute(found: Findings) -> list[str]:
     curves = given_curves(found.small, found.large)
     compared = {name: compare_damage(found.distances, curve, rng=_rng()) for name, curve in curves.items()}
     rows = [[model, *(str(each.estimates[model]) for each in compared.values())] for model in found.models]
-    rows.append(["undecided pairs", *(_n_undecided(each, found) for each in compared.values())])
     change = max(orders.largest_change(found.distances, curve, rng=_rng()) for curve in curves.values())
     turned = [pair for pair in found.pairs if len({_sign(each, *pair) for each in compared.values()} - {0}) > 1]
     sentence = (
@@ -211,8 +210,9 @@ def absolute(found: Findings) -> list[str]:
     return [
         *wrapped([sentence]),
         *table(["model", *curves], rows),
+        *wrapped(f"Undecided, {name}: {_named(_undecided(each, found))}." for name, each in compared.items()),
         f"Leaving out any one model changes these numbers by at most {change:g}.",
-        *wrapped([f"Pairs whose order depends on the curve: {len(turned)}{_named(turned)}."]),
+        *wrapped([f"Order depends on the curve: {_named(turned)}."]),
     ]
 
 
@@ -249,7 +249,7 @@ def _swaps(found: Findings) -> list[str]:
     pairs = list(dict.fromkeys((swap.lower, swap.higher) for swap in swaps))
     n_pairs = counted(len(found.pairs), "pair")
     if not pairs:
-        return [f"Leaving out any set of models turns the order of 0 of {n_pairs} round."]
+        return [f"The order of 0 of {n_pairs} can be turned round by leaving out others."]
     rows = [[_both(s.lower, s.higher), str(s.before), str(s.after), ", ".join(s.dropped)] for s in swaps]
     votes = [orders.votes(found.distances, *pair) for pair in pairs]
     polled = [
@@ -257,7 +257,7 @@ def _swaps(found: Findings) -> list[str]:
         for pair, row in zip(pairs, votes, strict=True)
     ]
     return [
-        f"Leaving out any set of models turns the order of {len(pairs)} of {n_pairs} round.",
+        f"The order of {len(pairs)} of {n_pairs} can be turned round by leaving out others.",
         "The smallest set that does it, and the one that does it most:",
         *table(["pair", "difference among all", "difference without", "those left out"], rows),
         "Each model's vote: the difference of the pair's ASR, averaged over sizes just below that model's distances.",
@@ -292,8 +292,8 @@ def _less(found: Findings, pair: orders.Disagreement) -> str:
     return min((pair.first, pair.second), key=lambda model: found.comparison.estimates[model].value)
 
 
-def _n_undecided(compared: EvasionComparison, found: Findings) -> str:
-    return str(sum(compared.undecided(*pair) for pair in found.pairs))
+def _undecided(compared: EvasionComparison, found: Findings) -> list[tuple[str, str]]:
+    return [pair for pair in found.pairs if compared.undecided(*pair)]
 
 
 def _sign(compared: EvasionComparison, one: str, other: str) -> int:
@@ -301,7 +301,7 @@ def _sign(compared: EvasionComparison, one: str, other: str) -> int:
 
 
 def _named(pairs: Sequence[tuple[str, str]]) -> str:
-    return f" ({'; '.join(f'{one}, {other}' for one, other in pairs)})" if pairs else ""
+    return "; ".join(_both(*pair) for pair in pairs) or "no pair"
 
 
 def _rng() -> np.random.Generator:
