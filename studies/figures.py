@@ -123,10 +123,10 @@ def _line(name: str, x: Any, y: Any, style: dict[str, Any]) -> Figure:
 
 
 def _ticks(sizes: Any) -> dict[str, Any]:
-    """Powers of ten, and twice and five times these where there is room, as plain numbers; the range of the sizes."""
+    """Powers of ten, and some times these where there is room, as plain numbers; and the range of the sizes."""
     low, high = float(sizes[0]), float(sizes[-1])
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    digits = (1, 2, 5) if high < 2000 * low else (1,)
+    digits = (1, 2, 3, 4, 5, 7) if high < 10 * low else (1, 2, 5) if high < 2000 * low else (1,)
     ticks = [digit * 10.0**power for power in powers for digit in digits]
     ticks = [tick for tick in ticks if low <= tick <= high]
     text = [f"{tick:.6f}".rstrip("0").rstrip(".") for tick in ticks]

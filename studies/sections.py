@@ -78,11 +78,12 @@ def lines_of(found: Findings) -> list[str]:
 
 def decision(found: Findings) -> list[str]:
     """The table of the decision."""
-    head = ["model", "clean", f"ASR {found.small:.4g}", f"ASR {found.large:.4g}", "MPS", "mean size"]
+    head = ["model", "relative damage", "of it clean", "best"]
+    head += ["accuracy", f"ASR {found.small:.4g}", f"ASR {found.large:.4g}", "MPS", "mean size"]
     rows = [_decision_row(row, found) for row in found.damage.models]
     return [
         "Which model? Least damage first. ASR is a lower bound; a better attack may move relative damage either way.",
-        *table([*head, "relative damage", "of it clean", "best"], rows),
+        *table(head, rows),
         *wrapped(f"{row.model}: {row.verdict}." for row in found.damage.models),
     ]
 
@@ -233,13 +234,13 @@ def half_noticed(eps: float) -> FunctionEvasion:
 def _decision_row(row: ModelDamage, found: Findings) -> list[str]:
     return [
         row.model,
+        str(row.relative_damage),
+        f"{row.clean_error_part:.3f}",
+        f"{row.probability_best:.1%}",
         NOTHING if row.clean_accuracy is None else f"{row.clean_accuracy.value:.1%}",
         *(f"{row.success_ratio[eps].value:.1%}" for eps in (found.small, found.large)),
         NOTHING if row.minimal_size is None else number_text(row.minimal_size.value),
         NOTHING if row.mean_size is None else size_text(row.mean_size.estimate),
-        str(row.relative_damage),
-        f"{row.clean_error_part:.3f}",
-        f"{row.probability_best:.1%}",
     ]
 
 

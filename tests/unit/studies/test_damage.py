@@ -78,13 +78,13 @@ def test_the_decision_table_is_the_assessment(run: Path, capsys: pytest.CaptureF
         assert row.mean_size is not None
         size = row.mean_size.estimate
         assert rows[row.model] == [
+            str(row.relative_damage),
+            f"{row.clean_error_part:.3f}",
+            f"{row.probability_best:.1%}",
             "–",  # the file holds no clean rows
             *(f"{ratio.value:.1%}" for ratio in row.success_ratio.values()),
             f"{row.minimal_size.value:.3g}",
             f"{size.value:.3g} [{size.low:.3g}, {size.high:.3g}]",
-            str(row.relative_damage),
-            f"{row.clean_error_part:.3f}",
-            f"{row.probability_best:.1%}",
         ]
         assert f"{row.model}: {row.verdict}." in lines
 
