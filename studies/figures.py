@@ -76,7 +76,7 @@ def settling(settled: Convergence, order: Sequence[str]) -> Figure:
         drawn = np.concatenate(
             [band[shown] for model in order for band in vars(settled.bands[model][measure]).values()]
         )
-        layout |= _panel(place, sizes=drawn if measure == SMALLEST else None, most=int(settled.n[-1]))
+        layout |= _panel(place, sizes=drawn if measure in (SMALLEST, MEAN) else None, most=int(settled.n[-1]))
     layout["annotations"] = [_title(place, title) for place, title in enumerate(panels, start=1)]
     layout |= {"legend": {"x": 1.02, "y": 1}, "margin": {"l": 75, "r": 20, "t": 30, "b": 50}}
     return {"data": lines, "layout": layout | {"width": 900, "height": 640}}
@@ -123,10 +123,10 @@ def _line(name: str, x: Any, y: Any, style: dict[str, Any]) -> Figure:
 
 
 def _ticks(sizes: Any) -> dict[str, Any]:
-    """Powers of ten, and twice and five times these where there is room, as plain numbers; the range of the sizes."""
+    """Powers of ten, and some times these where there is room, as plain numbers; and the range of the sizes."""
     low, high = float(sizes[0]), float(sizes[-1])
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    digits = (1, 2, 5) if high < 2000 * low else (1,)
+    digits = (1, 2, 3, 4, 5, 7) if high < 10 * low else (1, 2, 5) if high < 2000 * low else (1,)
     ticks = [digit * 10.0**power for power in powers for digit in digits]
     ticks = [tick for tick in ticks if low <= tick <= high]
     text = [f"{tick:.6f}".rstrip("0").rstrip(".") for tick in ticks]
@@ -166,7 +166,7 @@ def _panel(place: int, *, sizes: Any, most: int) -> Figure:
     if not top:
         x["title"] = {"text": "number of samples n"}
     if sizes is not None:
-        y |= {"type": "log", **_ticks(np.sort(sizes[np.isfinite(sizes)]))}
+        y |= {"type": "log", **_ticks([0.75 * np.nanmin(sizes), np.nanmax(sizes)])}
     return {f"xaxis{place}": x | _FRAME, f"yaxis{place}": y | _FRAME}
 
 

@@ -3,6 +3,7 @@
 Everything here works on distances by model, paired by sample, as `Run.damage().distances.by_model` holds them.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -57,6 +58,14 @@ class Swap:
     higher: str
     before: Estimate  # damage of `lower` minus that of `higher`
     after: Estimate
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many pairs of models all samples tell apart, and the share of these that drawn ones put in the same order."""
+
+    n_pairs: int
+    shares: tuple[float, ...]  # nan without such pairs
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,19 @@ def _fewest_and_largest(ways: Sequence[Swap]) -> list[Swap]:
     return [ways[0]] if largest is ways[0] else [ways[0], largest]
 
 
+def votes(distances: ByModel, lower: str, higher: str) -> dict[str, float]:
+    """How each compared model takes part in the difference of relative damage of two of them.
+
+    P_j = #{(i, k, l): d_kl > d_ji} / (I^2 J) is also the mean over all compared distances d_kl of the share of model
+    j's samples broken *below* d_kl: every model votes with its own distances for sizes at which success is counted.
+    """
+    a, b = (np.sort(distances[model]) for model in (lower, higher))
+    return {
+        model: float(np.mean(np.searchsorted(a, sizes) - np.searchsorted(b, sizes)) / a.size)
+        for model, sizes in distances.items()
+    }
+
+
 def left_out(distances: ByModel, *, rng: np.random.Generator) -> dict[str, dict[str, float]]:
     """Relative damage of the others when each model in turn is left out: left-out model -> model -> damage."""
     found = {}
@@ -178,8 +200,8 @@ def ranks(values: Mapping[str, float]) -> dict[str, int]:
 
 def same_order(
     distances: ByModel, *, counts: Sequence[int], thresholds: Sequence[float], resamples: int, rng: np.random.Generator
-) -> dict[str, list[float]]:
-    """By measure and number of samples: the share of pairs that n drawn samples order as all samples do.
+) -> dict[str, Agreement]:
+    """By measure: the share of pairs that n drawn samples order as all samples do, for each n of `counts`.
 
     Samples are drawn with replacement. A pair that the drawn samples do not tell apart counts half; pairs that all
     samples together do not tell apart are left out.
@@ -195,21 +217,18 @@ def same_order(
     measures[SMALLEST] = lambda rows, m: _sizes(matrix[:, rows[:, :m]], np.nanmin)
     measures[MEAN] = lambda rows, m: _sizes(matrix[:, rows[:, :m]], np.nanmean)
     measures[DAMAGE] = lambda rows, m: resampled_damage(matrix, rows[:, :m], np.array([m]))[:, :, 0]
-    return {
-        name: [_agreement(measure(drawn, m), measure(everything, n)[:, 0]) for m in counts]
-        for name, measure in measures.items()
-    }
+    found = {}
+    for name, measure in measures.items():
+        full = measure(everything, n)[:, 0]
+        pairs = [pair for pair in combinations(range(len(full)), 2) if np.abs(np.diff(full[list(pair)])) > 0]
+        found[name] = Agreement(len(pairs), tuple(_share(measure(drawn, m), full, pairs) for m in counts))
+    return found
 
 
-def _agreement(drawn: Floats, full: Floats) -> float:
+def _share(drawn: Floats, full: Floats, pairs: Sequence[tuple[int, int]]) -> float:
     """Values (models, resamples) against those of all samples: the share of pairs in the same order."""
-    pairs = [
-        (i, j) for i, j in combinations(range(len(full)), 2) if full[i] != full[j] and np.isfinite(full[[i, j]]).all()
-    ]
-    if not pairs:
-        return float("nan")
     signs = [np.nan_to_num(np.sign(drawn[i] - drawn[j])) * np.sign(full[i] - full[j]) for i, j in pairs]
-    return float((1 + np.mean(signs)) / 2)
+    return float((1 + np.mean(signs)) / 2) if pairs else math.nan
 
 
 def _sizes(drawn: Floats, of: Callable[..., Floats]) -> Floats:

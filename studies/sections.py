@@ -78,11 +78,12 @@ def lines_of(found: Findings) -> list[str]:
 
 def decision(found: Findings) -> list[str]:
     """The table of the decision."""
-    head = ["model", "clean", f"ASR {found.small:.4g}", f"ASR {found.large:.4g}", "MPS", "mean size"]
+    head = ["model", "relative damage", "of it clean", "best"]
+    head += ["accuracy", f"ASR {found.small:.4g}", f"ASR {found.large:.4g}", "MPS", "mean size"]
     rows = [_decision_row(row, found) for row in found.damage.models]
     return [
-        "Which model? Least damage first. Damage and ASR are lower bounds: a better attack finds smaller sizes.",
-        *table([*head, "relative damage", "of it clean", "best"], rows),
+        "Which model? Least damage first. ASR is a lower bound; a better attack may move relative damage either way.",
+        *table(head, rows),
         *wrapped(f"{row.model}: {row.verdict}." for row in found.damage.models),
     ]
 
@@ -97,7 +98,13 @@ def disagreement(found: Findings) -> list[str]:
         f"both orders are more than noise (p <= {NOISE}: exact paired tests, the larger of two, Holm over all pairs)."
     )
     rows = [
-        [_pair(each), *_paired(each.small), *_paired(each.large), p_text(each.p_value), _less(found, each)]
+        [
+            _both(each.first, each.second),
+            *_paired(each.small),
+            *_paired(each.large),
+            p_text(each.p_value),
+            _less(found, each),
+        ]
         for each in pairs
     ]
     lost = "lost by one only"
@@ -134,22 +141,25 @@ def smallest(found: Findings) -> list[str]:
 
 def agreement(found: Findings) -> list[str]:
     """How soon each measure has the order that all samples give."""
-    shares = orders.same_order(
+    found_orders = orders.same_order(
         found.distances, counts=found.counts, thresholds=(found.small, found.large), resamples=RESAMPLES, rng=_rng()
     )
     rows = [
         [
             "relative damage" if name == DAMAGE else name,
-            *(f"{share:.0%}" for share in row),
+            f"{each.n_pairs} of {len(found.pairs)}",
+            *(NOTHING if np.isnan(share) else f"{share:.0%}" for share in each.shares),
             *(_width(found, name, n) for n in found.counts),
         ]
-        for name, row in shares.items()
+        for name, each in found_orders.items()
     ]
     sentence = (
-        f"How soon does a measure settle? The share of pairs that n drawn samples order as all do ({RESAMPLES} draws); "
-        "and the width of its 5-95 % band as a share of its middle (the median of the models)."
+        "How soon does a measure settle? Pairs that it tells apart on all samples; the share of these that n drawn "
+        f"samples put in the same order ({RESAMPLES} draws); the width of its 5-95 % band as a share of its "
+        "middle (the median of the models)."
     )
-    head = ["measure", *(f"n = {n}" for n in found.counts), *(f"band, n = {n}" for n in found.counts)]
+    drawn = [found.settled.n[_place(found, n)] for n in found.counts]
+    head = ["measure", "pairs", *(f"n = {n}" for n in found.counts), *(f"band, n = {n}" for n in drawn)]
     return [*wrapped([sentence]), *table(head, rows)]
 
 
@@ -161,7 +171,7 @@ def undecided(found: Findings) -> list[str]:
             more = samples_to_decide(found.comparison, one, other)
             share = f"{found.comparison.probability_lower(one, other):.0%}"
             needed = "no number seen" if more is None else f"{more:,}"
-            rows.append([f"{one}, {other}", str(found.comparison.difference(one, other)), share, needed])
+            rows.append([_both(one, other), str(found.comparison.difference(one, other)), share, needed])
     lines = [f"Relative damage leaves {len(rows)} of {counted(len(found.pairs), 'pair')} undecided."]
     return lines + (table(["pair", "difference", "first lower", "more samples to decide"], rows) if rows else [])
 
@@ -174,8 +184,8 @@ def relative(found: Findings) -> list[str]:
         + [f"{rest[model]:.3f}" if model in rest else "" for rest in without.values()]
         for model in found.models
     ]
-    lines = ["Relative damage depends on which models are compared; without …"]
-    lines += table(["model", "among all", *without], rows)
+    lines = ["Relative damage depends on which models are compared: among all, and without one of them."]
+    lines += table(["model", "among all", *(f"no {model}" for model in without)], rows)
     lines += wrapped(
         f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
         for change in found.comparison.order_changes
@@ -192,7 +202,6 @@ def absolute(found: Findings) -> list[str]:
     curves = given_curves(found.small, found.large)
     compared = {name: compare_damage(found.distances, curve, rng=_rng()) for name, curve in curves.items()}
     rows = [[model, *(str(each.estimates[model]) for each in compared.values())] for model in found.models]
-    rows.append(["undecided pairs", *(_n_undecided(each, found) for each in compared.values())])
     change = max(orders.largest_change(found.distances, curve, rng=_rng()) for curve in curves.values())
     turned = [pair for pair in found.pairs if len({_sign(each, *pair) for each in compared.values()} - {0}) > 1]
     sentence = (
@@ -202,8 +211,9 @@ def absolute(found: Findings) -> list[str]:
     return [
         *wrapped([sentence]),
         *table(["model", *curves], rows),
+        *wrapped(f"Undecided, {name}: {_named(_undecided(each, found))}." for name, each in compared.items()),
         f"Leaving out any one model changes these numbers by at most {change:g}.",
-        *wrapped([f"Pairs whose order depends on the curve: {len(turned)}{_named(turned)}."]),
+        *wrapped([f"Order depends on the curve: {_named(turned)}."]),
     ]
 
 
@@ -224,29 +234,37 @@ def half_noticed(eps: float) -> FunctionEvasion:
 def _decision_row(row: ModelDamage, found: Findings) -> list[str]:
     return [
         row.model,
+        str(row.relative_damage),
+        f"{row.clean_error_part:.3f}",
+        f"{row.probability_best:.1%}",
         NOTHING if row.clean_accuracy is None else f"{row.clean_accuracy.value:.1%}",
         *(f"{row.success_ratio[eps].value:.1%}" for eps in (found.small, found.large)),
         NOTHING if row.minimal_size is None else number_text(row.minimal_size.value),
         NOTHING if row.mean_size is None else size_text(row.mean_size.estimate),
-        str(row.relative_damage),
-        f"{row.clean_error_part:.3f}",
-        f"{row.probability_best:.1%}",
     ]
 
 
 def _swaps(found: Findings) -> list[str]:
     """Swaps that need more than one model left out are not among the comparison's own order changes."""
     swaps = orders.swaps(found.distances, rng=_rng())
-    n_turned = len({(swap.lower, swap.higher) for swap in swaps})
-    rows = [
-        [f"{swap.lower}, {swap.higher}", str(swap.before), str(swap.after), ", ".join(swap.dropped)] for swap in swaps
+    pairs = list(dict.fromkeys((swap.lower, swap.higher) for swap in swaps))
+    n_pairs = counted(len(found.pairs), "pair")
+    if not pairs:
+        return [f"The order of 0 of {n_pairs} can be turned round by leaving out others."]
+    rows = [[_both(s.lower, s.higher), str(s.before), str(s.after), ", ".join(s.dropped)] for s in swaps]
+    votes = [orders.votes(found.distances, *pair) for pair in pairs]
+    polled = [
+        [_both(*pair), *(f"{row[model]:+.3f}" for model in found.models)]
+        for pair, row in zip(pairs, votes, strict=True)
     ]
-    sentence = (
-        f"Leaving out any set of models turns the order of {n_turned} of {counted(len(found.pairs), 'pair')} round"
-        f"{' (the smallest set, and the one that turns it most):' if rows else '.'}"
-    )
-    head = ["pair", "difference among all", "difference without", "those left out"]
-    return [*wrapped([sentence]), *(table(head, rows) if rows else [])]
+    return [
+        f"The order of {len(pairs)} of {n_pairs} can be turned round by leaving out others.",
+        "The smallest set that does it, and the one that does it most:",
+        *table(["pair", "difference among all", "difference without", "those left out"], rows),
+        "Each model's vote: the difference of the pair's ASR, averaged over sizes just below that model's distances.",
+        "The mean of a row is the difference among all.",
+        *table(["pair", *found.models], polled),
+    ]
 
 
 def _place(found: Findings, n: int) -> int:
@@ -261,8 +279,8 @@ def _width(found: Findings, name: str, n: int) -> str:
     return f"{np.median(widths):.0%}" if widths else NOTHING
 
 
-def _pair(each: orders.Disagreement) -> str:
-    return f"{each.first}, {each.second}"
+def _both(one: str, other: str) -> str:
+    return f"{one}, {other}"
 
 
 def _paired(at: orders.Paired) -> list[str]:
@@ -275,8 +293,8 @@ def _less(found: Findings, pair: orders.Disagreement) -> str:
     return min((pair.first, pair.second), key=lambda model: found.comparison.estimates[model].value)
 
 
-def _n_undecided(compared: EvasionComparison, found: Findings) -> str:
-    return str(sum(compared.undecided(*pair) for pair in found.pairs))
+def _undecided(compared: EvasionComparison, found: Findings) -> list[tuple[str, str]]:
+    return [pair for pair in found.pairs if compared.undecided(*pair)]
 
 
 def _sign(compared: EvasionComparison, one: str, other: str) -> int:
@@ -284,7 +302,7 @@ def _sign(compared: EvasionComparison, one: str, other: str) -> int:
 
 
 def _named(pairs: Sequence[tuple[str, str]]) -> str:
-    return f" ({'; '.join(f'{one}, {other}' for one, other in pairs)})" if pairs else ""
+    return "; ".join(_both(*pair) for pair in pairs) or "no pair"
 
 
 def _rng() -> np.random.Generator:

@@ -23,7 +23,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def wrapped(sentences: Iterable[str]) -> list[str]:
     """Each sentence on lines of its own."""
-    return [line for sentence in sentences for line in wrap(sentence, _WIDTH, subsequent_indent="  ")]
+    return [
+        line
+        for sentence in sentences
+        for line in wrap(sentence, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    ]
 
 
 def p_text(value: float) -> str:

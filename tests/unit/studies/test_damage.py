@@ -3,6 +3,7 @@
 import csv
 import math
 import shutil
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from advrisk import Run
 from advrisk.ledger.importing import import_outcomes
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST
 from advrisk.risk.damage import compare_damage, success_ratio
+from advrisk.risk.evasion import threshold
 from studies import damage, figures, sections
 
 EPS = (0.05, 0.2)
@@ -62,6 +64,10 @@ def rows_after(lines: list[str], start: str) -> dict[str, list[str]]:
     return rows
 
 
+def found_order(run: Path) -> list[str]:
+    return [row.model for row in Run.open(run).damage().models]
+
+
 def test_the_decision_table_is_the_assessment(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, run, "--eps", *map(str, EPS))
     assessment = Run.open(run).damage(thresholds=list(EPS))
@@ -72,13 +78,13 @@ def test_the_decision_table_is_the_assessment(run: Path, capsys: pytest.CaptureF
         assert row.mean_size is not None
         size = row.mean_size.estimate
         assert rows[row.model] == [
+            str(row.relative_damage),
+            f"{row.clean_error_part:.3f}",
+            f"{row.probability_best:.1%}",
             "–",  # the file holds no clean rows
             *(f"{ratio.value:.1%}" for ratio in row.success_ratio.values()),
             f"{row.minimal_size.value:.3g}",
             f"{size.value:.3g} [{size.low:.3g}, {size.high:.3g}]",
-            str(row.relative_damage),
-            f"{row.clean_error_part:.3f}",
-            f"{row.probability_best:.1%}",
         ]
         assert f"{row.model}: {row.verdict}." in lines
 
@@ -117,9 +123,12 @@ def test_a_third_model_that_swaps_two_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "Without A, the order of B and C turns round." in lines
     comparison = Run.open(run).damage().comparison
     assert comparison is not None
-    row = rows_after(lines, "Leaving out any set of models turns the order of 1 of 3 pairs round")["B, C"]
-    assert (row[0], row[2]) == (str(comparison.difference("B", "C")), "A")
+    assert "The order of 1 of 3 pairs can be turned round by leaving out others." in lines
+    row = rows_after(lines, "The smallest set that does it")["B, C"]
+    assert (row[0], row[2:]) == (str(comparison.difference("B", "C")), ["A"])
     among = rows_after(lines, "Relative damage depends")
+    polled = rows_after(lines, "The mean of a row is")["B, C"]
+    assert np.mean([float(vote) for vote in polled]) == pytest.approx(comparison.difference("B", "C").value, abs=1e-3)
     assert {model: row[0] for model, row in among.items()} == {
         model: f"{estimate.value:.3f}" for model, estimate in comparison.estimates.items()
     }
@@ -139,7 +148,11 @@ def test_damage_under_given_curves_is_the_interfaces(
         m: f"{np.mean(np.asarray(d) <= EPS[0]):.3f}" for m, d in distances.items()
     }
     assert "Leaving out any one model changes these numbers by at most 0." in lines
-    assert any(line.startswith("Pairs whose order depends on the curve") and "late" in line for line in lines)
+    told = compare_damage(distances, threshold(EPS[0]), rng=np.random.default_rng(0))
+    unsure = [pair for pair in combinations(found_order(run), 2) if told.undecided(*pair)]
+    named = "; ".join(f"{one}, {other}" for one, other in unsure) or "no pair"
+    assert f"Undecided, sees > 0.05: {named}." in lines
+    assert "Order depends on the curve: early, late." in lines
 
 
 def test_half_of_all_changes_of_the_given_size_are_noticed() -> None:

@@ -144,6 +144,17 @@ def test_relative_damage_without_each_model_is_that_of_the_others() -> None:
     assert orders.left_out({"A": distances["A"], "B": distances["B"]}, rng=rng()) == {}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_votes_are_shares_of_triples_and_their_mean_is_the_difference(seed: int) -> None:
+    distances = random_distances(seed)
+    found = orders.votes(distances, "m0", "m1")
+    for model, sizes in distances.items():
+        won = sum(int(d > a) - int(d > b) for d in sizes for a, b in zip(distances["m0"], distances["m1"], strict=True))
+        assert found[model] == pytest.approx(won / 12**2)
+    difference = relative_damage(distances, "m0") - relative_damage(distances, "m1")
+    assert np.mean(list(found.values())) == pytest.approx(float(difference))
+
+
 def test_damage_under_a_given_curve_does_not_change_with_the_models() -> None:
     assert orders.largest_change(arrays(THREE), threshold(3), rng=rng()) == 0
 
@@ -165,22 +176,22 @@ def test_samples_that_are_all_alike_always_give_the_same_order() -> None:
     distances = arrays({"a": [1] * 20, "b": [2] * 20, "c": [4] * 20})
     found = orders.same_order(distances, counts=[1, 5], thresholds=[1], resamples=7, rng=rng())
     assert found == {
-        "success ratio at 1": [1, 1],  # b and c are not told apart by all samples either
-        SMALLEST: [1, 1],
-        MEAN: [1, 1],
-        DAMAGE: [1, 1],
+        "success ratio at 1": orders.Agreement(2, (1, 1)),  # b and c are not told apart by all samples either
+        SMALLEST: orders.Agreement(3, (1, 1)),
+        MEAN: orders.Agreement(3, (1, 1)),
+        DAMAGE: orders.Agreement(3, (1, 1)),
     }
 
 
 def test_one_drawn_sample_shows_the_order_as_often_as_it_tells_the_models_apart() -> None:
     distances = arrays({"a": [1] * 30 + [9] * 70, "b": [9] * 100})
     found = orders.same_order(distances, counts=[1, 3], thresholds=[5], resamples=4000, rng=rng())
-    told = [0.3, 1 - 0.7**3]  # one of the drawn samples is broken in a
-    assert found["success ratio at 5"] == pytest.approx([share + (1 - share) / 2 for share in told], abs=0.02)
-    assert found[SMALLEST] == pytest.approx([share + (1 - share) / 2 for share in told], abs=0.02)
+    expected = tuple(told + (1 - told) / 2 for told in (0.3, 1 - 0.7**3))  # a drawn sample is broken in a, or a tie
+    assert found["success ratio at 5"].shares == pytest.approx(expected, abs=0.02)
+    assert found[SMALLEST].shares == pytest.approx(expected, abs=0.02)
 
 
 def test_a_measure_that_tells_no_two_models_apart_has_no_share() -> None:
     distances = arrays({"a": [0, INF], "b": [0, INF]})
     found = orders.same_order(distances, counts=[2], thresholds=[1], resamples=3, rng=rng())
-    assert all(math.isnan(share) for row in found.values() for share in row)
+    assert all(each.n_pairs == 0 and math.isnan(each.shares[0]) for each in found.values())
