@@ -142,9 +142,9 @@ def psi(sizes: Any) -> Any:
 
 
 def until_known(labeller: Labeller, server: Server, n: int) -> None:
-    """Wait until the fit has heard of so many answers."""
+    """Wait until the next question is chosen by so many answers."""
     deadline = time.monotonic() + 60
-    while labeller.context.request.get(f"{server.link}/state").json()["n_answers"] < n:
+    while labeller.context.request.get(f"{server.link}/state").json().get("n_chosen_by") != n:
         assert time.monotonic() < deadline
         labeller.page.wait_for_timeout(20)
 

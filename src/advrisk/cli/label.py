@@ -82,7 +82,8 @@ def label(
             asking = Asking(opened.settings.design, trials, model, catch).checked(opened.pool)
             place = Place(host, port)
             serve(opened, asking, place, show_curve=show_curve, open_browser=open_browser, say=_say)
-        print(f"Ended with {counted(opened.summary.n_answers, 'answer')}; the same command goes on.")
+            given, undone = opened.store.revision()
+        print(f"Ended with {counted(given - undone, 'answer')}; the same command goes on.")
 
 
 def _say(link: str) -> None:
@@ -107,11 +108,12 @@ def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
+        found = opened.current_summary()
         if as_json:
-            print(json.dumps(opened.summary.as_dict(), indent=2, ensure_ascii=False))
+            print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
         else:
-            _print_lines(opened.summary)
-            _warn(opened.summary)
+            _print_lines(found)
+            _warn(found)
 
 
 def _print_lines(found: "Summary") -> None:
@@ -145,5 +147,6 @@ def _write_curve(folder: Path, wishes: "Wishes", target: Path) -> None:
 
     with open_labelling(folder, wishes, create=False) as opened:
         write_evasion(target, opened.fitted_curve(), norm=opened.settings.norm)
-        _warn(opened.summary)
-        print(f"{target} written from {counted(opened.summary.n_answers, 'answer')}")
+        found = opened.current_summary()
+        _warn(found)
+        print(f"{target} written from {counted(found.n_answers, 'answer')}")

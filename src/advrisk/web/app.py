@@ -148,7 +148,7 @@ def _add_labeller(app: FastAPI, service: Service) -> None:
         if not service.show_curve:
             raise HTTPException(404)
         labelling.notice()
-        return labelling.summary.figure()
+        return labelling.summary.figure() if labelling.summary else {"pending": True}
 
 
 def _question(service: Service, labeller: Labeller) -> dict[str, Any]:
@@ -203,7 +203,9 @@ def _add_operator(app: FastAPI, service: Service) -> None:
     def state() -> dict[str, Any]:
         labelling.notice()
         summary = labelling.summary
-        return summary.as_dict() | {"figure": summary.figure()}
+        if summary is None:
+            return {"pending": True}
+        return summary.as_dict() | {"figure": summary.figure(), "n_chosen_by": labelling.chooser.n_answers}
 
     @app.post("/o/{token}/invite", dependencies=guarded)
     def invite(given: Invited) -> dict[str, str]:

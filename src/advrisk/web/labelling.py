@@ -1,8 +1,7 @@
 """A labelling in progress: questions, answers, and what they say, kept up to date beside the pages."""
 
 import secrets
-import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -10,17 +9,17 @@ from types import TracebackType
 from typing import Self
 
 from advrisk.api import Run
-from advrisk.core.errors import AdvriskError, LedgerError, RunError
+from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger.answer_store import AnswerStore
 from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
 from advrisk.risk.evasion import EvasionCurve
 from advrisk.risk.labelling import fit_answers
 from advrisk.study import Norm
+from advrisk.web.background import Background
 from advrisk.web.stimuli import Pool, load_pool
 from advrisk.web.summary import Summary, summarise
 from advrisk.web.trials import Asking, next_shown
 
-_LONGEST_END_S = 5.0  # a fit that lasts longer is left behind when the server ends
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
 
 
@@ -34,14 +33,23 @@ class Wishes:
     seconds: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Chooser:
+    """The curve by which questions are chosen, and the answers that it knows of."""
+
+    curve: EvasionCurve
+    n_answers: int
+    revision: tuple[int, int]
+
+
 class Labelling:
-    """One run and its answers. The summary is made anew in the background, one at a time, never in a request."""
+    """One run and its answers. Once started, what they say is found in the background, never in a request."""
 
     def __init__(self, pool: Pool, store: AnswerStore, settings: Settings) -> None:
         self.pool, self.store, self.settings = pool, store, settings
-        self._summary = self._summarised()
-        self._wake, self._ended = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self.summary: Summary | None = None  # the latest that is finished; it may be some answers behind
+        self._chooser: Chooser | None = None
+        self._background: tuple[Background, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -51,52 +59,51 @@ class Labelling:
 
     # What is known
 
-    @property
-    def summary(self) -> Summary:
-        """The latest that is finished; it may be some answers behind."""
-        return self._summary
+    def start(self) -> None:
+        """Keep up with the answers from now on; the summary takes longer and must not delay the questions."""
+        work = {"advrisk-chooser": self.current_chooser, "advrisk-summary": self.current_summary}
+        self._background = tuple(Background(task, name) for name, task in work.items())
+        for task in self._background:
+            task.start()
+            task.notice()
+
+    def stop(self) -> None:
+        for task in self._background:
+            task.stop()
+
+    def notice(self) -> None:
+        """Something may have changed: look when there is time."""
+        for task in self._background:
+            task.notice()
 
     def current_summary(self) -> Summary:
-        """Of all answers that are there now."""
-        if self._summary.revision != self.store.revision() or self._newly_invited():
-            self._summary = self._summarised()
-        return self._summary
+        """What all answers say that are there now."""
+        revision, labellers = self.store.revision(), self.store.labellers()
+        held = self.summary
+        if held is None or held.revision != revision or len(held.labellers) != len(labellers):
+            held = summarise(self.pool, self.settings, self.store.answers(), labellers, revision)
+            self.summary = held
+        return held
+
+    @property
+    def chooser(self) -> Chooser:
+        """The latest that is finished."""
+        return self._chooser or self.current_chooser()
+
+    def current_chooser(self) -> Chooser:
+        """By all answers that are there now. That labellers and pictures differ is left aside: it takes long to find
+        out, and hardly matters for what to ask."""
+        revision = self.store.revision()
+        held = self._chooser
+        if held is None or held.revision != revision:
+            answers = [replace(one, labeller="", sample=str(n)) for n, one in enumerate(self.store.answers())]
+            curve = fit_answers(answers, design=self.settings.design, plausible=self.pool.plausible, few=True)
+            held = self._chooser = Chooser(curve, len(answers), revision)
+        return held
 
     def fitted_curve(self) -> EvasionCurve:
         """The curve of all answers, to be used elsewhere; too few answers, or all alike, are refused."""
         return fit_answers(self.store.answers(), plausible=self.pool.plausible)
-
-    def start(self) -> None:
-        """Keep the summary up to date from now on."""
-        self._thread = threading.Thread(target=self._keep_current, name="advrisk-summary", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(_LONGEST_END_S)
-
-    def notice(self) -> None:
-        """Something may have changed: look when there is time."""
-        self._wake.set()
-
-    def _keep_current(self) -> None:
-        while not self._ended.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            if not self._ended.is_set():
-                try:
-                    self.current_summary()
-                except AdvriskError:  # the database is away for a moment, say; the next answer or look tries again
-                    continue
-
-    def _newly_invited(self) -> bool:
-        return len(self.store.labellers()) != len(self._summary.labellers)
-
-    def _summarised(self) -> Summary:
-        revision = self.store.revision()
-        return summarise(self.pool, self.settings, self.store.answers(), self.store.labellers(), revision)
 
     # Questions and answers
 
@@ -120,7 +127,7 @@ class Labelling:
         shown = next_shown(
             self.pool,
             asking,
-            self._summary.curve,
+            self.chooser.curve,
             labeller=labeller.id,
             place=place,
             own=self.store.shown_to(labeller.id),

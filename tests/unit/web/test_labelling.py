@@ -48,11 +48,11 @@ def test_the_summary_is_made_anew_in_the_background(labelling: Labelling, monkey
     labelling.start()
     try:
         give(labelling)
-        assert labelling.summary.n_answers == 0, "nobody waits for it"
-        labelling.notice()
         until(lambda: bool(failed))
+        assert labelling.summary is None
         labelling.notice()
-        until(lambda: labelling.summary.n_answers == 1)
+        until(lambda: labelling.summary is not None and labelling.summary.n_answers == 1)
+        until(lambda: labelling.chooser.n_answers == 1)
     finally:
         labelling.stop()
 

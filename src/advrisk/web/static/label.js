@@ -147,7 +147,10 @@ window.addEventListener("resize", fit);
 
 if (curve) {
   const draw = async () => {
-    try { drawCurve(document.getElementById("curve"), await ask("/curve")); } catch { /* next time */ }
+    try {
+      const figure = await ask("/curve");
+      if (!figure.pending) drawCurve(document.getElementById("curve"), figure);
+    } catch { /* next time */ }
   };
   draw();
   setInterval(draw, 2000);

@@ -65,7 +65,8 @@ async function poll() {
   try {
     const reply = await fetch(`${home}/state`);
     if (!reply.ok) throw new Error(reply.status === 404 ? "This link is no longer valid: the server was started anew." : "The server has a problem.");
-    show(await reply.json());
+    const state = await reply.json();
+    if (!state.pending) show(state);
     message.textContent = "";
   } catch (error) {
     message.textContent = error instanceof TypeError ? "No connection to the server." : error.message;

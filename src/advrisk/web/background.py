@@ -1,0 +1,40 @@
+"""Work that is done beside the requests, one piece at a time."""
+
+import threading
+from collections.abc import Callable
+
+from advrisk.core.errors import AdvriskError
+
+_LONGEST_END_S = 5.0  # work that lasts longer is left behind when the server ends
+
+
+class Background:
+    """A thread that works when there is something to notice; what is noticed meanwhile is one more piece of work."""
+
+    def __init__(self, work: Callable[[], object], name: str) -> None:
+        self._work = work
+        self._wake, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def notice(self) -> None:
+        """Something may have changed: look when there is time."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._wake.set()
+        self._thread.join(_LONGEST_END_S)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._ended.is_set():
+                return
+            try:
+                self._work()
+            except AdvriskError:  # the database is away for a moment, say; the next notice tries again
+                continue
