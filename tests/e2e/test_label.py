@@ -185,7 +185,7 @@ class TestInBrowser:
             finite = np.isfinite(distances[model])
             truth = psi(distances[model][finite]).sum() / len(finite)
             assert damage["low"] <= truth <= damage["high"]
-            assert damage["high"] - damage["low"] < 0.5
+            assert damage["high"] - damage["low"] < (0.5 if design == "yes-no" else 0.6)  # a choice tells half as much
             assert f"{100 * damage['value']:.1f} %" in shown
         assert 7 <= found["labellers"][0]["n_catch"] <= 12
         if design == "yes-no":

@@ -12,7 +12,7 @@ from advrisk.api import Run
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger.answer_store import AnswerStore
 from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
-from advrisk.risk.evasion import EvasionCurve
+from advrisk.risk.evasion import BayesianEvasion
 from advrisk.risk.labelling import fit_answers
 from advrisk.study import Norm
 from advrisk.web.background import Background
@@ -37,7 +37,7 @@ class Wishes:
 class Chooser:
     """The curve by which questions are chosen, and the answers that it knows of."""
 
-    curve: EvasionCurve
+    curve: BayesianEvasion
     n_answers: int
     revision: tuple[int, int]
 
@@ -101,7 +101,7 @@ class Labelling:
             held = self._chooser = Chooser(curve, len(answers), revision)
         return held
 
-    def fitted_curve(self) -> EvasionCurve:
+    def fitted_curve(self) -> BayesianEvasion:
         """The curve of all answers, to be used elsewhere; too few answers, or all alike, are refused."""
         return fit_answers(self.store.answers(), plausible=self.pool.plausible)
 
