@@ -8,7 +8,7 @@ from advrisk.report.summary import damage_name
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.damage import success_ratio
-from advrisk.risk.evasion import Evasion, Floats, as_curve, curve_band
+from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, ThresholdEvasion, as_curve, curve_band
 
 Figure = dict[str, Any]
 
@@ -17,6 +17,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _POINTS = 1000
+_SMOOTH = 200  # points of a smooth curve
 _LABEL = 40  # characters
 
 
@@ -56,14 +57,17 @@ def success_curves(assessment: DamageAssessment) -> Figure:
 
 
 def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Figure]:
-    """Ψ, and the band of one that was fitted."""
+    """Ψ, and the band of one that was fitted; only the average of models and a threshold jump."""
+    jumps = isinstance(curve, AverageEvasion | ThresholdEvasion)
+    sizes = sizes if jumps else np.linspace(0, sizes[-1], _SMOOTH)
+    shape = "hv" if jumps else "linear"
     low, high = curve_band(as_curve(curve), sizes, level, rng=np.random.default_rng(0))
     shared = {"type": "scatter", "mode": "lines", "x": sizes.tolist(), "legendgroup": "Ψ"}
-    edge = shared | {"line": {"width": 0, "shape": "hv"}, "hoverinfo": "skip", "showlegend": False}
+    edge = shared | {"line": {"width": 0, "shape": shape}, "hoverinfo": "skip", "showlegend": False}
     line = shared | {
         "name": "Ψ: undetected",
         "y": np.asarray(curve(sizes)).tolist(),
-        "line": {"shape": "hv", "color": "#888888", "width": 1.5, "dash": "dot"},
+        "line": {"shape": shape, "color": "#888888", "width": 1.5, "dash": "dot"},
         "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
     }
     if np.array_equal(low, high):

@@ -180,7 +180,7 @@ def _plotly_script() -> str:
 
 
 def _shares(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, "{:.1f} %", "[{:.1f}, {:.1f}] %", factor=100)
+    return _with_interval(estimate, "{:.1f} %", "[{:.1f}, {:.1f}]", factor=100)
 
 
 def _numbers(estimate: Estimate | None) -> "Markup | str":
