@@ -273,6 +273,40 @@ class TestInBrowser:
             assert n_stored(run) == 1
             assert labeller.complaints == []
 
+    def test_a_walk_ends_and_its_last_answer_can_be_taken_back(self, browser: Any, nets: Path, tmp_path: Path) -> None:
+        model = {"source": "torch", "factory": "advrisk.parts.models.small:SmallCnn", "args": {"size": 8, "width": 8}}
+        study = {
+            "name": "few-digits",
+            "data": {"source": "digits", "evaluate": 6},
+            "models": {"plain": model | {"weights": str(nets / "plain.safetensors")}},
+            "arms": [{"attack": "minimum-norm", "norm": "linf"}],
+            "assess": {"damage": {"norm": "linf"}},
+        }
+        run = Study.from_dict(study).run(tmp_path / "run").folder
+        with served(run, "--trials", "random", "--catch", "0"):
+            labeller = Labeller(browser, run, link_for(run, "Ann"))
+            for n in range(6):  # the attack breaks every sample
+                labeller.next()
+                labeller.page.keyboard.press("ArrowRight" if n else "ArrowLeft")
+            labeller.page.wait_for_selector('body[data-done="yes"]')
+            assert not labeller.page.is_visible("#stage")
+            assert "Thank you" in labeller.page.inner_text("h1")
+            labeller.page.keyboard.press("ArrowRight")
+            labeller.page.keyboard.press("u")
+            labeller.next()
+            assert labeller.page.is_visible("#question")
+            assert labeller.page.inner_text("h1") == "Was this picture changed?"
+            labeller.page.keyboard.press("ArrowLeft")
+            labeller.page.wait_for_selector('body[data-done="yes"]')
+            assert labeller.complaints == []
+        assert [answer.undetected for answer in Run.open(run).answers()] == [True, False, False, False, False, True]
+        shown = subprocess.run(
+            [sys.executable, "-m", "advrisk", "label", str(run), "--summary", "--json"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        share = json.loads(shown.stdout)["monte_carlo"]["plain"]
+        assert (share["value"], share["n"]) == (pytest.approx(2 / 6), 6)
+
     def test_the_picture_is_covered_when_its_time_is_over(self, browser: Any, run: Path) -> None:
         with served(run, "--seconds", "0.3"):
             labeller = Labeller(browser, run, link_for(run, "Ann"))

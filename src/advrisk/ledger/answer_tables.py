@@ -76,7 +76,7 @@ def open_engine(text: str, *, create: bool) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         _check_file(Path(url.database or ""), create=create)
     try:
-        engine = sa.create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
+        engine = _engine(url)
     except ModuleNotFoundError as error:
         raise LedgerError(f"{shown}: the package {error.name} is missing; pip install 'advrisk[postgres]'") from None
     except sa.exc.NoSuchModuleError:
@@ -90,6 +90,13 @@ def open_engine(text: str, *, create: bool) -> sa.Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        return sa.create_engine(url)
+    # Text is text even where a database was made without an encoding.
+    return sa.create_engine(url, pool_pre_ping=True, connect_args={"client_encoding": "utf8"})
 
 
 @contextmanager

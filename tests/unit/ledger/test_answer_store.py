@@ -77,7 +77,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server: str = request.getfixturevalue("postgres")
     name = f"t{uuid.uuid4().hex}"
     with psycopg.connect(server.format("postgres").replace("+psycopg", ""), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        encoding = "ENCODING 'SQL_ASCII' TEMPLATE template0"  # the least that one can be given
+        connection.execute(f"CREATE DATABASE {name} {encoding}")
         yield server.format(name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -92,6 +93,11 @@ def store(url: str) -> Iterator[AnswerStore]:
 @pytest.fixture
 def ann(store: AnswerStore) -> Labeller:
     return store.invite("Ann", "a" * 64)
+
+
+def test_a_name_in_any_script_comes_back(store: AnswerStore) -> None:
+    store.invite("Zoë 王 مرحبا", "f" * 64)
+    assert [one.name for one in store.labellers()] == ["Zoë 王 مرحبا"]
 
 
 def ask(store: AnswerStore, who: Labeller, nonce: str, shown: Shown = CHANGED, *, seen: bool = True) -> None:
@@ -190,6 +196,7 @@ def test_an_invitation_is_found_by_its_hash_and_renewed_by_name(store: AnswerSto
     assert store.labeller("a" * 64) == ann
     assert store.labeller("c" * 64) is None
     assert store.invite(" Ann ", "d" * 64) == ann
+    assert store.labeller("d" * 64) == ann
     assert store.labeller("a" * 64) is None, "the old link has ended"
     assert [one.name for one in store.labellers()] == ["Ann"]
 

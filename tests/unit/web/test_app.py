@@ -310,6 +310,17 @@ def test_names_are_text(client: httpx.Client, name: str) -> None:
     assert "&lt;" in page or "{{ 7 * 7 }}" in page
 
 
+def test_names_of_runs_and_models_are_text(make_run: Callable[..., Path], open_run: Callable[..., Labelling]) -> None:
+    model = "<script>alert(1)</script>"
+    labelling = open_run(make_run("<b>run<b>", models=(model,)))
+    with client_of(labelling, asking=Asking("yes-no", "random", model)) as client:
+        page = client.get(OPERATOR).text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "&lt;b&gt;run&lt;b&gt;" in page
+    assert "<script>alert" not in page
+    assert "<b>run" not in page
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost.evil"])
 def test_other_names_of_this_machine_are_refused(client: httpx.Client, host: str) -> None:
     assert client.get(OPERATOR, headers={"Host": host}).status_code == 421

@@ -8,6 +8,8 @@ const buttons = [...document.querySelectorAll("button[data-said]")];
 const undoButton = document.getElementById("undo");
 const stage = document.getElementById("stage");
 const message = document.getElementById("message");
+const heading = document.getElementById("ask");
+const asked = heading.textContent;
 const keys = { ArrowLeft: 0, ArrowRight: 1, 1: 0, 2: 1 };
 const LARGEST = 480; // CSS pixels: more does not help to see
 
@@ -70,10 +72,10 @@ async function show(next) {
   const progress = document.getElementById("progress");
   progress.max = Math.max(next.goal, 1);
   progress.value = Math.min(next.n_answers, next.goal);
+  stage.hidden = next.done;
+  heading.textContent = next.done ? "That was the last picture. Thank you! You can close this page." : asked;
+  document.body.dataset.done = next.done ? "yes" : "";
   if (next.done) {
-    stage.replaceChildren();
-    document.getElementById("ask").textContent = "That was the last picture. Thank you!";
-    message.textContent = "You can close this page.";
     busy = false;
     enable(false);
     return;
