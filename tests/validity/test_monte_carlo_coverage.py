@@ -35,7 +35,7 @@ def drawn(rng: np.random.Generator) -> MonteCarloDamage:
         size = np.where(wrong, 0.0, np.where(broken, 0.1, np.inf))
         score = np.where(wrong, clean, np.where(broken, attacked, np.nan))
         arm = tuple("pgd" if hit and not error else "" for hit, error in zip(broken, wrong, strict=True))
-        walked[model] = Walk(size, score, arm, clean, ~wrong)
+        walked[model] = Walk(size, score, score, arm, clean, ~wrong)
     return walked_damage(walked, dict.fromkeys(SHARES, LIMIT), detector="eye", rng=rng)
 
 

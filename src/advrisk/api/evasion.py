@@ -23,6 +23,7 @@ from advrisk.risk.evasion import (
     unlike_groups,
     write_evasion,
 )
+from advrisk.risk.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.study import CLEAN
 
 Fit = Literal["bayesian", "logistic", "monotone"]
@@ -86,7 +87,7 @@ def fit_evasion(
     settings = {"scale": scale, "guess": guess, "lapse": lapse, "forced_choice": forced_choice}
     curve = _fitted(answers, fit, settings)
     rng = generator("evasion", 0)
-    notes = [] if forced_choice else _doubts(answers, rng)
+    notes = [FORCED_CHOICE_UNTESTED] if forced_choice else _doubts(answers, rng)
     return FittedEvasion(
         curve=curve,
         norm=norm,

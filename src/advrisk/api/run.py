@@ -81,25 +81,27 @@ class Run:
         evasion: AnyEvasion | None = None,
         detector: Mapping[str, Any] | None = None,
         cost: float | None = None,
+        answers: str | None = None,
     ) -> DamageAssessment:
         """Damage and what belongs to it, as the study asks; arguments override the study.
 
         `evasion` is a curve, a file with one, a size above which everything is detected, or `average`: damage is then
         relative to the compared models, as it is without any. `detector`, as in `{"name": "confidence", "threshold":
-        0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run.
+        0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run. `answers` is the address of
+        the database with the answers of people, if they do not lie in the run's folder.
         """
         asked, curve, notes = self._asked(
             norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector
         )
-        cost = asked.cost if cost is None else cost
+        said, unread = self._said(answers, asked.norm)
         return assess_damage(
             self.ledger,
             asked,
             seed=self._seed,
             evasion=curve,
-            answers=read_answers(self.folder, norm=asked.norm),
-            cost=cost,
-            notes=notes,
+            answers=said,
+            cost=asked.cost if cost is None else cost,
+            notes=(*notes, *unread),
         )
 
     def detector_answers(
@@ -260,6 +262,15 @@ class Run:
             return asked, threshold(float(asked.evasion or 0.0)), ()
         path = self.folder / EVASION_FILE if evasion is None else Path(asked.evasion_file)  # the study's is kept here
         return asked, read_evasion(path, norm=asked.norm), evasion_notes(path)
+
+    def _said(self, url: str | None, norm: Norm) -> tuple[list[Answer], list[str]]:
+        """What people answered; a database that cannot be read is no reason to say nothing, unless it was named."""
+        try:
+            return read_answers(self.folder, url, norm=norm), []
+        except LedgerError as error:
+            if url is not None:
+                raise
+            return [], [f"What people answered is left out: {error}."]
 
     @property
     def _seed(self) -> int:

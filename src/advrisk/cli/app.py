@@ -15,6 +15,7 @@ from advrisk.cli.label import label
 from advrisk.cli.options import (
     AsJson,
     Device,
+    OfAnswers,
     OfArms,
     OfCost,
     OfDetector,
@@ -203,6 +204,7 @@ def show(
     threshold: OfThreshold = None,
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
+    answers: OfAnswers = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run found.
@@ -217,7 +219,7 @@ def show(
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     if what == "damage":
-        found = opened.damage(**asked, cost=cost)
+        found = opened.damage(**asked, cost=cost, answers=answers)
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
         return
     if what == "convergence":
@@ -243,6 +245,7 @@ def select(
     threshold: OfThreshold = None,
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
+    answers: OfAnswers = None,
     as_json: AsJson = False,
 ) -> None:
     """Name the model to ship, or say that the evidence does not decide (exit code 4).
@@ -254,7 +257,7 @@ def select(
 
     alarm = alarm_of(detector, threshold, false_alarms)
     found = Run.open(folder).damage(
-        norm=norm, arms=arm, thresholds=sizes_of(eps), evasion=evasion, detector=alarm, cost=cost
+        norm=norm, arms=arm, thresholds=sizes_of(eps), evasion=evasion, detector=alarm, cost=cost, answers=answers
     )
     print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_selection(found)
     raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)

@@ -165,7 +165,11 @@ def _detector_fields(found: "DamageAssessment") -> dict[str, Field]:
         return lambda row: share(getattr(row.by_detector, name))
 
     beside = {} if found.comparison is found.detector else {"asked about the attacks": of("monte_carlo")}
-    return beside | {"by its fitted curve": of("by_curve"), "false alarms": of("false_alarms")}
+    return beside | {
+        "by its fitted curve": of("by_curve"),
+        "least suspicious attack": of("any_arm"),
+        "false alarms": of("false_alarms"),
+    }
 
 
 def _ratio_at(eps: float) -> Field:

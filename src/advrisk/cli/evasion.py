@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from advrisk.cli.options import AsJson, OfDetector, OfFalseAlarms, OfThreshold, alarm_of
+from advrisk.core.errors import StudyError
 from advrisk.core.traits import Norm
 
 
@@ -35,6 +36,8 @@ def evasion(
     from advrisk.api.evasion import fit_evasion
     from advrisk.cli.damage import print_evasion
 
+    if out is not None and norm is None and not source.is_dir():
+        raise StudyError("--out needs --norm: a curve whose sizes are in no norm can be used with none")
     found = fit_evasion(
         source,
         detector=alarm_of(detector, threshold, false_alarms),

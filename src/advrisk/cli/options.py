@@ -33,6 +33,10 @@ OfFalseAlarms = Annotated[
     float | None, typer.Option("--false-alarms", help="Or the share of clean inputs at which it may.")
 ]
 OfCost = Annotated[float | None, typer.Option("--cost", help="What one undetected success costs, in any unit.")]
+OfAnswers = Annotated[
+    str | None,
+    typer.Option("--answers", metavar="URL", help="Where people's answers are kept, if not in the run's folder."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
 

@@ -1,6 +1,7 @@
 """The findings in plain words."""
 
 from advrisk.core.names import counted
+from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
@@ -24,7 +25,8 @@ def headline(assessment: DamageAssessment) -> str:
 def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
     """What a reader should know beside the headline; without `pairs` where every two models are shown anyway."""
     sentences = _on_relative_damage(assessment) if assessment.relative else _on_damage(assessment)
-    bounds = "Shares of broken samples" if assessment.relative else "Damage and shares of broken samples"
+    absolute = isinstance(assessment.comparison, EvasionComparison)
+    bounds = "Damage and shares of broken samples" if absolute else "Shares of broken samples"
     sentences.append(
         f"{counted(len(assessment.distances.samples), 'sample')}, "
         f"{counted(len(assessment.distances.arms), 'attack configuration')}. "
@@ -105,8 +107,9 @@ def _on_detector(found: MonteCarloDamage, *, asked: bool) -> str:
     beside = "" if asked else ", beside the given curve"
     return (
         f"The detector {found.detector} raises an alarm above a score of {above}. It was asked about the nearest "
-        f"success of every sample{beside}; the curve that was fitted to its answers should give about the same. "
-        "An attacker who knows the detector can do better than this."
+        f"success of every sample{beside}; the curve that was fitted to its answers should give about the same. An "
+        "attacker who takes, of all arms, the success that looks most innocent does more (“least suspicious attack”), "
+        "and one who knows the detector more than that."
     )
 
 

@@ -6,6 +6,7 @@ uncertain, and an interval carries both: the samples, and the fit of the curve.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +57,7 @@ class EvasionComparison:
         of 1 for the upper one. Of a curve with bounds, every falling curve within them is allowed.
         """
         i, j = self._index(a), self._index(b)
-        values = self.evasion(self._distances[[i, j]]).mean(axis=1)
+        values = self._values[[i, j]].mean(axis=1)
         lows, highs = self._drawn_differences(i, j)
         low, high = _limits(lows - self._draws.unseen, highs + self._draws.unseen, self.level)
         return _estimate(
@@ -76,10 +77,26 @@ class EvasionComparison:
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
         """Of the difference: what more samples would make smaller, and what only more answers would."""
         i, j = self._index(a), self._index(b)
-        each = np.subtract(*self.evasion(self._distances[[i, j]]))
-        drawn = values_of(self._curves, self._distances[[i, j]].ravel()).reshape(-1, 2, self.n).mean(axis=2)
+        each = self._values[i] - self._values[j]
         of_samples = float(each.std(ddof=1)) / np.sqrt(self.n) if self.n > 1 else 0.0
-        return float(of_samples), float((drawn[:, 0] - drawn[:, 1]).std()) + self._undetermined(i, j)
+        of_curve = float((self._drawn_means[:, i] - self._drawn_means[:, j]).std())
+        return float(of_samples), of_curve + self._undetermined(i, j)
+
+    @cached_property
+    def _values(self) -> Floats:
+        """Psi of every distance, (models, samples)."""
+        return self.evasion(self._distances)
+
+    @cached_property
+    def _drawn_means(self) -> Floats:
+        """The mean damage of each model under each drawn curve, (curves, models)."""
+        different, place = np.unique(self._distances, return_inverse=True)
+        weights = np.zeros((different.size, len(self.models)))
+        for j, row in enumerate(place.reshape(self._distances.shape)):
+            weights[:, j] = np.bincount(row, minlength=different.size) / self.n
+        block = max(1, _BLOCK_CELLS // different.size)
+        parts = [self._curves[first : first + block] for first in range(0, len(self._curves), block)]
+        return np.concatenate([values_of(part, different) @ weights for part in parts])
 
     def _undetermined(self, i: int, j: int) -> float:
         """What the curve leaves open between the sizes asked about, as if it were a standard error."""
@@ -177,7 +194,7 @@ def compare_damage(
         estimates={model: _damage(values[j], draws, j, level, known=known) for j, model in enumerate(models)},
         clean_error={model: float(values[j][matrix[j] == 0].sum() / matrix.shape[1]) for j, model in enumerate(models)},
         extrapolated=dict(zip(models, curve.extrapolated(matrix).mean(axis=1).tolist(), strict=True)),
-        probability_best=dict(zip(models, _shares_of_best(draws.middle), strict=True)),
+        probability_best=dict(zip(models, shares_of_best(draws.middle), strict=True)),
         evasion=curve,
         _distances=matrix,
         _curves=curves,
@@ -214,7 +231,8 @@ def _estimate(value: float, low: float, high: float, level: float, n: int, metho
     return Estimate(value, min(low, value), max(high, value), level, n, method)
 
 
-def _shares_of_best(drawn: Floats) -> list[float]:
+def shares_of_best(drawn: Floats) -> list[float]:
+    """How often each model (columns) has the least damage; equal ones share."""
     best = drawn == drawn.min(axis=1, keepdims=True)
     return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).mean(axis=0)]
 

@@ -24,9 +24,10 @@ from advrisk.risk.decision import Pair, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
-from advrisk.risk.labelling import walked_samples
 from advrisk.risk.monte_carlo import MonteCarloDamage
+from advrisk.risk.people import seen_by_people
 from advrisk.risk.proportion import proportion
+from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
 AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
@@ -150,7 +151,7 @@ def assess_damage(
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,
         detection=detection,
-        people=_seen_by_people(answers, distances, question.level, seed),
+        people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
         cost=cost,
         notes=notes,
         rng=generator("damage", seed),
@@ -206,10 +207,15 @@ def assess_distances(
     )
 
 
-def _seen_by_people(answers: Sequence[Answer], distances: Distances, level: float, seed: int) -> dict[str, Estimate]:
+def _unnoticed_by_people(
+    ledger: Ledger, answers: Sequence[Answer], distances: Distances, level: float, seed: int
+) -> dict[str, Estimate]:
     """Damage of the models whose samples people walked through in random order: Algorithm 1 with human detectors."""
-    walks = walked_samples(answers, distances.samples, distances.by_model, seed=seed) if answers else {}
-    return {model: walk.estimate(level=level) for model, walk in walks.items() if walk.samples}
+    if not answers:
+        return {}
+    arms = nearest_arms(ledger, distances)
+    found = seen_by_people(answers, distances.samples, distances.by_model, seed=seed, nearest_arms=arms)
+    return {model: seen.estimate(level=level) for model, seen in found.items() if seen.samples}
 
 
 def assessed_convergence(

@@ -1,7 +1,8 @@
 """Damage: how likely an attack succeeds and goes undetected, from the distances attacks needed.
 
 A distance is `inf` where no arm succeeded and 0 where the clean input is already wrong. Attacks give
-upper bounds of the true smallest distance, so every number here is a *lower* bound of the damage.
+upper bounds of the true smallest distance, so success ratios, and damage under an evasion curve, are
+*lower* bounds. Relative damage is none: a better attack on one model lowers the numbers of others.
 Nothing here knows a ledger, a model or an attack.
 """
 
@@ -15,7 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability, operational_risk
+from advrisk.risk.absolute import (
+    EvasionComparison,
+    compare_damage,
+    damage_probability,
+    operational_risk,
+    shares_of_best,
+)
 from advrisk.risk.decision import samples_to_decide
 from advrisk.risk.evasion import (
     Evasion,
@@ -175,7 +182,7 @@ def detector_free_damage(
         level=level,
         estimates={model: _relative_damage(counts, j, level) for j, model in enumerate(models)},
         clean_error=dict(zip(models, _clean_errors(matrix, counts.scale), strict=True)),
-        probability_best=dict(zip(models, _shares_of_best(resampled), strict=True)),
+        probability_best=dict(zip(models, shares_of_best(resampled), strict=True)),
         evasion=average(distances_by_model),
         order_changes=_order_changes(models, counts.pairs),
         ties=_tie_changes(models, matrix, counts),
@@ -322,11 +329,6 @@ def _relative_damage(counts: _Counts, j: int, level: float) -> Estimate:
 def _clean_errors(matrix: Floats, scale: int) -> list[float]:
     n_positive = int((matrix > 0).sum())
     return [int(n_zero) * n_positive / scale for n_zero in (matrix == 0).sum(axis=1)]
-
-
-def _shares_of_best(resampled: Floats) -> list[float]:
-    best = resampled == resampled.min(axis=1, keepdims=True)
-    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).mean(axis=0)]
 
 
 def _order_changes(models: tuple[str, ...], pairs: Integers) -> tuple[OrderChange, ...]:

@@ -62,9 +62,13 @@ def decided_pairs(comparison: Comparison) -> tuple[Pair, ...]:
 
 def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
     difference = comparison.difference(higher, lower)
-    undecided = difference.low <= 0 <= difference.high
-    more = samples_to_decide(comparison, higher, lower) if undecided else 0
+    undecided = _holds_zero(difference)
+    more = _more_samples(comparison, difference, comparison.standard_errors(higher, lower)) if undecided else 0
     return Pair(lower, higher, difference, undecided, more)
+
+
+def _holds_zero(difference: Estimate) -> bool:
+    return difference.low <= 0 <= difference.high
 
 
 def samples_to_decide(comparison: Comparison, a: str, b: str, *, power: float = 0.8) -> int | None:
@@ -79,14 +83,20 @@ def samples_to_decide(comparison: Comparison, a: str, b: str, *, power: float = 
     of one sample, by which every interval here is wider. Near 0 the difference itself is uncertain,
     and so is N: it is an order of magnitude.
     """
-    from scipy.special import ndtri
-
     if not 0 < power < 1:
         raise RiskError(f"power must lie between 0 and 1, found {power}")
-    if not comparison.undecided(a, b):
+    difference = comparison.difference(a, b)
+    if not _holds_zero(difference):
         return 0
-    distance = abs(comparison.difference(a, b).value)
-    of_samples, of_curve = comparison.standard_errors(a, b)
+    return _more_samples(comparison, difference, comparison.standard_errors(a, b), power=power)
+
+
+def _more_samples(
+    comparison: Comparison, difference: Estimate, errors: tuple[float, float], *, power: float = 0.8
+) -> int | None:
+    from scipy.special import ndtri
+
+    distance, (of_samples, of_curve) = abs(difference.value), errors
     spread = of_samples * math.sqrt(comparison.n)
     z_level, z_power = float(ndtri((1 + comparison.level) / 2)), float(ndtri(power))
 

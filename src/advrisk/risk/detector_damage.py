@@ -29,6 +29,7 @@ class Detection:
     def of(self, model: str) -> "DetectorDamage":
         return DetectorDamage(
             monte_carlo=self.monte_carlo.estimates[model],
+            any_arm=self.monte_carlo.any_arm[model],
             by_curve=self.by_curve.estimates[model] if self.by_curve else None,
             false_alarms=self.monte_carlo.false_alarms[model],
         )
@@ -38,7 +39,8 @@ class Detection:
 class DetectorDamage:
     """Damage with a detector in front of one model, in two ways that should agree, and what else it does."""
 
-    monte_carlo: Estimate  # it was asked about the attacks themselves
+    monte_carlo: Estimate  # it was asked about the nearest successes themselves
+    any_arm: Estimate  # the same of the success that, of all arms, looks most innocent
     by_curve: Estimate | None  # under the curve fitted to its answers; None where these are all alike
     false_alarms: Estimate | None  # among clean inputs classified correctly
 

@@ -97,9 +97,11 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     without_verdict = (n_failed > 0).any(0) & ~unfinished
     used = ~unfinished & ~without_verdict
     if not used.any():
+        empty = [name for place, name in enumerate(names) if not n_rows[place].any()]
+        rowless = f"; {', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no row at all" if empty else ""
         raise RiskError(
             f"no sample has a verdict from every arm ({int(unfinished.sum())} unfinished, "
-            f"{int(without_verdict.sum())} with errors); finish the run, or see `advrisk status`"
+            f"{int(without_verdict.sum())} with errors){rowless}; finish the run, or see `advrisk status`"
         )
     return Distances(
         norm=norm,

@@ -1,22 +1,20 @@
-"""Numbers from people's answers: their curve, what to ask next, how far they agree, and damage as they saw it.
+"""Numbers from people's answers: their curve, what to ask next, and how far they agree.
 
 Nothing here knows pictures, pages or databases.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
-from advrisk.core.seeds import key
 from advrisk.ledger.answers import Answer, Design
-from advrisk.risk.absolute import damage_probability
-from advrisk.risk.evasion import BayesianEvasion, Floats, fit_bayesian, unlike_groups
+from advrisk.risk.evasion import BayesianEvasion, fit_bayesian, unlike_groups
 
 _ALPHA = 0.01  # answers are looked at again and again while they come in
+FORCED_CHOICE_UNTESTED = "Whether answers differ between models or arms is not tested for forced choices."
 _NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
 _BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
 
@@ -54,10 +52,12 @@ def fit_answers(
 def group_warnings(answers: Sequence[Answer]) -> list[str]:
     """What to say before one curve is used for all models and arms: where their answers differ.
 
-    Answers to unchanged pictures belong to no model, and a forced choice is no yes or no: they are left out.
-    Differences between labellers are part of the curve.
+    Answers to unchanged pictures belong to no model and are left out; of a forced choice, which is no yes or no, it
+    is said that nothing was tested. Differences between labellers are part of the curve.
     """
-    asked = [answer for answer in answers if answer.size > 0 and answer.design != "forced-choice"]
+    if any(answer.design == "forced-choice" for answer in answers):
+        return [FORCED_CHOICE_UNTESTED]
+    asked = [answer for answer in answers if answer.size > 0]
     if len({answer.undetected for answer in asked}) < 2 or len({answer.size for answer in asked}) < 2:
         return []
     return unlike_groups(
@@ -125,62 +125,6 @@ def agreement(answers: Iterable[Answer]) -> Agreement:
     names = sorted({name for unit in shared for name in unit})
     table = np.array([[float(unit[name]) if name in unit else np.nan for unit in shared] for name in names])
     return Agreement(krippendorff_alpha(table) if shared else None, len(shared), len(names))
-
-
-# Damage as people saw it
-
-
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """Samples in a random order, up to the first that nobody has answered yet (Algorithm 1 with human detectors).
-
-    The value of a sample is 0 if the model resisted, else the share of answers that noticed nothing.
-    """
-
-    model: str
-    samples: tuple[str, ...]
-    values: NDArray[np.float64]
-
-    def estimate(self, *, level: float = 0.95) -> Estimate:
-        """The share of samples that were broken and not noticed. Clopper and Pearson's interval, or Gaffke's where
-        several labellers disagree."""
-        if not self.samples:
-            raise RiskError(f"{self.model}: no sample was walked yet; answer at least one")
-        return damage_probability(1 - self.values, _complement, level=level, rng=np.random.default_rng(0))
-
-
-def walk_order(samples: Sequence[str], *, seed: int) -> list[str]:
-    """The samples in an order that depends on the seed and each name alone; the same for all models."""
-    return sorted(samples, key=lambda sample: key("walk", seed, sample))
-
-
-def walked_samples(
-    answers: Iterable[Answer], samples: Sequence[str], distances_by_model: Mapping[str, ArrayLike], *, seed: int
-) -> dict[str, Walk]:
-    """What was seen of each model that was asked about at random, sample by sample.
-
-    It ends before the first sample that is still to be answered, not with the last that was: that the last one
-    is always one that the model did not resist would make the share too large.
-    """
-    said: dict[str, dict[str, list[bool]]] = {}
-    for answer in answers:
-        if answer.trials == "random" and not answer.catch and answer.model is not None:
-            said.setdefault(answer.model, {}).setdefault(answer.sample, []).append(answer.undetected)
-    order = walk_order(samples, seed=seed)
-    walks = {}
-    for model in said.keys() & distances_by_model.keys():
-        resisted = dict(zip(samples, np.isinf(np.asarray(distances_by_model[model])).tolist(), strict=True))
-        values: dict[str, float] = {}
-        for sample in order:
-            if not resisted[sample] and sample not in said[model]:
-                break
-            values[sample] = 0.0 if resisted[sample] else float(np.mean(said[model][sample]))
-        walks[model] = Walk(model, tuple(values), np.array(list(values.values())))
-    return dict(sorted(walks.items()))
-
-
-def _complement(sizes: ArrayLike, /) -> Floats:
-    return np.asarray(1 - np.asarray(sizes, dtype=np.float64))
 
 
 def _design(answers: Sequence[Answer], given: Design | None) -> Design:

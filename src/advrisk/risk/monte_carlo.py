@@ -7,7 +7,9 @@ Algorithm 1. The attacker takes the nearest success; damage is done if the detec
 
 x_i'' is the nearest success, or the clean input itself where the model has it wrong already (the
 paper never resets x'' between observations; here it is). A score above the threshold is an alarm; one
-that equals it is not. As all damage here it is a lower bound: a better attack finds nearer points.
+that equals it is not. It is the damage of an attacker who takes the nearest success, and no bound for
+others: a nearer point may look more suspicious than one further away. `any_arm` is the damage of one
+who takes, of all arms, the success that looks most innocent.
 """
 
 from collections.abc import Mapping
@@ -43,6 +45,7 @@ class MonteCarloDamage:
     estimates: Mapping[str, Estimate]
     damaged: Mapping[str, Flags]  # sample by sample: an attack succeeded, and raised no alarm
     clean_error: Mapping[str, float]  # the part of the value that is clean inputs, wrong and unnoticed
+    any_arm: Mapping[str, Estimate]  # the damage if, of all arms, the success with the least score is taken
     success: Mapping[str, Estimate]  # what the damage would be if nobody looked
     false_alarms: Mapping[str, Estimate | None]  # among clean inputs classified correctly; None where there is none
     warnings: tuple[str, ...]
@@ -123,6 +126,7 @@ def walked_damage(
         estimates=comparison.estimates,
         damaged=damaged,
         clean_error={model: float((damaged[model] & _shown_clean(walk)).mean()) for model, walk in walked.items()},
+        any_arm={model: _any_arm(walk, thresholds[model], level) for model, walk in walked.items()},
         success={
             model: proportion(int(np.isfinite(walk.size).sum()), walk.size.size, level=level)
             for model, walk in walked.items()
@@ -192,6 +196,11 @@ def undetected_successes(sizes: ArrayLike, scores: ArrayLike, threshold: float) 
 def _shown_clean(walk: Walk) -> Flags:
     """Samples whose clean input is wrong already, and is what the detector sees."""
     return np.asarray(np.isfinite(walk.size) & np.array([arm == "" for arm in walk.arm]), dtype=np.bool_)
+
+
+def _any_arm(walk: Walk, threshold: float, level: float) -> Estimate:
+    damaged = undetected_successes(walk.size, walk.least_score, threshold)
+    return proportion(int(damaged.sum()), damaged.size, level=level)
 
 
 def _false_alarms(walk: Walk, threshold: float, level: float) -> Estimate | None:

@@ -28,10 +28,17 @@ _NEAREST = """
         QUALIFY row_number() OVER (
             PARTITION BY o.model, o.sample ORDER BY distance, attacked, o.arm, o.repeat, o.cell) = 1
     )
-    SELECT n.model, n.sample, n.arm, n.attacked, n.distance, s.score
+    , scored AS (SELECT cell, sample, score FROM scores WHERE detector = $detector)
+    , least AS (
+        SELECT o.model, o.sample, min(s.score) AS least_score
+        FROM outcomes o JOIN scored s ON s.cell = o.cell AND s.sample = o.sample
+        WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models)) AND o.outcome = 'success'
+        GROUP BY ALL
+    )
+    SELECT n.model, n.sample, n.arm, n.attacked, n.distance, s.score, l.least_score
     FROM nearest n
-    LEFT JOIN (SELECT cell, sample, score FROM scores WHERE detector = $detector) s
-           ON s.cell = n.cell AND s.sample = n.sample
+    LEFT JOIN scored s ON s.cell = n.cell AND s.sample = n.sample
+    LEFT JOIN least l ON l.model = n.model AND l.sample = n.sample
 """
 
 _CLEAN = """
@@ -58,9 +65,8 @@ class Walk:
     """For one model, sample by sample: what its attacker arrives at, and what the detector says of it."""
 
     size: Floats  # of the nearest success; 0 where the clean input is wrong already, inf where no arm succeeded
-    score: (
-        Floats  # of what is shown: the nearest success, or the clean input that is wrong already; nan where nothing is
-    )
+    score: Floats  # of what is shown: the nearest success, or the clean input if that is wrong; nan where nothing is
+    least_score: Floats  # the least of all successes of the arms: what looks most innocent; nan where nothing is shown
     arm: tuple[str, ...]  # that made it; "" where the clean input is shown, or nothing
     clean_score: Floats
     correct: Flags  # the clean input is classified as its label says
@@ -78,6 +84,14 @@ def walks(ledger: Ledger, distances: Distances, detector: str) -> dict[str, Walk
             raise RiskError(f"the distances of {model} are not those of this ledger; compute them again from it")
     _refuse_unscored(found, detector)
     return found
+
+
+def nearest_arms(ledger: Ledger, distances: Distances) -> dict[str, tuple[str, ...]]:
+    """Model -> the arm of each sample's nearest success; "" where the clean input is wrong, or nothing succeeded."""
+    models = list(distances.by_model)
+    given = {"detector": "", "models": models, "arms": list(distances.arms)}
+    rows = _by_place(ledger, _NEAREST.format(norm=distances.norm), given, distances)
+    return {model: _walk(rows.get(model, {}), {}, len(distances.samples)).arm for model in models}
 
 
 def calibration_scores(ledger: Ledger, detector: str) -> dict[str, Floats]:
@@ -121,17 +135,19 @@ def _by_place(
 
 
 def _walk(nearest: Mapping[int, dict[str, Any]], clean: Mapping[int, dict[str, Any]], n: int) -> Walk:
-    size, score, clean_score = np.full(n, np.inf), np.full(n, np.nan), np.full(n, np.nan)
+    size = np.full(n, np.inf)
+    score, least_score, clean_score = (np.full(n, np.nan) for _ in range(3))
     correct, arm = np.zeros(n, np.bool_), [""] * n
     for place, row in clean.items():
         correct[place] = row["correct"]
         clean_score[place] = np.nan if row["score"] is None else row["score"]
     for place, row in nearest.items():
         size[place] = row["distance"]
-        score[place] = clean_score[place]
+        score[place] = least_score[place] = clean_score[place]
         if row["attacked"]:
             score[place], arm[place] = np.nan if row["score"] is None else row["score"], row["arm"]
-    return Walk(size, score, tuple(arm), clean_score, correct)
+            least_score[place] = np.nan if row["least_score"] is None else row["least_score"]
+    return Walk(size, score, least_score, tuple(arm), clean_score, correct)
 
 
 def _refuse_unscored(found: Mapping[str, Walk], detector: str) -> None:

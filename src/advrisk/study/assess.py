@@ -72,6 +72,15 @@ class DamageSpec(Strict):
         return self.evasion if isinstance(self.evasion, str) and self.evasion != AVERAGE else None
 
     @model_validator(mode="after")
+    def _one_ranking(self) -> Self:
+        if self.evasion == AVERAGE and self.detector is not None:
+            raise ValueError(
+                f"found `evasion: {AVERAGE}`, which stands in for a detector, and the detector {self.detector.name!r}; "
+                "choose one"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _cost_of_a_probability(self) -> Self:
         if self.cost is not None and self.evasion in (None, AVERAGE) and self.detector is None:
             raise ValueError(

@@ -11,7 +11,8 @@ from advrisk.core.estimate import Estimate
 from advrisk.ledger.answers import Answer, Labeller, Settings
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, curve_band, half_detected
-from advrisk.risk.labelling import Agreement, agreement, fit_answers, group_warnings, walked_samples
+from advrisk.risk.labelling import Agreement, agreement, fit_answers, group_warnings
+from advrisk.risk.people import seen_by_people
 from advrisk.web.stimuli import Pool
 
 LEVEL = 0.95
@@ -97,7 +98,7 @@ def summarise(
     """Fit the curve and everything that follows from it."""
     curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
     compared = compare_damage(pool.distances.by_model, curve, level=LEVEL, rng=np.random.default_rng(0))
-    walks = walked_samples(answers, pool.distances.samples, pool.distances.by_model, seed=pool.seed)
+    walks = seen_by_people(answers, pool.distances.samples, pool.distances.by_model, seed=pool.seed)
     return Summary(
         revision=revision,
         settings=settings,

@@ -1,6 +1,5 @@
 """Numbers from people's answers, against another library, closed forms and simulated labellers."""
 
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,13 +14,12 @@ from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
 from advrisk.risk.labelling import (
+    FORCED_CHOICE_UNTESTED,
     agreement,
     fit_answers,
     group_warnings,
     krippendorff_alpha,
     next_size,
-    walk_order,
-    walked_samples,
 )
 
 SIZES = np.geomspace(1 / 255, 1, 48)
@@ -221,74 +219,5 @@ def test_models_whose_answers_differ_are_named_and_labellers_are_not() -> None:
     assert group_warnings(answers(0.1, of_bob=0.4)) == []
     (warning,) = group_warnings(answers(0.4))
     assert "hard, plain" in warning
-    assert group_warnings(answers(0.4, design="forced-choice")) == []
+    assert group_warnings(answers(0.4, design="forced-choice")) == [FORCED_CHOICE_UNTESTED]
     assert group_warnings([]) == []
-
-
-# The walk
-
-
-def walk(samples: Sequence[str], distances: Sequence[float], unseen: Callable[[str], bool | None]) -> Any:
-    answers = [
-        said(0.1, bool(unseen(sample)), sample=sample, trials="random")
-        for sample in samples
-        if unseen(sample) is not None
-    ]
-    return walked_samples(answers, samples, {"plain": distances}, seed=0).get("plain")
-
-
-def test_a_walk_counts_resisted_samples_as_no_damage_and_means_as_means() -> None:
-    samples = [f"s{n}" for n in range(6)]
-    order = walk_order(samples, seed=0)
-    assert sorted(order) == samples
-    assert order != samples
-    distances = dict.fromkeys(samples, 0.1) | {order[1]: np.inf, order[2]: 0.0}
-    answers = [
-        said(0.1, True, sample=order[0], trials="random"),
-        said(0.1, False, sample=order[0], trials="random", labeller="Bob"),
-        said(0.0, True, sample=order[2], trials="random", catch=False),
-        said(0.1, True, sample=order[4], trials="random"),  # beyond a gap: not counted
-        said(0.1, True, sample=order[3], trials="adaptive"),  # not of the walk
-        said(0.0, True, sample=order[3], trials="random", catch=True, model=None),
-    ]
-    found = walked_samples(answers, samples, {"plain": [distances[s] for s in samples], "other": [0.1] * 6}, seed=0)
-    assert list(found) == ["plain"]
-    assert found["plain"].samples == tuple(order[:3])
-    assert found["plain"].values.tolist() == [0.5, 0.0, 1.0]
-    assert found["plain"].estimate().value == 0.5
-
-
-def test_the_share_of_a_walk_is_unbiased_wherever_it_ends() -> None:
-    """Half of the samples resist and every change goes unnoticed: 0.5, though each walk ends after 3 answers."""
-    rng = np.random.default_rng(0)
-    samples = [f"s{n}" for n in range(40)]
-    order = walk_order(samples, seed=0)
-    shares = []
-    for _ in range(3000):
-        resisted = dict(zip(samples, rng.random(40) < 0.5, strict=True))
-        first = set([sample for sample in order if not resisted[sample]][:3])
-        found = walk(
-            samples,
-            [np.inf if resisted[s] else 0.1 for s in samples],
-            lambda s, first=first: True if s in first else None,
-        )
-        shares.append(found.values.mean())
-    assert np.mean(shares) == pytest.approx(0.5, abs=4 * np.std(shares) / np.sqrt(3000))
-
-
-def test_a_finished_walk_has_clopper_and_pearsons_interval() -> None:
-    from scipy.stats import binomtest
-
-    samples = [f"s{n}" for n in range(50)]
-    found = walk(samples, [0.1] * 50, lambda sample: int(sample[1:]) < 7).estimate()
-    exact = binomtest(7, 50).proportion_ci(method="exact")
-    assert (found.value, found.n) == (0.14, 50)
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
-
-
-def test_a_walk_of_nothing_is_refused() -> None:
-    samples = ["s0", "s1"]
-    order = walk_order(samples, seed=0)
-    found = walk(samples, [0.1, 0.1], lambda sample: True if sample == order[1] else None)
-    with pytest.raises(RiskError, match="no sample was walked"):
-        found.estimate()

@@ -160,6 +160,22 @@ def test_every_number_is_that_of_a_walk_by_hand(tmp_path: Path, seed: int, limit
     assert found.difference("one", "two").value == pytest.approx(first - second)
 
 
+def test_an_attacker_may_take_the_success_that_looks_most_innocent(tmp_path: Path) -> None:
+    rows = random_rows(4)
+    found = walked(ledger_of(tmp_path, rows), threshold=1.0)
+    score = {(row["cell"], row["sample"]): row["score"] for row in rows.scores}
+    for model in MODELS:
+        damaged = 0
+        for number in range(N):
+            own = [row for row in rows.outcomes if (row["model"], row["sample"]) == (model, f"s{number}")]
+            shown = [row["cell"] for row in own if row["kind"] == "attack" and row["outcome"] == "success"]
+            if any(row["outcome"] == "already_wrong" for row in own):
+                shown = [f"{model}/clean/0"]
+            damaged += any(score[cell, f"s{number}"] <= 1.0 for cell in shown)
+        assert found.any_arm[model] == proportion(damaged, N)
+        assert found.any_arm[model].value > found.estimates[model].value
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_detector_that_never_alarms_leaves_the_success_ratio(tmp_path: Path, seed: int) -> None:
     ledger = ledger_of(tmp_path, random_rows(seed))

@@ -42,11 +42,16 @@ def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None
 
 
 def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
-    """Read a curve; one whose sizes are in another norm than `norm` is refused."""
+    """Read a curve; one whose sizes are not in `norm` is refused, and so is one that does not say."""
     fields = _content(Path(path))
     fields.pop("notes", None)
     stored = fields.pop("norm", None)
-    if norm is not None and stored is not None and stored != norm:
+    if norm is not None and stored is None:
+        raise RiskError(
+            f"{path}: does not say in which norm its sizes are, and damage is asked for in {norm}; fit it again with "
+            f'a norm (`--norm`), or write `"norm": "{norm}"` into it if that is so'
+        )
+    if norm is not None and stored != norm:
         raise RiskError(
             f"{path}: its sizes are in {stored}, and damage is asked for in {norm}; ask a detector in {norm}"
         )
