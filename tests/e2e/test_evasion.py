@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advrisk import Study, fit_evasion
-from advrisk.core.errors import RiskError
+from advrisk.core.errors import LedgerError, RiskError
 from advrisk.risk.evasion import evasion_notes, fit_bayesian, fit_logistic, fit_monotone, read_evasion
 
 Command = Callable[..., Any]
@@ -55,7 +55,7 @@ def test_a_doubt_is_kept_with_the_curve(tmp_path: Path) -> None:
 
 def test_a_doubt_is_told_whenever_the_curve_is_used(advrisk: Command, tmp_path: Path) -> None:
     write_answers(tmp_path / "answers.csv", apart=True)
-    fit_evasion(tmp_path / "answers.csv").write(tmp_path / "curve.json")
+    fit_evasion(tmp_path / "answers.csv", norm="linf").write(tmp_path / "curve.json")
     (tmp_path / "theirs.csv").write_text("model,sample,distance\nm,1,0.1\nm,2,0.2\n")
     advrisk("import", "theirs.csv", "run", "--norm", "linf")
     assert "differ between a, b" in " ".join(advrisk("select", "run", "--evasion", "curve.json").stdout.split())
@@ -84,7 +84,7 @@ def test_answers_of_no_use_are_refused(
 
     (tmp_path / "bad.csv").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["advrisk", "evasion", "bad.csv", "--out", "curve.json"])
+    monkeypatch.setattr("sys.argv", ["advrisk", "evasion", "bad.csv", "--norm", "linf", "--out", "curve.json"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
@@ -116,3 +116,28 @@ def test_the_answers_of_a_detector_of_a_run(
         assert estimate.value == pytest.approx(curve(run.damage().distances.by_model[model]).mean())
     with pytest.raises(RiskError, match="--fit FILE"):
         fit_evasion(tmp_path / "run")
+
+
+def test_answers_are_not_written_over_and_folders_are_no_files(advrisk: Command, tmp_path: Path) -> None:
+    write_answers(tmp_path / "answers.csv")
+    before = (tmp_path / "answers.csv").read_bytes()
+    for target, complaint in (("answers.csv", "write the curve to another file"), (".", "is a folder")):
+        done = advrisk("evasion", "answers.csv", "--norm", "linf", "--out", target)
+        assert (done.returncode, complaint in done.stderr) == (2, True), done.stderr
+    assert (tmp_path / "answers.csv").read_bytes() == before
+    assert "--out needs --norm" in advrisk("evasion", "answers.csv", "--out", "curve.json").stderr
+
+
+def test_answers_the_wrong_way_round_are_doubted(tmp_path: Path) -> None:
+    (tmp_path / "rising.csv").write_text("size,undetected\n0.1,no\n0.2,no\n0.3,yes\n0.4,yes\n")
+    assert "wrong way round" in fit_evasion(tmp_path / "rising.csv").notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("size;undetected\n1;0\n", "by commas"), ("size,size,undetected\n1,2,0\n", "stands here twice")],
+)
+def test_files_that_are_no_table_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "odd.csv").write_text(text)
+    with pytest.raises(LedgerError, match=complaint):
+        fit_evasion(tmp_path / "odd.csv")

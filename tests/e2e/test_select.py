@@ -192,8 +192,8 @@ def test_a_detector_is_asked_about_the_attacks(guarded: Run, advrisk: Command) -
 
 def test_a_detector_that_is_not_there_is_a_mistake(guarded: Run, advrisk: Command) -> None:
     for options, complaint in (
-        (["--detector", "confidence"], "--detector needs --threshold"),
-        (["--detector", "confidence", "--threshold", "1", "--false-alarms", "0.1"], "--detector needs --threshold"),
+        (["--detector", "confidence"], "found neither"),
+        (["--detector", "confidence", "--threshold", "1", "--false-alarms", "0.1"], "found both"),
         (["--threshold", "1"], "add --detector NAME"),
         (["--detector", "confidense", "--threshold", "1"], "did you mean 'confidence"),
         (["--detector", "confidence", "--false-alarms", "1.5"], "false_alarms"),
@@ -214,3 +214,28 @@ def test_a_study_is_refused_whose_detector_does_not_score(
         Study.load(write_study(study)).run(tmp_path / "run", workers=1)
     assert "assess.damage.detector.name" in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_report_is_not_written_over_when_the_curve_is_lost(
+    study: dict[str, Any], write_study: Callable[..., Path], curve_file: Path, tmp_path: Path
+) -> None:
+    study["assess"]["damage"]["evasion"] = "curves/people.json"
+    run = Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+    before = run.report().read_bytes()
+    (tmp_path / "run" / "evasion.json").unlink()
+    with pytest.raises(RiskError, match="cannot be read"):
+        Run.open(tmp_path / "run").report()
+    assert (tmp_path / "run" / "report.html").read_bytes() == before
+
+
+def test_a_database_of_answers_that_cannot_be_read_stops_no_decision(advrisk: Command, theirs: Path) -> None:
+    (theirs / "answers.sqlite").write_bytes(b"no database" * 100)
+    done = advrisk("select", "theirs", "--evasion", "0.2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert any("What people answered is left out" in sentence for sentence in json.loads(done.stdout)["findings"])
+    assert advrisk("select", "theirs", "--answers", f"sqlite:///{theirs / 'answers.sqlite'}").returncode == 2
+
+
+def test_an_average_and_a_detector_are_one_too_many(advrisk: Command, theirs: Path) -> None:
+    done = advrisk("select", "theirs", "--evasion", "average", "--detector", "confidence", "--threshold", "1")
+    assert (done.returncode, "choose one" in done.stderr) == (2, True)

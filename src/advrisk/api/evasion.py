@@ -44,9 +44,12 @@ class FittedEvasion:
     half: Estimate | None  # the size of which half goes undetected
     values: tuple[tuple[float, Estimate], ...]  # Psi at some sizes
     notes: tuple[str, ...]
+    source: Path | None = None  # the file of the answers
 
     def write(self, path: str | Path) -> Path:
-        """Write the curve to a file that a study or `--evasion` names."""
+        """Write the curve to a file that a study or `--evasion` names; the answers' own file is not written over."""
+        if self.source is not None and Path(path).resolve() == self.source.resolve():
+            raise RiskError(f"{path}: holds the answers; write the curve to another file")
         write_evasion(path, self.curve, norm=self.norm, notes=self.notes)
         return Path(path)
 
@@ -87,7 +90,7 @@ def fit_evasion(
     settings = {"scale": scale, "guess": guess, "lapse": lapse, "forced_choice": forced_choice}
     curve = _fitted(answers, fit, settings)
     rng = generator("evasion", 0)
-    notes = [FORCED_CHOICE_UNTESTED] if forced_choice else _doubts(answers, rng)
+    notes = _rising(answers) + ([FORCED_CHOICE_UNTESTED] if forced_choice else _doubts(answers, rng))
     return FittedEvasion(
         curve=curve,
         norm=norm,
@@ -97,6 +100,7 @@ def fit_evasion(
         half=half_detected(curve, level, rng=rng),
         values=_values(curve, answers, level, rng),
         notes=tuple(notes),
+        source=None if isinstance(source, AnswerRows) else Path(source),
     )
 
 
@@ -105,12 +109,13 @@ def _answers(
 ) -> tuple[AnswerRows, Norm | None]:
     """The answers, and the norm that their sizes are in."""
     if not isinstance(source, AnswerRows) and Path(source).is_dir():
+        run = Run.open(source)
         if detector is None:
             raise RiskError(
                 f"{source}: whose answers? Name a detector that has scored this run (`--detector`); for those of "
                 f"people: advrisk label {source} --fit FILE"
             )
-        return Run.open(source).detector_answers(detector, norm=norm)
+        return run.detector_answers(detector, norm=norm)
     if detector is not None:
         raise RiskError(f"{detector['name']} is a detector of a run: give the run's folder, not {source}")
     return source if isinstance(source, AnswerRows) else read_answer_file(Path(source)), norm
@@ -127,6 +132,17 @@ def _fitted(answers: AnswerRows, fit: Fit, settings: Mapping[str, Any]) -> Evasi
     if given:
         raise RiskError(f"found {given[0]}, which belongs to the Bayesian fit; the {fit} one knows no such thing")
     return (fit_logistic if fit == "logistic" else fit_monotone)(answers.sizes, answers.undetected)
+
+
+def _rising(answers: AnswerRows) -> list[str]:
+    """A warning where larger perturbations went undetected rather than smaller ones."""
+    sizes, undetected = np.array(answers.sizes), np.array(answers.undetected)
+    if undetected.all() or not undetected.any() or sizes[undetected].mean() <= sizes[~undetected].mean():
+        return []
+    return [
+        "Perturbations that went undetected were larger on average than those that were detected, but a curve can only "
+        "fall: are the answers the wrong way round?"
+    ]
 
 
 def _doubts(answers: AnswerRows, rng: np.random.Generator) -> list[str]:

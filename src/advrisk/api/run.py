@@ -203,6 +203,8 @@ class Run:
         target = Path(path) if path else self.folder / "report.html"
         assessment = settled = attacks = None
         reason = ""
+        if self.study is not None:  # a curve that is lost is a mistake, and no report is written over a good one
+            self._asked(norm=None, evasion=None)
         try:
             assessment, attacks = self.damage(), self.attacks()
             if assessment.comparison:

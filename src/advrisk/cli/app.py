@@ -212,7 +212,7 @@ def show(
     Example: advrisk show runs/signs convergence --evasion evasion.json
     """
     from advrisk.api import Run
-    from advrisk.cli.damage import print_convergence, print_damage
+    from advrisk.cli.damage import damage_json, print_convergence, print_damage
     from advrisk.cli.tables import print_attacks, print_rows
 
     opened = Run.open(folder)
@@ -220,7 +220,7 @@ def show(
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     if what == "damage":
         found = opened.damage(**asked, cost=cost, answers=answers)
-        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
+        print(damage_json(found)) if as_json else print_damage(found)
         return
     if what == "convergence":
         settled = opened.convergence(**asked)
@@ -253,13 +253,13 @@ def select(
     Example: advrisk select runs/signs --evasion evasion.json --cost 25000
     """
     from advrisk.api import Run
-    from advrisk.cli.damage import print_selection
+    from advrisk.cli.damage import damage_json, print_selection
 
     alarm = alarm_of(detector, threshold, false_alarms)
     found = Run.open(folder).damage(
         norm=norm, arms=arm, thresholds=sizes_of(eps), evasion=evasion, detector=alarm, cost=cost, answers=answers
     )
-    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_selection(found)
+    print(damage_json(found)) if as_json else print_selection(found)
     raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)
 
 
@@ -356,7 +356,7 @@ def ledger_delete_inputs(
 def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **options: Any) -> int:
     """Run, print the table, write the report; returns the exit code."""
     from advrisk.api import Study
-    from advrisk.cli.damage import print_damage
+    from advrisk.cli.damage import damage_json, print_damage
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
 
     study = Study.load(study_file)
@@ -371,7 +371,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     page = done.report()
     try:
         found = done.damage()
-        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_damage(found)
+        print(damage_json(found)) if as_json else print_damage(found)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
     if not as_json:

@@ -1,15 +1,16 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from advrisk.cli.tables import indented, new_table, plain, share
+from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
-from advrisk.report.summary import damage_name, findings, headline, money, what_would_decide
+from advrisk.report.summary import damage_name, findings, headline, money, percent, what_would_decide
 from advrisk.risk.convergence import DAMAGE
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ Shown = Mapping[str, Mapping[str, str]]  # model -> column -> what stands there
 _VERDICT = 18  # columns of a terminal that a verdict needs at least
 _DETAILS = ("of it clean error", "smallest size", "mean size")  # what only the whole table shows
 _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
+
+
+def damage_json(found: "DamageAssessment") -> str:
+    """Every number, and the words that go with them."""
+    words = {"headline": headline(found), "findings": findings(found)}
+    return json.dumps(found.as_dict() | words, indent=2, ensure_ascii=False)
 
 
 def print_damage(found: "DamageAssessment") -> None:
@@ -78,7 +85,7 @@ def print_evasion(found: "FittedEvasion", out: Path | None) -> None:
     console = Console()
     rows = new_table(f"size ({found.norm})" if found.norm else "size", "goes undetected")
     for size, value in found.values:
-        rows.add_row(*plain([f"{size:.4g}", share(value)]))
+        rows.add_row(*plain([f"{size:.4g}", percent(value)]))
     console.print(rows)
     n_seen = found.n - found.n_undetected
     sentences = [
@@ -137,16 +144,16 @@ def _print_lines(console: Console, shown: Shown, widths: dict[str, int]) -> None
 
 def _fields(found: "DamageAssessment") -> dict[str, Field]:
     """The columns of the table; the verdict is last."""
-    fields: dict[str, Field] = {"clean accuracy": lambda row: share(row.clean_accuracy)}
+    fields: dict[str, Field] = {"clean accuracy": lambda row: percent(row.clean_accuracy)}
     fields |= {f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds}
     fields[damage_name(relative=found.relative)] = lambda row: (
-        _estimate(row.relative_damage) if found.relative else share(row.damage)
+        _estimate(row.relative_damage) if found.relative else percent(row.damage)
     )
-    fields["of it clean error"] = lambda row: "–" if row.clean_error_part is None else f"{row.clean_error_part:.3f}"
+    fields["of it clean error"] = lambda row: _clean_error(row, relative=found.relative)
     if found.detector is not None:
         fields |= _detector_fields(found)
     if any(row.by_people for row in found.models):
-        fields["unnoticed by people"] = lambda row: share(row.by_people)
+        fields["unnoticed by people"] = lambda row: percent(row.by_people)
     if found.cost is not None:
         fields["cost of an attacked input"] = _cost
     fields["smallest size"] = lambda row: "–" if row.minimal_size is None else f"{row.minimal_size.value:.4g}"
@@ -162,7 +169,7 @@ def _detector_fields(found: "DamageAssessment") -> dict[str, Field]:
     """What the detector leaves; its own damage is the ranked one unless an evasion curve was given."""
 
     def of(name: str) -> Field:
-        return lambda row: share(getattr(row.by_detector, name))
+        return lambda row: percent(getattr(row.by_detector, name))
 
     beside = {} if found.comparison is found.detector else {"asked about the attacks": of("monte_carlo")}
     return beside | {
@@ -172,8 +179,14 @@ def _detector_fields(found: "DamageAssessment") -> dict[str, Field]:
     }
 
 
+def _clean_error(row: "ModelDamage", *, relative: bool) -> str:
+    if row.clean_error_part is None:
+        return "–"
+    return f"{row.clean_error_part:.3f}" if relative else f"{row.clean_error_part:.1%}"
+
+
 def _ratio_at(eps: float) -> Field:
-    return lambda row: share(row.success_ratio[eps])
+    return lambda row: percent(row.success_ratio[eps])
 
 
 def _cost(row: "ModelDamage") -> str:

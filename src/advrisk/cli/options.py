@@ -47,7 +47,10 @@ def alarm_of(detector: str | None, threshold: float | None, false_alarms: float 
             raise StudyError("--threshold and --false-alarms say when a detector raises an alarm: add --detector NAME")
         return None
     if (threshold is None) == (false_alarms is None):
-        raise StudyError("--detector needs --threshold, a score, or --false-alarms, a share of clean inputs")
+        found = "neither" if threshold is None else "both"
+        raise StudyError(
+            f"--detector needs either --threshold, a score, or --false-alarms, a share of clean inputs; found {found}"
+        )
     return {"name": detector, "threshold": threshold, "false_alarms": false_alarms}
 
 

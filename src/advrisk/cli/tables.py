@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from advrisk.cli.progress import duration, short
-from advrisk.core.estimate import Estimate
 from advrisk.core.flags import FLAGS, SHARES
 from advrisk.core.names import counted
 from advrisk.report.summary import on_spare_arms
@@ -208,13 +207,6 @@ def _number(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
-
-
-def share(estimate: Estimate | None) -> str:
-    """A proportion in per cent, with its interval."""
-    if estimate is None:
-        return "–"
-    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def _short_float(value: Any) -> Any:

@@ -50,14 +50,23 @@ def read_table(source: Path, *, text: Iterable[str]) -> pa.Table:
     """The table of a CSV or Parquet file; the columns that `text` names stay as they are written."""
     try:
         if source.suffix == ".parquet":
-            return pq.read_table(source)
+            return _refuse_unreadable(pq.read_table(source), source)
         # An empty field says nothing; "nan" is a number gone wrong, and is refused below.
         options = pacsv.ConvertOptions(column_types=dict.fromkeys(text, pa.string()), null_values=[""])
-        return pacsv.read_csv(source, convert_options=options)
+        return _refuse_unreadable(pacsv.read_csv(source, convert_options=options), source)
     except FileNotFoundError:
         raise LedgerError(f"{source}: there is no such file") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise LedgerError(f"{source}: cannot be read as {source.suffix or 'CSV'}: {error}") from None
+
+
+def _refuse_unreadable(table: pa.Table, source: Path) -> pa.Table:
+    twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+    if twice:
+        raise LedgerError(f"{source}: the column {twice[0]!r} stands here twice; keep one of them")
+    if len(table.column_names) == 1 and ";" in table.column_names[0]:
+        raise LedgerError(f"{source}: columns are separated by semicolons; separate them by commas")
+    return table
 
 
 def _rows(table: pa.Table, source: Path, norm: str | None) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The findings in plain words."""
 
+from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.assessment import DamageAssessment
@@ -78,11 +79,12 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
     """Of damage that is a probability."""
     best, asked = assessment.models[0], assessment.detector is assessment.comparison
     sentences = [
-        f"An attack on {best.model} does damage with a probability of {best.damage}: it succeeds, and nobody notices."
+        f"An attack on {best.model} does damage with a probability of {percent(best.damage)}: it succeeds, and nobody "
+        "notices."
         + ("" if asked else " The interval carries the finite sample and, where the curve was fitted, its uncertainty.")
     ]
     if assessment.detector is not None:
-        sentences.append(_on_detector(assessment.detector, asked=asked))
+        sentences += _on_detector(assessment, assessment.detector)
     if best.operational_risk is not None:
         risk = best.operational_risk
         sentences.append(
@@ -100,17 +102,32 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
     return sentences
 
 
-def _on_detector(found: MonteCarloDamage, *, asked: bool) -> str:
-    """Which detector stands in front, and how to read the two numbers that come from it."""
+def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[str]:
+    """Which detector stands in front, what it costs in false alarms, and how to read the numbers that come from it."""
     limits = sorted(set(found.thresholds.values()))
     above = f"{limits[0]:.4g}" if len(limits) == 1 else f"{limits[0]:.4g} to {limits[-1]:.4g}, by model"
-    beside = "" if asked else ", beside the given curve"
-    return (
-        f"The detector {found.detector} raises an alarm above a score of {above}. It was asked about the nearest "
-        f"success of every sample{beside}; the curve that was fitted to its answers should give about the same. An "
-        "attacker who takes, of all arms, the success that looks most innocent does more (“least suspicious attack”), "
-        "and one who knows the detector more than that."
-    )
+    rates = [f"{model} {percent(rate)}" for model, rate in found.false_alarms.items() if rate is not None]
+    sentences = [
+        f"The detector {found.detector} raises an alarm above a score of {above}. False alarms at clean inputs: "
+        f"{', '.join(rates) or 'unknown'}.",
+        "It was asked about the nearest success of every sample. An attacker who takes, of all arms, the success that "
+        "looks most innocent does more (“least suspicious attack”), and one who knows the detector more than that.",
+    ]
+    if all(row.by_detector and row.by_detector.by_curve for row in assessment.models):
+        sentences.append("The curve that was fitted to its answers should give about the same damage.")
+    apart = [
+        row.model for row in assessment.models if row.by_detector and _apart(row.damage, row.by_detector.monte_carlo)
+    ]
+    if apart:
+        sentences.append(
+            f"The given evasion curve and the detector disagree on {', '.join(apart)}: their intervals do not overlap. "
+            "Verdicts and costs rest on the curve."
+        )
+    return sentences
+
+
+def _apart(a: Estimate | None, b: Estimate) -> bool:
+    return a is not None and (a.high < b.low or b.high < a.low)
 
 
 def _on_pairs(assessment: DamageAssessment) -> list[str]:
@@ -137,9 +154,16 @@ def damage_name(*, relative: bool) -> str:
     return "relative damage" if relative else "damage probability"
 
 
+def percent(estimate: Estimate | None) -> str:
+    """A proportion in per cent, with its interval."""
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+
+
 def money(amount: float) -> str:
     """An amount in the unit of the cost, with as many digits as it is worth."""
-    return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:,.3g}"
+    return f"{amount:,.0f}" if 100 <= abs(amount) < 1e15 else f"{amount:,.3g}"
 
 
 def on_spare_arms(attacks: ArmComparison) -> list[str]:

@@ -11,7 +11,7 @@ from advrisk.core.errors import RiskError
 from advrisk.risk.damage import resampled_damage
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, as_curve, checked_sizes, paired_distances
 
-DAMAGE, SMALLEST, MEAN = "damage", "minimal size", "mean size"
+DAMAGE, SMALLEST, MEAN = "damage", "smallest size", "mean size"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Convergence:
-    """Bands by model and measure: `damage`, `minimal size`, `mean size` and one `success ratio` per threshold."""
+    """Bands by model and measure: `damage`, `smallest size`, `mean size` and one `success ratio` per threshold."""
 
     n: NDArray[np.int64]  # numbers of samples, ascending
     models: tuple[str, ...]

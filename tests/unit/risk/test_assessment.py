@@ -105,10 +105,10 @@ def test_everything_is_in_the_dict(assessed: Callable[..., DamageAssessment]) ->
 def test_the_numbers_settle_where_the_assessment_stands(assessed: Callable[..., DamageAssessment]) -> None:
     found = assessed({"strong": STRONG, "weak": WEAK}, spec={"thresholds": [0.2]}, evasion=threshold(0.2))
     settled = assessed_convergence(found, rng=np.random.default_rng(0))
-    assert settled.measures == ("damage", "success ratio at 0.2", "minimal size", "mean size")
+    assert settled.measures == ("damage", "success ratio at 0.2", "smallest size", "mean size")
     assert settled.bands["weak"]["damage"].middle[-1] == 1
     assert not settled.relative
-    assert settled.as_dict()["bands"]["strong"]["minimal size"]["middle"][0] is None, "the first sample resists"
+    assert settled.as_dict()["bands"]["strong"]["smallest size"]["middle"][0] is None, "the first sample resists"
 
 
 def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., DamageAssessment]) -> None:

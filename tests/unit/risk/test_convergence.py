@@ -41,10 +41,10 @@ def test_one_resample_is_the_numbers_of_its_first_draws() -> None:
             assert bands["damage"].middle[place] == pytest.approx(damage.estimates[model].value, abs=1e-12)
             assert bands["success ratio at 0.5"].middle[place] == pytest.approx(float(success_ratio(row, 0.5)))
             if ((row > 0) & (row < INF)).any():
-                assert bands["minimal size"].middle[place] == minimal_perturbation_size(row).value
+                assert bands["smallest size"].middle[place] == minimal_perturbation_size(row).value
                 assert bands["mean size"].middle[place] == pytest.approx(mean_perturbation_size(row).value)
             else:
-                assert np.isnan(bands["minimal size"].middle[place])
+                assert np.isnan(bands["smallest size"].middle[place])
                 assert np.isnan(bands["mean size"].middle[place])
 
 

@@ -33,6 +33,8 @@ def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None
     """
     fields = {"advrisk": "evasion", "version": VERSION, "norm": norm, "notes": list(notes), **_fields(evasion)}
     target = Path(path)
+    if target.is_dir() or not target.name:
+        raise RiskError(f"{target}: is a folder; name the file to write the evasion curve to")
     part = target.with_name(f".{target.name}.part")
     try:
         part.write_text(_text(fields), encoding="utf-8")
