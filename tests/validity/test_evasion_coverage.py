@@ -25,6 +25,7 @@ from bench.coverage import (
 
 QUICK, SLOW = 300, 2000
 LEAST = 0.93  # what every 95 % interval must cover
+MOST_OF_SLOW = round((1 - LEAST) * SLOW)  # misses of so many runs, without any allowance for chance
 
 
 def most_misses(runs: int, share: float = 1 - LEAST) -> int:
@@ -53,22 +54,21 @@ def test_intervals_cover_under_a_fitted_curve(name: str) -> None:
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_intervals_cover_in_many_runs(name: str, n: int) -> None:
-    check(name, n, SLOW, most_misses(SLOW))
+    check(name, n, SLOW, MOST_OF_SLOW)
 
 
 # Several labellers
 
 
-@pytest.mark.parametrize("name", ["3 labellers", "8 labellers", "3 equal labellers"])
-def test_intervals_cover_with_several_labellers(name: str) -> None:
-    check(name, 50, QUICK, most_misses(QUICK), LABELLERS)
+def test_intervals_cover_with_several_labellers() -> None:
+    check("3 labellers", 50, QUICK, most_misses(QUICK, 0.05), LABELLERS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("name", LABELLERS)
 def test_intervals_cover_with_several_labellers_in_many_runs(name: str, n: int) -> None:
-    check(name, n, SLOW, most_misses(SLOW), LABELLERS)
+    check(name, n, SLOW, MOST_OF_SLOW, LABELLERS)
 
 
 @pytest.mark.slow
