@@ -21,6 +21,8 @@ from advrisk import Run, Study
 from advrisk.cli.app import app
 from advrisk.core.errors import AdvriskError
 from advrisk.risk.evasion import read_evasion
+from advrisk.web.labelling import Wishes, open_labelling
+from advrisk.web.trials import Asking
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
@@ -373,6 +375,10 @@ def test_links_summary_and_fit_without_a_server(run: Path, advrisk: Advrisk, tmp
         (["--host", "256.1.1.1"], "cannot be served on"),
         (["--answers", "postgresql://me:hunter2@127.0.0.1:1/db"], "cannot be read or written"),
         (["--answers", "what"], "no address of a database"),
+        (["--answers", "sqlite:///:memory:"], "kept in SQLite files and PostgreSQL"),
+        (["--invite", "Ann"], "never served"),
+        (["--invite", " ", "--port", "8123"], "1 to 80 printable characters"),
+        (["--public-url", "label.example.org"], "such as https://label.example.org is needed"),
     ],
 )
 def test_mistakes_are_explained(run: Path, words: list[str], complaint: str) -> None:
@@ -380,10 +386,31 @@ def test_mistakes_are_explained(run: Path, words: list[str], complaint: str) -> 
     assert isinstance(found, AdvriskError)
     assert complaint in str(found)
     assert "hunter2" not in str(found)
+    assert not (run / "answers.sqlite").exists(), "nothing is written before everything is known to be possible"
+
+
+def test_links_are_those_of_the_public_address(run: Path, advrisk: Advrisk) -> None:
+    public = ["--public-url", "https://label.example.org/"]
+    link = advrisk("label", run, "--invite", "Ann", *public)
+    assert re.fullmatch(r"https://label\.example\.org/l/[\w-]{32}\n", link.stdout)
+    command = [sys.executable, "-m", "advrisk", "label", str(run), *public]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert re.fullmatch(r"Operator's page: https://label\.example\.org/o/[\w-]{32}\n", line)
+        assert advrisk("label", run, "--invite", "Bob").stdout.startswith("https://label.example.org/l/")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_designs_are_not_mixed(run: Path, advrisk: Advrisk) -> None:
-    assert advrisk("label", run, "--design", "side-by-side", "--invite", "Ann", "--port", "8123").returncode == 0
+    assert advrisk("label", run, "--design", "forced-choice", "--invite", "Ann", "--port", "8123").returncode == 0
+    link = advrisk("label", run, "--design", "side-by-side", "--invite", "Ann", "--port", "8123").stdout
+    with open_labelling(run, Wishes(), create=True) as opened:
+        ann = opened.labeller(link.strip().rpartition("/")[2])
+        assert ann is not None
+        assert opened.question(ann, Asking(opened.settings.design)) is not None
     refused = advrisk("label", run, "--design", "yes-no", "--invite", "Bob", "--port", "8123")
     assert (refused.returncode, "holds answers of the design 'side-by-side'" in refused.stderr) == (2, True)
     assert advrisk("label", run, "--invite", "Bob", "--port", "8123").returncode == 0, "as before, unless said"

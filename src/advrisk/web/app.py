@@ -58,7 +58,7 @@ class Invited(BaseModel):
     name: str = Field(min_length=1, max_length=200)
 
 
-def make_app(service: Service, *, loopback: bool = True) -> Guard:
+def make_app(service: Service, *, loopback: bool = True, public: str | None = None) -> Guard:
     """The application, behind its guard."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=_lifespan(service))
     app.add_exception_handler(AnyHTTPException, _plain_error)
@@ -67,7 +67,7 @@ def make_app(service: Service, *, loopback: bool = True) -> Guard:
     _add_static(app)
     _add_labeller(app, service)
     _add_operator(app, service)
-    return Guard(app, loopback=loopback)
+    return Guard(app, loopback=loopback, public=public)
 
 
 def _lifespan(service: Service) -> Callable[[FastAPI], Any]:

@@ -30,8 +30,8 @@ HERE = "http://here"  # what the service believes to be its address
 def client_of(labelling: Labelling, **options: Any) -> Iterator[httpx.Client]:
     """A client of a real server in a thread."""
     asking = options.pop("asking", Asking(labelling.settings.design))
-    loopback = options.pop("loopback", True)
-    app = make_app(Service(labelling, asking, hash_of("o" * 32), HERE, **options), loopback=loopback)
+    loopback, public = options.pop("loopback", True), options.pop("public", None)
+    app = make_app(Service(labelling, asking, hash_of("o" * 32), HERE, **options), loopback=loopback, public=public)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, args=([listening],))
@@ -343,6 +343,39 @@ def test_requests_from_other_pages_are_refused(client: httpx.Client, labelling: 
     assert len(labelling.store.labellers()) == 1
 
 
+PUBLIC = "https://label.example.org"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("label.example.org", PUBLIC, 200),
+        ("label.example.org:443", PUBLIC, 200),
+        ("Label.Example.org", PUBLIC, 200),
+        ("127.0.0.1:8000", PUBLIC, 200),  # the server in front says its own
+        ("127.0.0.1:8000", "http://127.0.0.1:8000", 200),
+        ("127.0.0.1:8000", "https://evil.example", 403),
+        ("label.example.org", "https://evil.example", 403),
+        ("127.0.0.1:8000", "https://label.example.org.evil.example", 403),
+        ("127.0.0.1:8000", "http://label.example.org:99", 403),
+        ("label.example.org:99", PUBLIC, 421),
+        ("evil.example", PUBLIC, 421),
+    ],
+)
+def test_behind_a_server_with_tls_its_address_is_allowed_and_no_other(
+    labelling: Labelling, host: str, origin: str, status: int
+) -> None:
+    with client_of(labelling, public=PUBLIC) as client:
+        reply = client.post(f"{OPERATOR}/invite", json={"name": "Ann"}, headers={"Host": host, "Origin": origin})
+    assert reply.status_code == status
+
+
+def test_without_a_public_address_a_server_with_tls_cannot_be_used(client: httpx.Client) -> None:
+    assert client.get(OPERATOR, headers={"Host": "label.example.org"}).status_code == 421
+    reply = client.post(f"{OPERATOR}/invite", json={"name": "Ann"}, headers={"Origin": PUBLIC})
+    assert reply.status_code == 403
+
+
 def test_large_bodies_are_refused(client: httpx.Client, labelling: Labelling) -> None:
     large = {"name": "x" * MOST_BYTES}
     assert client.post(f"{OPERATOR}/invite", json=large).status_code == 413
@@ -351,7 +384,7 @@ def test_large_bodies_are_refused(client: httpx.Client, labelling: Labelling) ->
         for _ in range(100):
             yield b"x" * 1000
 
-    assert client.post(f"{OPERATOR}/invite", content=pieces()).status_code in (400, 413)
+    assert client.post(f"{OPERATOR}/invite", content=pieces()).status_code == 413
     assert labelling.store.labellers() == []
 
 
