@@ -14,7 +14,7 @@ from advrisk.core.traits import Norm
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from advrisk.ledger.answer_store import AnswerStore
     from advrisk.ledger.answers import Settings
@@ -158,7 +158,7 @@ def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
             print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
         else:
             _print_lines(found)
-            _warn(found)
+            _warn(found.warnings)
 
 
 def _print_lines(found: "Summary") -> None:
@@ -170,8 +170,7 @@ def _print_lines(found: "Summary") -> None:
     shown = "not defined yet" if alpha is None else f"{alpha:.2f} on {counted(found.agreement.n_units, 'picture')}"
     print(f"agreement (Krippendorff's alpha): {shown}")
     if not found.fitted:
-        print("curve: unknown, until some changes were noticed and some not")
-        return
+        print("curve and damage: unknown, until some changes were noticed and some not")
     if (half := found.half) is not None:
         print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
     for model, damage in found.damage.items():
@@ -181,17 +180,15 @@ def _print_lines(found: "Summary") -> None:
         print(f"seen of {model}: {share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of {n} broken and unnoticed")
 
 
-def _warn(found: "Summary") -> None:
-    for warning in found.warnings:
+def _warn(warnings: "Iterable[str]") -> None:
+    for warning in warnings:
         print(f"advrisk: {warning}", file=sys.stderr)
 
 
 def _write_curve(folder: Path, wishes: "Wishes", target: Path) -> None:
-    from advrisk.risk.evasion import write_evasion
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
-        write_evasion(target, opened.fitted_curve(), norm=opened.settings.norm)
-        found = opened.current_summary()
-        _warn(found)
-        print(f"{target} written from {counted(found.n_answers, 'answer')}")
+        written = opened.write_curve(target)
+        _warn(written.notes)
+        print(f"{target} written from {counted(written.n_answers, 'answer')}")

@@ -216,13 +216,16 @@ class AnswerStore:
             )
 
     def undo(self, labeller: int, nonce: str) -> Trial:
-        """Take the labeller's last answer back and ask the same again, under a new nonce."""
+        """Take the labeller's last answer back and ask the same again, under a new nonce.
+
+        How long the picture was looked at goes on from where it ended.
+        """
         trial, answer = tables.trials, tables.answers
         with self._writing() as connection:
             _lock_labeller(connection, labeller)
             held = _open_trial(connection, labeller)
             last = connection.execute(
-                sa.select(trial, answer.c.id.label("answer"))
+                sa.select(trial, answer.c.id.label("answer"), answer.c.time)
                 .join(answer, answer.c.trial == trial.c.id)
                 .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
                 .order_by(trial.c.place.desc())
@@ -234,7 +237,8 @@ class AnswerStore:
             if held is not None:
                 connection.execute(trial.update().where(trial.c.id == held.id).values(withdrawn=True))
             place = _n_trials(connection, labeller)
-            return _insert_trial(connection, labeller, place, nonce, _trial(last).shown, again=True)
+            seen = time.time() - max(0.0, last.time - last.seen)
+            return _insert_trial(connection, labeller, place, nonce, _trial(last).shown, again=True, seen=seen)
 
     def can_undo(self, labeller: int) -> bool:
         """Whether the last answer of a labeller could be taken back."""
@@ -242,8 +246,8 @@ class AnswerStore:
             held = _open_trial(connection, labeller)
         return self.n_answers(labeller) > 0 and not (held is not None and held.again)
 
-    def n_answers(self, labeller: int) -> int:
-        """How many answers of a labeller stand."""
+    def n_answers(self, labeller: int, *, walk: str | None = None) -> int:
+        """How many answers of a labeller stand; with `walk`, those to the walk through this model's samples."""
         trial, answer = tables.trials, tables.answers
         query = (
             sa.select(sa.func.count())
@@ -251,6 +255,8 @@ class AnswerStore:
             .join(answer, answer.c.trial == trial.c.id)
             .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
         )
+        if walk is not None:
+            query = query.where(trial.c.trials == "random", trial.c.model == walk, ~trial.c.catch)
         with self._reading() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -345,11 +351,19 @@ def _open_trial(connection: sa.Connection, labeller: int) -> Trial | None:
 
 
 def _insert_trial(
-    connection: sa.Connection, labeller: int, place: int, nonce: str, shown: Shown, *, again: bool
+    connection: sa.Connection,
+    labeller: int,
+    place: int,
+    nonce: str,
+    shown: Shown,
+    *,
+    again: bool,
+    seen: float | None = None,
 ) -> Trial:
-    values = {"labeller": labeller, "place": place, "nonce": nonce, "withdrawn": False, "again": again, **asdict(shown)}
+    values = {"labeller": labeller, "place": place, "nonce": nonce, "withdrawn": False, "again": again, "seen": seen}
+    values |= asdict(shown)
     made = connection.execute(tables.trials.insert().values(**values).returning(tables.trials.c.id)).scalar_one()
-    return Trial(made, labeller, place, nonce, shown, None, again)
+    return Trial(made, labeller, place, nonce, shown, seen, again)
 
 
 def _trial(row: Any) -> Trial:

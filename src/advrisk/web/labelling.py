@@ -14,12 +14,12 @@ from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger.answer_store import AnswerStore
 from advrisk.ledger.answer_tables import NoAnswersError
 from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
-from advrisk.risk.evasion import BayesianEvasion
+from advrisk.risk.evasion import BayesianEvasion, write_evasion
 from advrisk.risk.labelling import fit_answers
 from advrisk.study import Norm
 from advrisk.web.background import Background
 from advrisk.web.stimuli import Pool, load_pool
-from advrisk.web.summary import Summary, summarise
+from advrisk.web.summary import Summary, notes_on, summarise
 from advrisk.web.trials import Asking, next_shown
 
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
@@ -42,6 +42,14 @@ class Chooser:
     curve: BayesianEvasion
     n_answers: int
     revision: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a file of a curve rests on."""
+
+    n_answers: int
+    notes: tuple[str, ...]
 
 
 class Labelling:
@@ -78,6 +86,11 @@ class Labelling:
         for task in self._background:
             task.notice()
 
+    @property
+    def behind(self) -> bool:
+        """Whether the last attempt to keep up with the answers failed."""
+        return any(task.failed for task in self._background)
+
     def current_summary(self) -> Summary:
         """What all answers say that are there now."""
         revision, labellers = self.store.revision(), self.store.labellers()
@@ -103,9 +116,13 @@ class Labelling:
             held = self._chooser = Chooser(curve, len(answers), revision)
         return held
 
-    def fitted_curve(self) -> BayesianEvasion:
-        """The curve of all answers, to be used elsewhere; too few answers, or all alike, are refused."""
-        return fit_answers(self.store.answers(), plausible=self.pool.plausible)
+    def write_curve(self, target: Path) -> Written:
+        """Write the curve of all answers, with the doubts about it; too few answers, or all alike, are refused."""
+        answers = self.store.answers()
+        curve = fit_answers(answers, plausible=self.pool.plausible)
+        written = Written(len(answers), tuple(notes_on(answers)))
+        write_evasion(target, curve, norm=self.settings.norm, notes=written.notes)
+        return written
 
     # Questions and answers
 

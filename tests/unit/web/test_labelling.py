@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import LedgerError, RiskError, RunError
-from advrisk.ledger.answers import Labeller, Settings
+from advrisk.ledger.answers import Design, Labeller, Settings
+from advrisk.risk.evasion import evasion_notes
 from advrisk.web import labelling as module
 from advrisk.web.labelling import Labelling, Wishes, open_labelling
 from advrisk.web.stimuli import Pool
@@ -56,6 +57,31 @@ def test_the_summary_is_made_anew_in_the_background(labelling: Labelling, monkey
         until(lambda: labelling.chooser.n_answers == 1)
     finally:
         labelling.stop()
+
+
+@pytest.mark.parametrize("design", ["yes-no", "forced-choice"])
+def test_the_doubts_about_a_curve_are_written_with_it(
+    make_run: MakeRun, open_run: OpenRun, tmp_path: Path, design: Design
+) -> None:
+    """Changes of one model are noticed from a small size on, those of the other never."""
+    labelling = open_run(make_run(), design=design)
+    who = labelling.labeller(labelling.invite("Ann"))
+    assert who is not None
+    for place, example in enumerate(labelling.pool.examples):
+        trial = labelling.store.put_trial(who.id, place, f"n{place}", labelling.pool.as_it_is(example))
+        labelling.store.put_seen(trial.id)
+        seen = example.model == "plain" and example.distance > 0.03
+        said = {"yes-no": ("unchanged", "changed"), "forced-choice": ("first", "second")}[design][seen]
+        labelling.store.put_answer(who.id, trial.nonce, said)
+    written = labelling.write_curve(tmp_path / "evasion.json")
+    assert written.n_answers == len(labelling.pool.examples)
+    (note,) = evasion_notes(tmp_path / "evasion.json")
+    assert written.notes == (note,)
+    if design == "forced-choice":
+        assert "models or arms was not tested" in note
+    else:
+        assert "differ between hard, plain" in note
+        assert labelling.current_summary().warnings == written.notes
 
 
 def test_an_open_question_outlives_the_process(make_run: MakeRun, open_run: OpenRun) -> None:
