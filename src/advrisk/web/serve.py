@@ -75,10 +75,10 @@ def serve(
         ws="none",
         timeout_graceful_shutdown=2,
     )
-    say(f"{base}/o/{token}")
-    if open_browser:
-        webbrowser.open(f"{address}/o/{token}")
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt):  # from the moment at which somebody knows that it is served
+        say(f"{base}/o/{token}")
+        if open_browser:
+            webbrowser.open(f"{address}/o/{token}")
         uvicorn.Server(config).run(sockets=[listening])
 
 

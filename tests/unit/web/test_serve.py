@@ -3,7 +3,9 @@
 import pytest
 
 from advrisk.core.errors import RunError
-from advrisk.web.serve import Place, checked_public
+from advrisk.web.labelling import Labelling
+from advrisk.web.serve import Place, checked_public, serve
+from advrisk.web.trials import Asking
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,14 @@ def test_a_port_of_last_time_is_taken_if_it_is_free() -> None:
             Place(port=port).listen(None)
     with Place().listen(f"http://127.0.0.1:{port}") as again:
         assert again.getsockname()[1] == port
+
+
+def test_an_interrupt_while_the_link_is_said_ends_it_in_order(labelling: Labelling) -> None:
+    def interrupted(_link: str) -> None:
+        raise KeyboardInterrupt
+
+    place = Place()
+    with place.listen(None) as listening:
+        serve(labelling, Asking("yes-no"), place, listening, say=interrupted)
+        port = listening.getsockname()[1]
+    assert labelling.store.link_base() == f"http://127.0.0.1:{port}"
