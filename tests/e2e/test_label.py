@@ -21,6 +21,8 @@ from advrisk import Run, Study
 from advrisk.cli.app import app
 from advrisk.core.errors import AdvriskError
 from advrisk.risk.evasion import read_evasion
+from advrisk.web.labelling import Wishes, open_labelling
+from advrisk.web.trials import Asking
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
@@ -102,11 +104,16 @@ def link_for(run: Path, name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+MIDDLE = 0.08
+
+
 class Labeller:
     """Somebody at the page, who notices a change of size s unless a coin that shows Psi(s) says otherwise."""
 
-    def __init__(self, browser: Any, run: Path, link: str, *, seed: int = 0, **context: Any) -> None:
-        self.run, self.rng, self.last = run, np.random.default_rng(seed), ""
+    def __init__(
+        self, browser: Any, run: Path, link: str, *, seed: int = 0, middle: float = MIDDLE, **context: Any
+    ) -> None:
+        self.run, self.rng, self.last, self.middle = run, np.random.default_rng(seed), "", middle
         self.complaints: list[str] = []
         self.context = browser.new_context(**({"viewport": {"width": 1000, "height": 800}} | context))
         self.page = self.context.new_page()
@@ -127,7 +134,7 @@ class Labeller:
 
     def answer(self, design: str = "yes-no") -> None:
         size, first = self.next()
-        unseen = self.rng.random() < psi(size)
+        unseen = self.rng.random() < psi(size, design, self.middle)
         if design == "forced-choice":
             right = not unseen or self.rng.random() < 0.5
             key = "ArrowLeft" if first == right else "ArrowRight"
@@ -136,9 +143,27 @@ class Labeller:
         self.page.keyboard.press(key)
 
 
-def psi(sizes: Any) -> Any:
-    """The labellers' true curve: false alarms of 4 %, lapses of 2 %, half of what could be noticed at 0.08."""
-    return 0.02 + 0.94 / (1 + (np.asarray(sizes) / 0.08) ** 2.5)
+def psi(sizes: Any, design: str = "yes-no", middle: float = MIDDLE) -> Any:
+    """A labeller's true curve: lapses of 2 %, false alarms of 4 % where there can be any, half of what could be
+    noticed at the middle."""
+    false_alarms = 0.0 if design == "forced-choice" else 0.04
+    return 0.02 + (0.98 - false_alarms) / (1 + (np.asarray(sizes) / middle) ** 2.5)
+
+
+def half_size(curve: Callable[[Any], Any]) -> float:
+    """Where a falling curve is one half."""
+    sizes = np.geomspace(0.001, 1.0, 100_001)
+    return float(sizes[np.argmin(np.abs(curve(sizes) - 0.5))])
+
+
+def assert_held(run: Path, found: dict[str, Any], curve: Callable[[Any], Any]) -> None:
+    """The true half size and the true damage of each model lie in their intervals."""
+    assert found["half_size"]["low"] <= half_size(curve) <= found["half_size"]["high"]
+    distances = Run.open(run).damage().distances.by_model
+    assert set(found["damage"]) == set(distances) == {"noisy", "plain"}
+    for model, damage in found["damage"].items():
+        finite = np.isfinite(distances[model])
+        assert damage["low"] <= curve(distances[model][finite]).sum() / len(finite) <= damage["high"]
 
 
 def until_known(labeller: Labeller, server: Server, n: int) -> None:
@@ -147,9 +172,6 @@ def until_known(labeller: Labeller, server: Server, n: int) -> None:
     while labeller.context.request.get(f"{server.link}/state").json().get("n_chosen_by") != n:
         assert time.monotonic() < deadline
         labeller.page.wait_for_timeout(20)
-
-
-HALF = 0.08 * (0.94 / 0.48 - 1) ** (1 / 2.5)  # where psi is one half
 
 
 def n_stored(run: Path) -> int:
@@ -179,12 +201,8 @@ class TestInBrowser:
             assert server.end() == 0
         found = json.loads(advrisk("label", run, "--summary", "--json").stdout)
         assert found["n_answers"] == 60
-        assert found["half_size"]["low"] <= HALF <= found["half_size"]["high"]
-        distances = Run.open(run).damage().distances.by_model
-        for model, damage in found["damage"].items():
-            finite = np.isfinite(distances[model])
-            truth = psi(distances[model][finite]).sum() / len(finite)
-            assert damage["low"] <= truth <= damage["high"]
+        assert_held(run, found, lambda sizes: psi(sizes, design))
+        for damage in found["damage"].values():
             assert damage["high"] - damage["low"] < (0.5 if design == "yes-no" else 0.6)  # a choice tells half as much
             assert f"{100 * damage['value']:.1f} %" in shown
         assert 7 <= found["labellers"][0]["n_catch"] <= 12
@@ -192,6 +210,24 @@ class TestInBrowser:
             assert advrisk("label", run, "--fit", "evasion.json").returncode == 0
             curve = read_evasion(tmp_path / "evasion.json", norm="linf")
             assert curve([0.08]) == pytest.approx(psi(0.08), abs=0.25)
+
+    def test_two_who_differ_make_one_curve(self, browser: Any, run: Path, advrisk: Advrisk) -> None:
+        """The curve is that of a new labeller: between the two, as far as is known."""
+        middles = {"Ann": 0.06, "Bob": 0.1}
+        with served(run) as server:
+            people = [
+                Labeller(browser, run, link_for(run, name), seed=seed, middle=middle)
+                for seed, (name, middle) in enumerate(middles.items())
+            ]
+            for n in range(30):
+                people[n % 2].answer()
+                until_known(people[n % 2], server, n + 1)
+            for one in people:
+                one.next()
+                assert one.complaints == []
+        found = json.loads(advrisk("label", run, "--summary", "--json").stdout)
+        assert [(one["name"], one["n_answers"]) for one in found["labellers"]] == [("Ann", 15), ("Bob", 15)]
+        assert_held(run, found, lambda sizes: (psi(sizes, middle=0.06) + psi(sizes, middle=0.1)) / 2)
 
     def test_a_killed_server_loses_nothing_and_the_page_goes_on(self, browser: Any, run: Path) -> None:
         with served(run) as server:
@@ -296,6 +332,10 @@ class TestInBrowser:
             labeller.next()
             assert labeller.page.is_visible("#question")
             assert labeller.page.inner_text("h1") == "Was this picture changed?"
+            labeller.page.keyboard.press("ArrowRight")
+            labeller.page.wait_for_selector('body[data-done="yes"]')
+            labeller.page.click("#undo")
+            labeller.next()
             labeller.page.keyboard.press("ArrowLeft")
             labeller.page.wait_for_selector('body[data-done="yes"]')
             assert labeller.complaints == []
@@ -316,6 +356,14 @@ class TestInBrowser:
             labeller.page.keyboard.press("ArrowRight")
             labeller.next()
             assert n_stored(run) == 1
+            labeller.page.keyboard.press("u")
+            labeller.next()
+            assert labeller.page.is_visible(".cover"), "its time was over before"
+            assert not labeller.page.is_visible("#question")
+            labeller.page.keyboard.press("ArrowLeft")
+            labeller.next()
+            assert n_stored(run) == 1
+            assert labeller.complaints == []
 
     def test_an_operator_invites_and_names_are_text(self, browser: Any, run: Path) -> None:
         name = "<script>alert(1)</script>"
@@ -331,6 +379,8 @@ class TestInBrowser:
             assert link.startswith(f"http://127.0.0.1:{server.port}/l/")
             operator.wait_for_selector("#labellers tbody th", timeout=20_000)
             assert operator.inner_text("#labellers tbody th") == name
+            assert operator.is_visible("#no-damage")
+            assert not operator.is_visible("#damage"), "of the prior alone"
             assert operator.evaluate("document.documentElement.scrollWidth") <= 360
             labeller = Labeller(browser, run, link)
             labeller.answer()
@@ -373,6 +423,10 @@ def test_links_summary_and_fit_without_a_server(run: Path, advrisk: Advrisk, tmp
         (["--host", "256.1.1.1"], "cannot be served on"),
         (["--answers", "postgresql://me:hunter2@127.0.0.1:1/db"], "cannot be read or written"),
         (["--answers", "what"], "no address of a database"),
+        (["--answers", "sqlite:///:memory:"], "kept in SQLite files and PostgreSQL"),
+        (["--invite", "Ann"], "never served"),
+        (["--invite", " ", "--port", "8123"], "1 to 80 printable characters"),
+        (["--public-url", "label.example.org"], "such as https://label.example.org is needed"),
     ],
 )
 def test_mistakes_are_explained(run: Path, words: list[str], complaint: str) -> None:
@@ -380,10 +434,31 @@ def test_mistakes_are_explained(run: Path, words: list[str], complaint: str) -> 
     assert isinstance(found, AdvriskError)
     assert complaint in str(found)
     assert "hunter2" not in str(found)
+    assert not (run / "answers.sqlite").exists(), "nothing is written before everything is known to be possible"
+
+
+def test_links_are_those_of_the_public_address(run: Path, advrisk: Advrisk) -> None:
+    public = ["--public-url", "https://label.example.org/"]
+    link = advrisk("label", run, "--invite", "Ann", *public)
+    assert re.fullmatch(r"https://label\.example\.org/l/[\w-]{32}\n", link.stdout)
+    command = [sys.executable, "-m", "advrisk", "label", str(run), *public]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert re.fullmatch(r"Operator's page: https://label\.example\.org/o/[\w-]{32}\n", line)
+        assert advrisk("label", run, "--invite", "Bob").stdout.startswith("https://label.example.org/l/")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_designs_are_not_mixed(run: Path, advrisk: Advrisk) -> None:
-    assert advrisk("label", run, "--design", "side-by-side", "--invite", "Ann", "--port", "8123").returncode == 0
+    assert advrisk("label", run, "--design", "forced-choice", "--invite", "Ann", "--port", "8123").returncode == 0
+    link = advrisk("label", run, "--design", "side-by-side", "--invite", "Ann", "--port", "8123").stdout
+    with open_labelling(run, Wishes(), create=True) as opened:
+        ann = opened.labeller(link.strip().rpartition("/")[2])
+        assert ann is not None
+        assert opened.question(ann, Asking(opened.settings.design)) is not None
     refused = advrisk("label", run, "--design", "yes-no", "--invite", "Bob", "--port", "8123")
     assert (refused.returncode, "holds answers of the design 'side-by-side'" in refused.stderr) == (2, True)
     assert advrisk("label", run, "--invite", "Bob", "--port", "8123").returncode == 0, "as before, unless said"

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,8 +13,16 @@ from advrisk.core.names import counted
 from advrisk.core.traits import Norm
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterable
+
+    from advrisk.ledger.answer_store import AnswerStore
+    from advrisk.ledger.answers import Settings
     from advrisk.web.labelling import Wishes
+    from advrisk.web.serve import Place
+    from advrisk.web.stimuli import Pool
     from advrisk.web.summary import Summary
+    from advrisk.web.trials import Asking
 
 _Design = Literal["yes-no", "side-by-side", "forced-choice"]
 _Trials = Literal["adaptive", "random"]
@@ -28,6 +37,10 @@ def label(
     host: Annotated[str, typer.Option(help="The address to serve on; only this machine unless given.")] = "127.0.0.1",
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="The port (0: a free one; default: that of last time).")
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The address by which labellers reach the page, through a server with TLS."),
     ] = None,
     design: Annotated[
         _Design | None, typer.Option(help="What a labeller is asked (default: yes-no, or as before).")
@@ -67,23 +80,50 @@ def label(
     if sum((invite is not None, summary, fit is not None)) > 1:
         raise RunError("--invite, --summary and --fit are different things to do; say one of them")
     wishes = Wishes(answers, norm, design, seconds)
-    if invite is not None:
-        _invite(folder, wishes, invite, host, port)
-    elif summary:
+    if summary:
         _print_summary(folder, wishes, as_json=as_json)
     elif fit is not None:
         _write_curve(folder, wishes, fit)
     else:
-        from advrisk.web.labelling import open_labelling
-        from advrisk.web.serve import Place, serve
+        from advrisk.web.serve import Place, checked_public
         from advrisk.web.trials import Asking
 
-        with open_labelling(folder, wishes, create=True) as opened:
-            asking = Asking(opened.settings.design, trials, model, catch).checked(opened.pool)
-            place = Place(host, port)
-            serve(opened, asking, place, show_curve=show_curve, open_browser=open_browser, say=_say)
-            given, undone = opened.store.revision()
-        print(f"Ended with {counted(given - undone, 'answer')}; the same command goes on.")
+        place = Place(host, port, None if public_url is None else checked_public(public_url))
+        if invite is not None:
+            _invite(folder, wishes, invite, place)
+            return
+
+        def asking(settings: "Settings", pool: "Pool") -> Asking:
+            return Asking(settings.design, trials, model, catch).checked(pool)
+
+        _serve(folder, wishes, asking, place, show_curve=show_curve, open_browser=open_browser)
+
+
+def _serve(
+    folder: Path,
+    wishes: "Wishes",
+    asking: "Callable[[Settings, Pool], Asking]",
+    place: "Place",
+    *,
+    show_curve: bool,
+    open_browser: bool,
+) -> None:
+    """Serve until interrupted. What cannot be asked, or not there, is refused before a database is made."""
+    from advrisk.web.labelling import open_labelling
+    from advrisk.web.serve import serve
+
+    with ExitStack() as stack:
+        sockets: list[socket.socket] = []
+
+        def ready(settings: "Settings", pool: "Pool", store: "AnswerStore | None") -> None:
+            asking(settings, pool)
+            sockets.append(stack.enter_context(closing(place.listen(store.address() if store else None))))
+
+        opened = stack.enter_context(open_labelling(folder, wishes, create=True, ready=ready))
+        asked = asking(opened.settings, opened.pool)
+        serve(opened, asked, place, sockets[0], show_curve=show_curve, open_browser=open_browser, say=_say)
+        given, undone = opened.store.revision()
+    print(f"Ended with {counted(given - undone, 'answer')}; the same command goes on.")
 
 
 def _say(link: str) -> None:
@@ -91,17 +131,22 @@ def _say(link: str) -> None:
     print("Keep this link to yourself; invite labellers there. Ctrl-C ends; no answer is lost.", flush=True)
 
 
-def _invite(folder: Path, wishes: "Wishes", name: str, host: str, port: int | None) -> None:
+def _invite(folder: Path, wishes: "Wishes", name: str, place: "Place") -> None:
+    from advrisk.ledger.answer_store import checked_name
     from advrisk.web.labelling import open_labelling
 
-    with open_labelling(folder, wishes, create=True) as opened:
-        base = f"http://{host}:{port}" if port else opened.store.address()
-        if base is None:
+    said = place.public or (place.address(place.port) if place.port else None)
+
+    def ready(_settings: "Settings", _pool: "Pool", store: "AnswerStore | None") -> None:
+        checked_name(name)
+        if said is None and (store is None or store.link_base() is None):
             raise RunError(
                 f"{folder}: its pages were never served, so a link has no address; start `advrisk label {folder}` "
-                "first, or say --port"
+                "first, or say --port or --public-url"
             )
-        print(f"{base}/l/{opened.invite(name)}")
+
+    with open_labelling(folder, wishes, create=True, ready=ready) as opened:
+        print(f"{said or opened.store.link_base()}/l/{opened.invite(name)}")
 
 
 def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
@@ -113,7 +158,7 @@ def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
             print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
         else:
             _print_lines(found)
-            _warn(found)
+            _warn(found.warnings)
 
 
 def _print_lines(found: "Summary") -> None:
@@ -125,8 +170,7 @@ def _print_lines(found: "Summary") -> None:
     shown = "not defined yet" if alpha is None else f"{alpha:.2f} on {counted(found.agreement.n_units, 'picture')}"
     print(f"agreement (Krippendorff's alpha): {shown}")
     if not found.fitted:
-        print("curve: unknown, until some changes were noticed and some not")
-        return
+        print("curve and damage: unknown, until some changes were noticed and some not")
     if (half := found.half) is not None:
         print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
     for model, damage in found.damage.items():
@@ -136,17 +180,15 @@ def _print_lines(found: "Summary") -> None:
         print(f"seen of {model}: {share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of {n} broken and unnoticed")
 
 
-def _warn(found: "Summary") -> None:
-    for warning in found.warnings:
+def _warn(warnings: "Iterable[str]") -> None:
+    for warning in warnings:
         print(f"advrisk: {warning}", file=sys.stderr)
 
 
 def _write_curve(folder: Path, wishes: "Wishes", target: Path) -> None:
-    from advrisk.risk.evasion import write_evasion
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
-        write_evasion(target, opened.fitted_curve(), norm=opened.settings.norm)
-        found = opened.current_summary()
-        _warn(found)
-        print(f"{target} written from {counted(found.n_answers, 'answer')}")
+        written = opened.write_curve(target)
+        _warn(written.notes)
+        print(f"{target} written from {counted(written.n_answers, 'answer')}")

@@ -38,6 +38,7 @@ class AnswerStore:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self.where = engine.url.render_as_string(hide_password=True)
+        self._settled: Settings | None = None  # what this process asks for
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Self:
@@ -56,40 +57,53 @@ class AnswerStore:
     # What all answers have in common
 
     def settings(self) -> Settings | None:
-        """The run, norm and design that the answers are about; None before the first trial."""
+        """The run, norm and design that the answers are about, or will be; None in a new database."""
         with self._reading() as connection:
-            text = _setting(connection, "settings")
-        return None if text is None else Settings(**json.loads(text))
+            return _settings(connection)
 
     def settle(self, given: Settings) -> None:
-        """Write down what the answers will be about, or refuse if they are about something else."""
+        """Write down what the answers will be about, or refuse if something else was asked already."""
         with self._writing() as connection:
             _lock_settings(connection)
-            text = _setting(connection, "settings")
-            if text is None:
+            held = _settings(connection)
+            if held is not None and _has_trials(connection):
+                held.refuse_unlike(given, self.where)
+            else:
                 _put_setting(connection, "settings", json.dumps(asdict(given)))
-        if text is not None:
-            Settings(**json.loads(text)).refuse_unlike(given, self.where)
+        self._settled = given
+
+    def has_trials(self) -> bool:
+        """Whether anything was asked; before that, what the answers will be about may still change."""
+        with self._reading() as connection:
+            return _has_trials(connection)
+
+    def samples(self) -> set[str]:
+        """Of which samples pictures were shown."""
+        table = tables.trials
+        with self._reading() as connection:
+            return set(connection.scalars(sa.select(table.c.sample).where(~table.c.withdrawn).distinct()))
 
     def address(self) -> str | None:
         """Where the pages were served last."""
         with self._reading() as connection:
             return _setting(connection, "address")
 
-    def put_address(self, address: str) -> None:
+    def link_base(self) -> str | None:
+        """What links began with then: that address, or the one by which others reach it."""
+        with self._reading() as connection:
+            return _setting(connection, "links") or _setting(connection, "address")
+
+    def put_address(self, address: str, links: str | None = None) -> None:
         with self._writing() as connection:
             _lock_settings(connection)
             _put_setting(connection, "address", address)
+            _put_setting(connection, "links", links or address)
 
     # Labellers
 
     def invite(self, name: str, token_hash: str) -> Labeller:
         """A new labeller, or a new link for one who is known, whose old link then ends."""
-        named = " ".join(name.split())
-        if not named or len(named) > _LONGEST_NAME or not named.isprintable():
-            raise NameRefusedError(
-                f"a labeller's name has 1 to {_LONGEST_NAME} printable characters, found {name[:100]!r}"
-            )
+        named = checked_name(name)
         table = tables.labellers
         for _ in range(2):  # another process may have invited the same name in between
             with self._writing() as connection:
@@ -144,12 +158,19 @@ class AnswerStore:
                 _lock_labeller(connection, labeller)
                 if held := _open_trial(connection, labeller):
                     return held
+                self._refuse_unsettled(connection)
                 return _insert_trial(connection, labeller, place, nonce, shown, again=False)
         except sa.exc.IntegrityError:
             held = self.open_trial(labeller)
             if held is None:
                 raise LedgerError(f"{self.where}: two processes asked at once; try again") from None
             return held
+
+    def _refuse_unsettled(self, connection: sa.Connection) -> None:
+        """Before the first trial another process may have settled on something else."""
+        _lock_settings(connection)
+        if self._settled is not None and _settings(connection) != self._settled:
+            raise LedgerError(f"{self.where}: another command changed what is asked meanwhile; start again")
 
     def put_seen(self, trial: int) -> float:
         """When the picture of a trial was first sent: now, if never before."""
@@ -195,13 +216,16 @@ class AnswerStore:
             )
 
     def undo(self, labeller: int, nonce: str) -> Trial:
-        """Take the labeller's last answer back and ask the same again, under a new nonce."""
+        """Take the labeller's last answer back and ask the same again, under a new nonce.
+
+        How long the picture was looked at goes on from where it ended.
+        """
         trial, answer = tables.trials, tables.answers
         with self._writing() as connection:
             _lock_labeller(connection, labeller)
             held = _open_trial(connection, labeller)
             last = connection.execute(
-                sa.select(trial, answer.c.id.label("answer"))
+                sa.select(trial, answer.c.id.label("answer"), answer.c.time)
                 .join(answer, answer.c.trial == trial.c.id)
                 .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
                 .order_by(trial.c.place.desc())
@@ -213,7 +237,8 @@ class AnswerStore:
             if held is not None:
                 connection.execute(trial.update().where(trial.c.id == held.id).values(withdrawn=True))
             place = _n_trials(connection, labeller)
-            return _insert_trial(connection, labeller, place, nonce, _trial(last).shown, again=True)
+            seen = time.time() - max(0.0, last.time - last.seen)
+            return _insert_trial(connection, labeller, place, nonce, _trial(last).shown, again=True, seen=seen)
 
     def can_undo(self, labeller: int) -> bool:
         """Whether the last answer of a labeller could be taken back."""
@@ -221,8 +246,8 @@ class AnswerStore:
             held = _open_trial(connection, labeller)
         return self.n_answers(labeller) > 0 and not (held is not None and held.again)
 
-    def n_answers(self, labeller: int) -> int:
-        """How many answers of a labeller stand."""
+    def n_answers(self, labeller: int, *, walk: str | None = None) -> int:
+        """How many answers of a labeller stand; with `walk`, those to the walk through this model's samples."""
         trial, answer = tables.trials, tables.answers
         query = (
             sa.select(sa.func.count())
@@ -230,6 +255,8 @@ class AnswerStore:
             .join(answer, answer.c.trial == trial.c.id)
             .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
         )
+        if walk is not None:
+            query = query.where(trial.c.trials == "random", trial.c.model == walk, ~trial.c.catch)
         with self._reading() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -268,15 +295,32 @@ class AnswerStore:
             yield connection
 
 
+def checked_name(name: str) -> str:
+    """A name as it is written down, or an error if no labeller can have it."""
+    named = " ".join(name.split())
+    if not named or len(named) > _LONGEST_NAME or not named.isprintable():
+        raise NameRefusedError(f"a labeller's name has 1 to {_LONGEST_NAME} printable characters, found {name[:100]!r}")
+    return named
+
+
 def _setting(connection: sa.Connection, name: str) -> str | None:
     found: str | None = connection.scalar(sa.select(tables.settings.c.value).where(tables.settings.c.name == name))
     return found
+
+
+def _settings(connection: sa.Connection) -> Settings | None:
+    text = _setting(connection, "settings")
+    return None if text is None else Settings(**json.loads(text))
 
 
 def _put_setting(connection: sa.Connection, name: str, value: str) -> None:
     table = tables.settings
     connection.execute(table.delete().where(table.c.name == name))
     connection.execute(table.insert().values(name=name, value=value))
+
+
+def _has_trials(connection: sa.Connection) -> bool:
+    return connection.scalar(sa.select(tables.trials.c.id).limit(1)) is not None
 
 
 def _lock_settings(connection: sa.Connection) -> None:
@@ -307,11 +351,19 @@ def _open_trial(connection: sa.Connection, labeller: int) -> Trial | None:
 
 
 def _insert_trial(
-    connection: sa.Connection, labeller: int, place: int, nonce: str, shown: Shown, *, again: bool
+    connection: sa.Connection,
+    labeller: int,
+    place: int,
+    nonce: str,
+    shown: Shown,
+    *,
+    again: bool,
+    seen: float | None = None,
 ) -> Trial:
-    values = {"labeller": labeller, "place": place, "nonce": nonce, "withdrawn": False, "again": again, **asdict(shown)}
+    values = {"labeller": labeller, "place": place, "nonce": nonce, "withdrawn": False, "again": again, "seen": seen}
+    values |= asdict(shown)
     made = connection.execute(tables.trials.insert().values(**values).returning(tables.trials.c.id)).scalar_one()
-    return Trial(made, labeller, place, nonce, shown, None, again)
+    return Trial(made, labeller, place, nonce, shown, seen, again)
 
 
 def _trial(row: Any) -> Trial:

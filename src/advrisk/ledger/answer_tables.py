@@ -15,6 +15,11 @@ from advrisk.core.errors import LedgerError
 
 VERSION = 1
 
+
+class NoAnswersError(LedgerError):
+    """There is no database of answers where one is to be read."""
+
+
 metadata = sa.MetaData()
 
 settings = sa.Table(
@@ -106,8 +111,8 @@ def database_errors(shown: str) -> Iterator[None]:
         yield
     except sa.exc.IntegrityError:
         raise
-    except sa.exc.DBAPIError as error:
-        reason = " ".join(str(error.orig).split())
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        reason = " ".join(str(error.orig if isinstance(error, sa.exc.DBAPIError) else error).split())
         raise LedgerError(f"{shown}: the answers cannot be read or written: {reason}") from None
 
 
@@ -120,7 +125,7 @@ def _checked_url(text: str) -> sa.URL:
             "--answers: this is no address of a database; write sqlite:///FILE or "
             "postgresql+psycopg://USER@HOST/DATABASE"
         ) from None
-    if backend not in ("sqlite", "postgresql") or (backend == "sqlite" and not url.database):
+    if backend not in ("sqlite", "postgresql") or (backend == "sqlite" and not _is_file(url.database)):
         shown = url.render_as_string(hide_password=True)
         raise LedgerError(f"--answers: answers are kept in SQLite files and PostgreSQL, found {shown!r}")
     if url.drivername == "postgresql":
@@ -128,11 +133,16 @@ def _checked_url(text: str) -> sa.URL:
     return url
 
 
+def _is_file(database: str | None) -> bool:
+    """Not in memory, where every thread would have a database of its own and nothing would be kept."""
+    return bool(database) and database != ":memory:" and not str(database).startswith("file:")
+
+
 def _check_file(path: Path, *, create: bool) -> None:
     """Look into a file before anything of it is changed: it may be somebody else's."""
     if not path.exists():
         if not create:
-            raise LedgerError(f"{path}: holds no answers yet; `advrisk label RUN` asks for some")
+            raise NoAnswersError(f"{path}: holds no answers yet; `advrisk label RUN` asks for some")
         if not path.parent.is_dir():
             raise LedgerError(f"{path}: there is no folder of that name for the answers")
         return
@@ -177,7 +187,7 @@ def _prepare(engine: sa.Engine, shown: str, *, create: bool) -> None:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
         if not sa.inspect(connection).has_table(settings.name):
             if not create:
-                raise LedgerError(f"{shown}: holds no answers yet; `advrisk label RUN` asks for some")
+                raise NoAnswersError(f"{shown}: holds no answers yet; `advrisk label RUN` asks for some")
             metadata.create_all(connection)
             connection.execute(settings.insert().values(name="version", value=str(VERSION)))
         found = connection.scalar(sa.select(settings.c.value).where(settings.c.name == "version"))

@@ -22,7 +22,6 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.ledger.answers import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
-from advrisk.risk.evasion import write_evasion
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
 from advrisk.web.pages import rendered
@@ -58,7 +57,7 @@ class Invited(BaseModel):
     name: str = Field(min_length=1, max_length=200)
 
 
-def make_app(service: Service, *, loopback: bool = True) -> Guard:
+def make_app(service: Service, *, loopback: bool = True, public: str | None = None) -> Guard:
     """The application, behind its guard."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=_lifespan(service))
     app.add_exception_handler(AnyHTTPException, _plain_error)
@@ -67,7 +66,7 @@ def make_app(service: Service, *, loopback: bool = True) -> Guard:
     _add_static(app)
     _add_labeller(app, service)
     _add_operator(app, service)
-    return Guard(app, loopback=loopback)
+    return Guard(app, loopback=loopback, public=public)
 
 
 def _lifespan(service: Service) -> Callable[[FastAPI], Any]:
@@ -111,7 +110,6 @@ def _add_labeller(app: FastAPI, service: Service) -> None:
             name=labeller.name,
             design=design,
             words=words(design),
-            seconds=labelling.settings.seconds,
             show_curve=service.show_curve,
         )
 
@@ -155,18 +153,25 @@ def _question(service: Service, labeller: Labeller) -> dict[str, Any]:
     """What the page needs to show the open question; nothing in it tells the answer."""
     labelling = service.labelling
     trial = labelling.question(labeller, service.asking)
-    n_answers = labelling.store.n_answers(labeller.id)
+    model = service.asking.model
     known: dict[str, Any] = {
-        "n_answers": n_answers,
-        "goal": GOAL if service.asking.model is None else n_to_walk(labelling.pool, service.asking.model),
+        "n_answers": labelling.store.n_answers(labeller.id),
+        "n_done": labelling.store.n_answers(labeller.id, walk=model),
+        "goal": GOAL if model is None else n_to_walk(labelling.pool, model),
         "can_undo": labelling.store.can_undo(labeller.id),
         "done": trial is None,
     }
     if trial is None:
         return known
-    limit = labelling.settings.seconds
-    over = limit is not None and trial.seen is not None and time.time() > trial.seen + limit
-    return known | {"nonce": trial.nonce, "pictures": sorted(_pictures(service, trial)), "covered": over}
+    left = _time_left(labelling.settings.seconds, trial.seen)
+    return known | {"nonce": trial.nonce, "pictures": sorted(_pictures(service, trial)), "left_s": left}
+
+
+def _time_left(limit: float | None, seen: float | None) -> float | None:
+    """For how many seconds more a picture may be looked at; None: as long as one likes."""
+    if limit is None:
+        return None
+    return limit if seen is None else max(0.0, seen + limit - time.time())
 
 
 def _pictures(service: Service, trial: Trial) -> dict[str, Any]:
@@ -204,8 +209,9 @@ def _add_operator(app: FastAPI, service: Service) -> None:
         labelling.notice()
         summary = labelling.summary
         if summary is None:
-            return {"pending": True}
-        return summary.as_dict() | {"figure": summary.figure(), "n_chosen_by": labelling.chooser.n_answers}
+            return {"pending": True, "behind": labelling.behind}
+        now = {"behind": labelling.behind, "n_chosen_by": labelling.chooser.n_answers}
+        return summary.as_dict() | {"figure": summary.figure()} | now
 
     @app.post("/o/{token}/invite", dependencies=guarded)
     def invite(given: Invited) -> dict[str, str]:
@@ -224,10 +230,10 @@ def _add_operator(app: FastAPI, service: Service) -> None:
 
 
 def _evasion_text(labelling: Labelling) -> str:
-    """The file that `write_evasion` writes."""
+    """The file that `label --fit` writes."""
     with TemporaryDirectory() as folder:
         target = Folder(folder) / "evasion.json"
-        write_evasion(target, labelling.fitted_curve(), norm=labelling.settings.norm)
+        labelling.write_curve(target)
         return target.read_text(encoding="utf-8")
 
 

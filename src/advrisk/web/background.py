@@ -1,9 +1,8 @@
 """Work that is done beside the requests, one piece at a time."""
 
+import sys
 import threading
 from collections.abc import Callable
-
-from advrisk.core.errors import AdvriskError
 
 _LONGEST_END_S = 5.0  # work that lasts longer is left behind when the server ends
 
@@ -13,6 +12,7 @@ class Background:
 
     def __init__(self, work: Callable[[], object], name: str) -> None:
         self._work = work
+        self.failed = False  # whether the last piece of work did
         self._wake, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -34,7 +34,16 @@ class Background:
             self._wake.clear()
             if self._ended.is_set():
                 return
-            try:
-                self._work()
-            except AdvriskError:  # the database is away for a moment, say; the next notice tries again
-                continue
+            self._try()
+
+    def _try(self) -> None:
+        """Whatever goes wrong, a database that is away for a moment, say: the next notice tries again."""
+        try:
+            self._work()
+        except Exception as error:
+            if not self.failed:
+                reason = f"{type(error).__name__}: {error}"
+                sys.stderr.write(f"advrisk: the numbers are not up to date, and will be tried again ({reason})\n")
+            self.failed = True
+        else:
+            self.failed = False

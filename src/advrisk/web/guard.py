@@ -26,63 +26,68 @@ HEADERS = {
 }
 
 
-class _TooLargeError(Exception):
-    pass
-
-
 class Guard:
     """The outermost layer of the application.
 
     With `loopback`, only requests that call this machine by its own names are served: a page elsewhere whose name
     was made to point here (DNS rebinding) calls it by another. Requests that change something must not come from
-    another page.
+    another page. `public` is one more address (scheme://name[:port]) by which it is called.
     """
 
-    def __init__(self, app: App, *, loopback: bool) -> None:
-        self._app, self._loopback = app, loopback
+    def __init__(self, app: App, *, loopback: bool, public: str | None = None) -> None:
+        self._app, self._loopback, self._public = app, loopback, public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        if self._loopback and _without_port(headers.get("host", "")) not in LOOPBACK:
+        if self._loopback and not self._called_by(headers.get("host", "")):
             await _refuse(send, 421, "this server answers to its own address only")
-        elif scope["method"] not in ("GET", "HEAD") and not _own_page(headers):
+        elif scope["method"] not in ("GET", "HEAD") and not self._own_page(headers):
             await _refuse(send, 403, "requests from other pages are refused")
         elif _announced(headers) > MOST_BYTES:
             await _refuse(send, 413, "too large")
         else:
             await self._pass_on(scope, receive, send)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        n_bytes, begun = 0, False
+    def _called_by(self, host: str) -> bool:
+        if _without_port(host) in LOOPBACK:
+            return True
+        if self._public is None:
+            return False
+        scheme, _, name = self._public.partition("://")
+        return host.lower() in (name, name + {"http": ":80", "https": ":443"}[scheme])
 
-        async def counted() -> Message:
-            nonlocal n_bytes
-            message = await receive()
-            n_bytes += len(message.get("body", b""))
-            if n_bytes > MOST_BYTES:
-                raise _TooLargeError
-            return message
+    def _own_page(self, headers: dict[str, str]) -> bool:
+        origin = headers.get("origin")
+        return origin in (None, self._public) or origin.partition("://")[2] == headers.get("host")
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        messages = await _small_body(receive)
+        if messages is None:
+            await _refuse(send, 413, "too large")
+            return
+
+        async def again() -> Message:
+            return messages.pop(0) if messages else await receive()
 
         async def with_headers(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 message = {**message, "headers": [*message.get("headers", ()), *_encoded(HEADERS)]}
             await send(message)
 
-        try:
-            await self._app(scope, counted, with_headers)
-        except _TooLargeError:
-            if not begun:
-                await _refuse(send, 413, "too large")
+        await self._app(scope, again, with_headers)
 
 
-def _own_page(headers: dict[str, str]) -> bool:
-    origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2] == headers.get("host")
+async def _small_body(receive: Receive) -> list[Message] | None:
+    """All messages of a body whose length may not be announced; None if they are too much."""
+    messages: list[Message] = []
+    while not messages or messages[-1].get("more_body", False):
+        messages.append(await receive())
+        if sum(len(message.get("body", b"")) for message in messages) > MOST_BYTES:
+            return None
+    return messages
 
 
 def _announced(headers: dict[str, str]) -> int:

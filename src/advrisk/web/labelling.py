@@ -1,6 +1,7 @@
 """A labelling in progress: questions, answers, and what they say, kept up to date beside the pages."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,13 +12,14 @@ from typing import Self
 from advrisk.api import Run
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger.answer_store import AnswerStore
+from advrisk.ledger.answer_tables import NoAnswersError
 from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
-from advrisk.risk.evasion import BayesianEvasion
+from advrisk.risk.evasion import BayesianEvasion, write_evasion
 from advrisk.risk.labelling import fit_answers
 from advrisk.study import Norm
 from advrisk.web.background import Background
 from advrisk.web.stimuli import Pool, load_pool
-from advrisk.web.summary import Summary, summarise
+from advrisk.web.summary import Summary, notes_on, summarise
 from advrisk.web.trials import Asking, next_shown
 
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
@@ -40,6 +42,14 @@ class Chooser:
     curve: BayesianEvasion
     n_answers: int
     revision: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a file of a curve rests on."""
+
+    n_answers: int
+    notes: tuple[str, ...]
 
 
 class Labelling:
@@ -76,6 +86,11 @@ class Labelling:
         for task in self._background:
             task.notice()
 
+    @property
+    def behind(self) -> bool:
+        """Whether the last attempt to keep up with the answers failed."""
+        return any(task.failed for task in self._background)
+
     def current_summary(self) -> Summary:
         """What all answers say that are there now."""
         revision, labellers = self.store.revision(), self.store.labellers()
@@ -101,9 +116,13 @@ class Labelling:
             held = self._chooser = Chooser(curve, len(answers), revision)
         return held
 
-    def fitted_curve(self) -> BayesianEvasion:
-        """The curve of all answers, to be used elsewhere; too few answers, or all alike, are refused."""
-        return fit_answers(self.store.answers(), plausible=self.pool.plausible)
+    def write_curve(self, target: Path) -> Written:
+        """Write the curve of all answers, with the doubts about it; too few answers, or all alike, are refused."""
+        answers = self.store.answers()
+        curve = fit_answers(answers, plausible=self.pool.plausible)
+        written = Written(len(answers), tuple(notes_on(answers)))
+        write_evasion(target, curve, norm=self.settings.norm, notes=written.notes)
+        return written
 
     # Questions and answers
 
@@ -169,6 +188,9 @@ class Source:
             seconds=asked.seconds if asked.seconds is not None else (held.seconds if held else None),
         )
 
+    def samples(self) -> set[str]:
+        return set(self.run.query("SELECT DISTINCT sample FROM samples")["sample"].to_pylist())
+
     def norm(self) -> Norm:
         """The norm that the study asks for, or the only one there is."""
         if self.run.study:
@@ -185,27 +207,62 @@ class Source:
         return load_pool(self.run.folder, self.run.ledger, norm=norm, arms=arms, seed=study.seed if study else 0)
 
 
-def open_labelling(folder: Path, wishes: Wishes, *, create: bool) -> Labelling:
+Check = Callable[[Settings, Pool, AnswerStore | None], object]
+
+
+def open_labelling(folder: Path, wishes: Wishes, *, create: bool, ready: Check | None = None) -> Labelling:
     """A run and its answers, checked to belong together; nothing is written if they do not.
 
-    Without `create` the answers must be there.
+    Without `create` the answers must be there. `ready` may refuse what is to be done before anything is written;
+    the answers that it is given are None where there are none yet.
     """
     source = Source(Run.open(folder), wishes)
-    pool = source.pool(wishes.norm or source.norm())  # an unsuitable run is refused before a database is made
-    store = AnswerStore.open(source.url, create=create)
+    pool = source.pool(wishes.norm or source.norm())
+    store = _store_if_there(source.url, needed=not create)
     try:
-        held = store.settings()
+        held = _held_settings(source, store)
         if held is None and not create:
-            raise LedgerError(f"{store.where}: holds no answers yet; `advrisk label {folder}` asks for some")
+            raise NoAnswersError(f"{folder}: holds no answers yet; `advrisk label {folder}` asks for some")
         settings = source.settings(held)
-        if held is not None:
-            held.refuse_unlike(settings, store.where)
+        if settings.norm != pool.norm:
+            pool = source.pool(settings.norm)
+        if ready is not None:
+            ready(settings, pool, store)
+        if store is None:
+            store = AnswerStore.open(source.url)
         if create:
             store.settle(settings)
-        return Labelling(pool if settings.norm == pool.norm else source.pool(settings.norm), store, settings)
+        return Labelling(pool, store, settings)
     except BaseException:
-        store.close()
+        if store is not None:
+            store.close()
         raise
+
+
+def _store_if_there(url: str, *, needed: bool) -> AnswerStore | None:
+    try:
+        return AnswerStore.open(url, create=False)
+    except NoAnswersError:
+        if needed:
+            raise
+        return None
+
+
+def _held_settings(source: Source, store: AnswerStore | None) -> Settings | None:
+    """What is asked already. As long as nothing was, it may become something else."""
+    held = None if store is None else store.settings()
+    if store is None or held is None:
+        return None
+    if not store.has_trials():
+        return held if held.run == source.name else None
+    held.refuse_unlike(source.settings(held), store.where)
+    strange = store.samples() - source.samples()
+    if strange:
+        raise LedgerError(
+            f"{store.where}: holds answers about samples that {source.run.folder} does not hold, {min(strange)!r} for "
+            "one: they are of another run of the same name; name another database with --answers"
+        )
+    return held
 
 
 def new_token() -> str:

@@ -50,7 +50,7 @@ def check_image(x: Array, where: str) -> None:
             f"{where}: its inputs have the shape {tuple(x.shape)}, and only images (1 or 3 channels, height, width) "
             "can be shown to people; for other inputs fit a curve from a detector's answers (fit_bayesian)"
         )
-    if float(x.min()) < 0 or float(x.max()) > 1:
+    if not (float(x.min()) >= 0 and float(x.max()) <= 1):  # nan, too
         raise RunError(
             f"{where}: its inputs lie in [{float(x.min()):g}, {float(x.max()):g}], and a picture is made of values in "
             "[0, 1]; run the study on inputs in [0, 1], with the normalisation inside the model"

@@ -22,6 +22,22 @@ class Place:
 
     host: str = LOCAL
     port: int | None = None
+    public: str | None = None  # the address by which others reach it, through a server in front
+
+    def listen(self, last: str | None) -> socket.socket:
+        """A socket on the wanted port; without a wish on that of last time's address, so that links stay valid."""
+        if self.port is not None:
+            return _bound(self.host, self.port)
+        before = urlsplit(last).port if last else None
+        if before is not None:
+            with contextlib.suppress(RunError):
+                return _bound(self.host, before)
+        return _bound(self.host, 0)
+
+    def address(self, port: int) -> str:
+        """The server's own address; one on all interfaces is called by the machine's name."""
+        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     @property
     def loopback(self) -> bool:
@@ -37,44 +53,48 @@ def serve(
     labelling: Labelling,
     asking: Asking,
     place: Place,
+    listening: socket.socket,
     *,
     show_curve: bool = False,
     open_browser: bool = False,
     say: Callable[[str], None],
 ) -> None:
-    """Serve until interrupted; `say` is told the operator's link once requests are taken."""
+    """Serve on a socket until interrupted; `say` is told the operator's link once requests are taken."""
     import uvicorn
 
-    listening = _listen(place, labelling.store.address())
-    with contextlib.closing(listening):
-        base = _base(place, listening.getsockname()[1])
-        labelling.store.put_address(base)
-        token = new_token()
-        service = Service(labelling, asking, hash_of(token), base, show_curve=show_curve)
-        config = uvicorn.Config(
-            make_app(service, loopback=place.loopback),
-            access_log=False,  # addresses hold tokens
-            log_level="warning",
-            server_header=False,
-            ws="none",
-            timeout_graceful_shutdown=2,
-        )
+    address = place.address(listening.getsockname()[1])
+    base = place.public or address
+    labelling.store.put_address(address, base)
+    token = new_token()
+    service = Service(labelling, asking, hash_of(token), base, show_curve=show_curve)
+    config = uvicorn.Config(
+        make_app(service, loopback=place.loopback, public=place.public),
+        access_log=False,  # addresses hold tokens
+        log_level="warning",
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
+    with contextlib.suppress(KeyboardInterrupt):  # from the moment at which somebody knows that it is served
         say(f"{base}/o/{token}")
         if open_browser:
-            webbrowser.open(f"{base}/o/{token}")
-        with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+            webbrowser.open(f"{address}/o/{token}")
+        uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listen(place: Place, last: str | None) -> socket.socket:
-    """A socket on the wanted port; without a wish on last time's, so that links stay valid."""
-    if place.port is not None:
-        return _bound(place.host, place.port)
-    before = urlsplit(last).port if last else None
-    if before is not None:
-        with contextlib.suppress(RunError):
-            return _bound(place.host, before)
-    return _bound(place.host, 0)
+def checked_public(text: str) -> str:
+    """An address for links: a scheme and a name, as a browser writes them in `Origin`."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    plain = parts.path in ("", "/") and not (parts.query or parts.fragment or "@" in parts.netloc)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not text.isascii():
+        raise RunError(f"--public-url: an address such as https://label.example.org is needed, found {text!r}")
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{name}" + ("" if port in (None, usual) else f":{port}")
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -89,9 +109,3 @@ def _bound(host: str, port: int) -> socket.socket:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"{host}:{port}: cannot be served on: {reason}; choose another --host or --port") from None
     return made
-
-
-def _base(place: Place, port: int) -> str:
-    """The address for links; a server on all interfaces is called by the machine's name."""
-    host = socket.gethostname() if place.host in ("0.0.0.0", "::") else place.host
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -141,9 +141,9 @@ def load_pool(folder: Path, ledger: Ledger, *, norm: Norm, arms: list[str] | Non
 
 def _check(pool: Pool) -> None:
     """Images in [0, 1], measured in the unit of their values: else sizes on the page and in the run would differ."""
+    _check_originals(pool)
     example = pool.examples[-1]
     original = pool.original(example.sample)
-    check_image(original, str(pool.folder))
     point = _input(cell_inputs(pool.folder, example.cell), example.sample)
     steps = np.abs(np.asarray(point, np.float64) - original).ravel()
     found = {"l0": (steps != 0).sum(), "l1": steps.sum(), "l2": np.sqrt((steps**2).sum()), "linf": steps.max()}[
@@ -154,6 +154,16 @@ def _check(pool: Pool) -> None:
             f"{pool.folder}: {example.sample} is {example.distance:g} away in the ledger and {found:g} as a picture; "
             "inputs with a scale of their own cannot be shown"
         )
+
+
+def _check_originals(pool: Pool) -> None:
+    """All that may be shown; one that was deleted is not."""
+    samples = set(pool.distances.samples)
+    for shard in sorted({shard for sample, shard in pool.shards.items() if sample in samples}):
+        path = shard_inputs(pool.folder, shard)
+        inputs = read_inputs(path) if path.is_file() else {}
+        for sample in sorted(samples & inputs.keys()):
+            check_image(inputs[sample], f"{pool.folder}: {sample}")
 
 
 def _input(path: Path, sample: str) -> Array:

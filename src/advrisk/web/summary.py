@@ -42,7 +42,10 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A snapshot; `revision` says of which answers."""
+    """A snapshot; `revision` says of which answers.
+
+    Until the curve is `fitted` it is the prior's, and no numbers are drawn from it.
+    """
 
     revision: tuple[int, int]
     settings: Settings
@@ -65,8 +68,7 @@ class Summary:
     @property
     def fitted(self) -> bool:
         """Whether the answers, and not the prior alone, say where detection sets in."""
-        said = {answer.undetected for answer in self.answers if answer.size > 0}
-        return len(said) == 2
+        return tell_of_detection(self.answers)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -92,13 +94,20 @@ class Summary:
         return {**vars(self.band), "marks": marks, "norm": self.settings.norm, "design": self.settings.design}
 
 
+def tell_of_detection(answers: Sequence[Answer]) -> bool:
+    """Whether some changes were noticed and some not."""
+    return len({answer.undetected for answer in answers if answer.size > 0}) == 2
+
+
 def summarise(
     pool: Pool, settings: Settings, answers: Sequence[Answer], labellers: Sequence[Labeller], revision: tuple[int, int]
 ) -> Summary:
     """Fit the curve and everything that follows from it."""
     curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
-    compared = compare_damage(pool.distances.by_model, curve, level=LEVEL, rng=np.random.default_rng(0))
-    walks = seen_by_people(answers, pool.distances.samples, pool.distances.by_model, seed=pool.seed)
+    models = pool.distances.by_model
+    fitted = tell_of_detection(answers)
+    compared = compare_damage(models, curve, level=LEVEL, rng=np.random.default_rng(0)) if fitted else None
+    walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed)
     return Summary(
         revision=revision,
         settings=settings,
@@ -106,14 +115,21 @@ def summarise(
         labellers=tuple(_progress(labeller.name, answers) for labeller in labellers),
         agreement=agreement(answers),
         curve=curve,
-        half=half_detected(curve, LEVEL, rng=np.random.default_rng(0)),
+        half=half_detected(curve, LEVEL, rng=np.random.default_rng(0)) if fitted else None,
         band=_band(curve, pool, answers),
-        damage=compared.estimates,
-        clean_error=compared.clean_error,
-        extrapolated=compared.extrapolated,
+        damage=compared.estimates if compared else {},
+        clean_error=compared.clean_error if compared else {},
+        extrapolated=compared.extrapolated if compared else {},
         monte_carlo={model: walk.estimate(level=LEVEL) for model, walk in walks.items() if walk.samples},
         warnings=tuple(group_warnings(answers)),
     )
+
+
+def notes_on(answers: Sequence[Answer]) -> list[str]:
+    """What is to be known of the curve of these answers before it is used for other models."""
+    if any(answer.design == "forced-choice" for answer in answers):
+        return ["whether answers differ between models or arms was not tested: they are forced choices"]
+    return group_warnings(answers)
 
 
 def _progress(name: str, answers: Sequence[Answer]) -> Progress:

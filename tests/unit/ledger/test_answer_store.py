@@ -216,10 +216,36 @@ def test_names_are_short_and_printable(store: AnswerStore, name: str) -> None:
         ({"seconds": 2.0}, "time limit"),
     ],
 )
-def test_answers_of_another_kind_are_not_mixed_in(store: AnswerStore, change: dict[str, object], word: str) -> None:
+def test_answers_of_another_kind_are_not_mixed_in(
+    store: AnswerStore, ann: Labeller, change: dict[str, object], word: str
+) -> None:
+    ask(store, ann, "n1")
     with pytest.raises(LedgerError, match=f"holds answers of the {word}"):
         store.settle(replace(SETTINGS, **change))
     store.settle(SETTINGS)
+
+
+def test_what_is_asked_may_change_until_it_was_asked(store: AnswerStore, ann: Labeller, url: str) -> None:
+    other = replace(SETTINGS, design="forced-choice", run="other")
+    with AnswerStore.open(url) as later:
+        later.settle(other)
+        assert store.settings() == other
+        with pytest.raises(LedgerError, match="changed what is asked meanwhile"):
+            ask(store, ann, "n1")
+        assert not store.has_trials()
+        ask(later, ann, "n2", replace(CHANGED, sample="s7"))
+    assert store.has_trials()
+    assert store.samples() == {"s7"}
+    with pytest.raises(LedgerError, match="holds answers of the"):
+        store.settle(SETTINGS)
+
+
+def test_links_begin_with_the_address_by_which_others_reach_it(store: AnswerStore) -> None:
+    assert store.link_base() is None
+    store.put_address("http://127.0.0.1:8123", "https://label.example.org")
+    assert (store.address(), store.link_base()) == ("http://127.0.0.1:8123", "https://label.example.org")
+    store.put_address("http://127.0.0.1:8124")
+    assert store.link_base() == "http://127.0.0.1:8124"
 
 
 def test_answers_given_at_once_are_all_kept_and_none_twice(store: AnswerStore, url: str) -> None:
@@ -328,6 +354,8 @@ def test_reading_makes_nothing(tmp_path: Path) -> None:
         ("nonsense", "no address of a database"),
         ("mysql://me:hunter2@host/db", "SQLite files and PostgreSQL"),
         ("sqlite://", "SQLite files and PostgreSQL"),
+        ("sqlite:///:memory:", "SQLite files and PostgreSQL"),
+        ("sqlite:///file:a?mode=memory&uri=true", "SQLite files and PostgreSQL"),
         ("sqlite:////no/such/folder/a.sqlite", "no folder of that name"),
         ("postgresql+psycopg://me:hunter2@127.0.0.1:1/db", "cannot be read or written"),
         ("postgresql+nodriver://me:hunter2@127.0.0.1:1/db", "no driver"),

@@ -26,10 +26,11 @@ def make_run(tmp_path: Path) -> MakeRun:
         succeed: bool = True,
         models: tuple[str, ...] = ("plain", "hard"),
         norm: str = "linf",
+        prefix: str = "s",
     ) -> Path:
         folder = tmp_path / name
         rng = np.random.default_rng(0)
-        samples = [f"s{n:02d}" for n in range(N)]
+        samples = [f"{prefix}{n:02d}" for n in range(N)]
         x = rng.uniform(0.2, top, (N, *shape)).astype(np.float32)
         tables: dict[str, Any] = {
             "samples": {

@@ -30,8 +30,8 @@ HERE = "http://here"  # what the service believes to be its address
 def client_of(labelling: Labelling, **options: Any) -> Iterator[httpx.Client]:
     """A client of a real server in a thread."""
     asking = options.pop("asking", Asking(labelling.settings.design))
-    loopback = options.pop("loopback", True)
-    app = make_app(Service(labelling, asking, hash_of("o" * 32), HERE, **options), loopback=loopback)
+    loopback, public = options.pop("loopback", True), options.pop("public", None)
+    app = make_app(Service(labelling, asking, hash_of("o" * 32), HERE, **options), loopback=loopback, public=public)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, args=([listening],))
@@ -99,7 +99,7 @@ def test_a_question_stays_until_it_is_answered(client: httpx.Client) -> None:
 
 def test_nothing_in_a_question_tells_its_answer(client: httpx.Client) -> None:
     question = look(client, invited(client))
-    assert question.keys() == {"n_answers", "goal", "can_undo", "done", "nonce", "pictures", "covered"}
+    assert question.keys() == {"n_answers", "n_done", "goal", "can_undo", "done", "nonce", "pictures", "left_s"}
     assert len(question["nonce"]) >= 32
 
 
@@ -197,16 +197,51 @@ def test_a_picture_is_not_sent_again_when_its_time_is_over(
     labelling = open_run(make_run(), seconds=2.0, design="side-by-side")
     with client_of(labelling) as client:
         link = invited(client)
+        assert client.get(f"{link}/question").json()["left_s"] == 2.0
         question = look(client, link)
-        assert not client.get(f"{link}/question").json()["covered"]
         seen = labelling.store.open_trial(1)
         assert seen is not None
+        assert seen.seen is not None
+        monkeypatch.setattr(pages.time, "time", lambda: (seen.seen or 0) + 1.5)
+        assert client.get(f"{link}/question").json()["left_s"] == pytest.approx(0.5)
         monkeypatch.setattr(pages.time, "time", lambda: (seen.seen or 0) + 60)
-        assert client.get(f"{link}/question").json()["covered"]
+        assert client.get(f"{link}/question").json()["left_s"] == 0
         assert client.get(f"{link}/picture/{question['nonce']}/question.png").status_code == 410
         assert client.get(f"{link}/picture/{question['nonce']}/original.png").status_code == 200
         monkeypatch.undo()
         assert client.post(f"{link}/answer", json={"nonce": question["nonce"], "said": "changed"}).status_code == 200
+
+
+def test_taking_an_answer_back_gives_no_more_time_to_look(
+    make_run: Callable[..., Path], open_run: Callable[..., Labelling], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelling = open_run(make_run(), seconds=2.0)
+    now = [1_000_000.0]
+    with client_of(labelling) as client:
+        link = invited(client)
+        monkeypatch.setattr(pages.time, "time", lambda: now[0])
+        for left in (2.0, 0.7, 0.0, 0.0):
+            question = client.get(f"{link}/question").json()
+            assert question["left_s"] == pytest.approx(left)
+            picture = client.get(f"{link}/picture/{question['nonce']}/question.png")
+            assert picture.status_code == 200, "within the grace"
+            now[0] += 1.3
+            given = {"nonce": question["nonce"], "said": "changed"}
+            assert client.post(f"{link}/answer", json=given).status_code == 200
+            now[0] += 100
+            client.post(f"{link}/undo", json={})
+        question = client.get(f"{link}/question").json()
+        assert client.get(f"{link}/picture/{question['nonce']}/question.png").status_code == 410
+        monkeypatch.undo()
+
+
+def test_the_progress_of_a_walk_leaves_catch_trials_out(labelling: Labelling) -> None:
+    with client_of(labelling, asking=Asking("yes-no", "random", "plain", catch=0.5)) as client:
+        link = invited(client)
+        for place in range(12):
+            answered(client, link, "changed" if place % 3 else "unchanged")
+        question = client.get(f"{link}/question").json()
+    assert (question["n_answers"], question["n_done"], question["goal"]) == (12, 6, 39)
 
 
 def test_a_walk_ends(labelling: Labelling) -> None:
@@ -343,6 +378,39 @@ def test_requests_from_other_pages_are_refused(client: httpx.Client, labelling: 
     assert len(labelling.store.labellers()) == 1
 
 
+PUBLIC = "https://label.example.org"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("label.example.org", PUBLIC, 200),
+        ("label.example.org:443", PUBLIC, 200),
+        ("Label.Example.org", PUBLIC, 200),
+        ("127.0.0.1:8000", PUBLIC, 200),  # the server in front says its own
+        ("127.0.0.1:8000", "http://127.0.0.1:8000", 200),
+        ("127.0.0.1:8000", "https://evil.example", 403),
+        ("label.example.org", "https://evil.example", 403),
+        ("127.0.0.1:8000", "https://label.example.org.evil.example", 403),
+        ("127.0.0.1:8000", "http://label.example.org:99", 403),
+        ("label.example.org:99", PUBLIC, 421),
+        ("evil.example", PUBLIC, 421),
+    ],
+)
+def test_behind_a_server_with_tls_its_address_is_allowed_and_no_other(
+    labelling: Labelling, host: str, origin: str, status: int
+) -> None:
+    with client_of(labelling, public=PUBLIC) as client:
+        reply = client.post(f"{OPERATOR}/invite", json={"name": "Ann"}, headers={"Host": host, "Origin": origin})
+    assert reply.status_code == status
+
+
+def test_without_a_public_address_a_server_with_tls_cannot_be_used(client: httpx.Client) -> None:
+    assert client.get(OPERATOR, headers={"Host": "label.example.org"}).status_code == 421
+    reply = client.post(f"{OPERATOR}/invite", json={"name": "Ann"}, headers={"Origin": PUBLIC})
+    assert reply.status_code == 403
+
+
 def test_large_bodies_are_refused(client: httpx.Client, labelling: Labelling) -> None:
     large = {"name": "x" * MOST_BYTES}
     assert client.post(f"{OPERATOR}/invite", json=large).status_code == 413
@@ -351,7 +419,7 @@ def test_large_bodies_are_refused(client: httpx.Client, labelling: Labelling) ->
         for _ in range(100):
             yield b"x" * 1000
 
-    assert client.post(f"{OPERATOR}/invite", content=pieces()).status_code in (400, 413)
+    assert client.post(f"{OPERATOR}/invite", content=pieces()).status_code == 413
     assert labelling.store.labellers() == []
 
 
@@ -397,6 +465,11 @@ def test_bad_names_are_refused(client: httpx.Client, labelling: Labelling, name:
 
 def test_the_state_follows_the_answers(client: httpx.Client, labelling: Labelling) -> None:
     link, other = invited(client), invited(client, "Bob")
+    labelling.current_summary()
+    before = client.get(f"{OPERATOR}/state").json()
+    assert not before["fitted"]
+    assert before["damage"] == before["extrapolated"] == {}, "no numbers of the prior alone"
+    assert before["half_size"] is None
     for said in ("changed", "unchanged", "changed"):
         answered(client, link, said)
     answered(client, other)
@@ -423,4 +496,42 @@ def test_the_curve_is_downloaded_as_an_evasion_file(client: httpx.Client, labell
     assert "attachment" in reply.headers["content-disposition"]
     (tmp_path / "evasion.json").write_text(reply.text)
     curve = read_evasion(tmp_path / "evasion.json", norm="linf")
-    assert curve([0.05, 0.1]).tolist() == labelling.fitted_curve()([0.05, 0.1]).tolist()
+    assert labelling.write_curve(tmp_path / "same.json").n_answers == 8
+    assert (tmp_path / "same.json").read_text() == reply.text
+    assert 0 < curve([0.1])[0] < curve([0.05])[0] < 1
+
+
+def test_that_numbers_are_not_up_to_date_is_shown(
+    labelling: Labelling, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also after something that nobody thought of."""
+    import sqlalchemy as sa
+
+    from advrisk.web import labelling as module
+
+    real, broken = module.summarise, [True]
+
+    def fails(*words: Any) -> Any:
+        if broken[0]:
+            raise sa.exc.TimeoutError("the pool is empty")
+        return real(*words)
+
+    monkeypatch.setattr(module, "summarise", fails)
+    with client_of(labelling) as client:
+
+        def until_behind(behind: bool) -> dict[str, Any]:
+            deadline = time.monotonic() + 60
+            while (state := client.get(f"{OPERATOR}/state").json())["behind"] != behind or (
+                "pending" in state
+            ) != behind:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            return dict(state)
+
+        for _ in range(3):
+            until_behind(True)
+        broken[0] = False
+        assert until_behind(False)["n_answers"] == 0
+    said = capfd.readouterr().err
+    assert said.count("not up to date") == 1
+    assert "the pool is empty" in said

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import LedgerError, RiskError, RunError
-from advrisk.ledger.answers import Labeller
+from advrisk.ledger.answers import Design, Labeller, Settings
+from advrisk.risk.evasion import evasion_notes
 from advrisk.web import labelling as module
-from advrisk.web.labelling import Labelling
+from advrisk.web.labelling import Labelling, Wishes, open_labelling
+from advrisk.web.stimuli import Pool
 from advrisk.web.summary import summarise
 from advrisk.web.trials import Asking
 
@@ -57,6 +59,31 @@ def test_the_summary_is_made_anew_in_the_background(labelling: Labelling, monkey
         labelling.stop()
 
 
+@pytest.mark.parametrize("design", ["yes-no", "forced-choice"])
+def test_the_doubts_about_a_curve_are_written_with_it(
+    make_run: MakeRun, open_run: OpenRun, tmp_path: Path, design: Design
+) -> None:
+    """Changes of one model are noticed from a small size on, those of the other never."""
+    labelling = open_run(make_run(), design=design)
+    who = labelling.labeller(labelling.invite("Ann"))
+    assert who is not None
+    for place, example in enumerate(labelling.pool.examples):
+        trial = labelling.store.put_trial(who.id, place, f"n{place}", labelling.pool.as_it_is(example))
+        labelling.store.put_seen(trial.id)
+        seen = example.model == "plain" and example.distance > 0.03
+        said = {"yes-no": ("unchanged", "changed"), "forced-choice": ("first", "second")}[design][seen]
+        labelling.store.put_answer(who.id, trial.nonce, said)
+    written = labelling.write_curve(tmp_path / "evasion.json")
+    assert written.n_answers == len(labelling.pool.examples)
+    (note,) = evasion_notes(tmp_path / "evasion.json")
+    assert written.notes == (note,)
+    if design == "forced-choice":
+        assert "models or arms was not tested" in note
+    else:
+        assert "differ between hard, plain" in note
+        assert labelling.current_summary().warnings == written.notes
+
+
 def test_an_open_question_outlives_the_process(make_run: MakeRun, open_run: OpenRun) -> None:
     folder = make_run()
     first = open_run(folder)
@@ -74,6 +101,7 @@ def test_what_is_not_said_stays_as_it_was(make_run: MakeRun, open_run: OpenRun) 
     folder = make_run()
     first = open_run(folder, norm="l2", design="side-by-side", seconds=2.0)
     assert open_run(folder).settings == first.settings
+    give(first)
     assert open_run(folder, create=False).pool.norm == "l2"
     for wish in ({"norm": "linf"}, {"design": "yes-no"}, {"seconds": 3.0}):
         with pytest.raises(LedgerError, match="do not belong to one curve"):
@@ -82,9 +110,42 @@ def test_what_is_not_said_stays_as_it_was(make_run: MakeRun, open_run: OpenRun) 
 
 def test_answers_of_another_run_are_refused(make_run: MakeRun, open_run: OpenRun) -> None:
     url = f"sqlite:///{make_run('one')}/answers.sqlite"
-    open_run(make_run("two"), answers=url)
+    give(open_run(make_run("two"), answers=url))
     with pytest.raises(LedgerError, match="holds answers of the run 'two'"):
         open_run(make_run("three"), answers=url)
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_answers_about_other_samples_are_refused(make_run: MakeRun, open_run: OpenRun, create: bool) -> None:
+    """Another run may have the same name."""
+    first = open_run(make_run())
+    give(first)
+    (name,) = first.store.samples()
+    url = f"sqlite:///{first.pool.folder}/answers.sqlite"
+    with pytest.raises(LedgerError, match=f"samples that .* does not hold, '{name}' for one"):
+        open_run(make_run("other/run", prefix="t"), answers=url, create=create)
+    assert len(open_run(make_run("third/run"), answers=url).store.answers()) == 1
+
+
+def test_until_something_was_asked_everything_may_change(make_run: MakeRun, open_run: OpenRun) -> None:
+    folder = make_run()
+    open_run(folder, norm="l2", design="side-by-side", seconds=2.0)
+    other = open_run(folder, norm="linf", design="forced-choice", seconds=3.0).settings
+    assert (other.norm, other.design, other.seconds) == ("linf", "forced-choice", 3.0)
+    elsewhere = open_run(make_run("two"), answers=f"sqlite:///{folder}/answers.sqlite").settings
+    assert (elsewhere.run, elsewhere.design, elsewhere.seconds) == ("two", "yes-no", None)
+
+
+def test_what_is_refused_leaves_no_database(make_run: MakeRun) -> None:
+    folder = make_run()
+
+    def refuse(settings: Settings, pool: Pool, store: object) -> None:
+        assert (settings.design, pool.norm, store) == ("side-by-side", "linf", None)
+        raise RunError("not like this")
+
+    with pytest.raises(RunError, match="not like this"):
+        open_labelling(folder, Wishes(design="side-by-side"), create=True, ready=refuse)
+    assert not (folder / "answers.sqlite").exists()
 
 
 def test_several_norms_without_a_study_need_a_word(make_run: MakeRun, open_run: OpenRun) -> None:

@@ -10,6 +10,7 @@ from PIL import Image
 
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.ledger.answers import Shown
+from advrisk.ledger.inputs import read_inputs, shard_inputs, write_inputs
 from advrisk.web.labelling import Labelling
 from advrisk.web.pictures import levels, moved, png, size_between
 
@@ -84,6 +85,18 @@ def test_a_run_that_cannot_be_shown_is_refused_and_nothing_written(
     with pytest.raises(RunError, match=complaint):
         open_run(folder)
     assert not (folder / "answers.sqlite").exists()
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("nan")])
+@pytest.mark.parametrize("place", [0, 7, 39])
+def test_every_original_is_looked_at(make_run: MakeRun, open_run: OpenRun, place: int, value: float) -> None:
+    folder = make_run()
+    path = shard_inputs(folder, "shard")
+    inputs = read_inputs(path)
+    inputs[f"s{place:02d}"][0, 3, 3] = value
+    write_inputs(path, list(inputs), np.stack(list(inputs.values())))
+    with pytest.raises(RunError, match=f"s{place:02d}: its inputs lie in"):
+        open_run(folder)
 
 
 def test_an_unknown_run_is_refused(open_run: OpenRun, tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 "use strict";
 
 const home = location.pathname.replace(/\/$/, "");
-const { design, seconds, curve } = document.body.dataset;
-const limit = seconds === "" ? null : Number(seconds);
+const { curve } = document.body.dataset;
 const buttons = [...document.querySelectorAll("button[data-said]")];
 const undoButton = document.getElementById("undo");
 const stage = document.getElementById("stage");
@@ -71,7 +70,7 @@ async function show(next) {
   document.getElementById("n").textContent = next.n_answers;
   const progress = document.getElementById("progress");
   progress.max = Math.max(next.goal, 1);
-  progress.value = Math.min(next.n_answers, next.goal);
+  progress.value = Math.min(next.n_done, next.goal);
   stage.hidden = next.done;
   heading.textContent = next.done ? "That was the last picture. Thank you! You can close this page." : asked;
   document.body.dataset.done = next.done ? "yes" : "";
@@ -80,13 +79,13 @@ async function show(next) {
     enable(false);
     return;
   }
-  if (next.covered) {
+  if (next.left_s === 0) {
     await Promise.all(next.pictures.filter((name) => name === "original").map(load));
     cover(true);
   } else {
     await Promise.all(next.pictures.map(load));
     cover(false);
-    if (limit !== null) timer = setTimeout(() => cover(true), limit * 1000);
+    if (next.left_s !== null) timer = setTimeout(() => cover(true), next.left_s * 1000);
   }
   fit();
   busy = false;

@@ -47,6 +47,8 @@ function show(state) {
   document.getElementById("warnings").textContent = state.warnings.map((text) => `Note: ${text}`).join(" ");
   drawCurve(document.getElementById("curve"), state.figure);
   fill("damage", Object.entries(state.damage).map(([model, found]) => [model, percent(found.value), interval(found), bar(found)]));
+  document.getElementById("no-damage").hidden = state.fitted;
+  document.getElementById("damage").hidden = !state.fitted;
   const walked = Object.entries(state.monte_carlo);
   document.getElementById("walk").hidden = walked.length === 0;
   fill("monte-carlo", walked.map(([model, found]) => [model, percent(found.value), interval(found), found.n]));
@@ -67,7 +69,7 @@ async function poll() {
     if (!reply.ok) throw new Error(reply.status === 404 ? "This link is no longer valid: the server was started anew." : "The server has a problem.");
     const state = await reply.json();
     if (!state.pending) show(state);
-    message.textContent = "";
+    message.textContent = state.behind ? "These numbers are not up to date: the last calculation failed. Answers are kept; the server says why." : "";
   } catch (error) {
     message.textContent = error instanceof TypeError ? "No connection to the server." : error.message;
   }
