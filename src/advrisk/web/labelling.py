@@ -15,11 +15,11 @@ from advrisk.ledger.answer_store import AnswerStore
 from advrisk.ledger.answer_tables import NoAnswersError
 from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
 from advrisk.risk.evasion import BayesianEvasion, write_evasion
-from advrisk.risk.labelling import fit_answers
+from advrisk.risk.labelling import fit_answers, group_warnings
 from advrisk.study import Norm
 from advrisk.web.background import Background
 from advrisk.web.stimuli import Pool, load_pool
-from advrisk.web.summary import Summary, notes_on, summarise
+from advrisk.web.summary import Summary, summarise
 from advrisk.web.trials import Asking, next_shown
 
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
@@ -120,7 +120,7 @@ class Labelling:
         """Write the curve of all answers, with the doubts about it; too few answers, or all alike, are refused."""
         answers = self.store.answers()
         curve = fit_answers(answers, plausible=self.pool.plausible)
-        written = Written(len(answers), tuple(notes_on(answers)))
+        written = Written(len(answers), tuple(group_warnings(answers)))
         write_evasion(target, curve, norm=self.settings.norm, notes=written.notes)
         return written
 

@@ -107,7 +107,8 @@ def summarise(
     models = pool.distances.by_model
     fitted = tell_of_detection(answers)
     compared = compare_damage(models, curve, level=LEVEL, rng=np.random.default_rng(0)) if fitted else None
-    walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed)
+    arms = _nearest_arms(pool)
+    walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
     return Summary(
         revision=revision,
         settings=settings,
@@ -125,11 +126,13 @@ def summarise(
     )
 
 
-def notes_on(answers: Sequence[Answer]) -> list[str]:
-    """What is to be known of the curve of these answers before it is used for other models."""
-    if any(answer.design == "forced-choice" for answer in answers):
-        return ["whether answers differ between models or arms was not tested: they are forced choices"]
-    return group_warnings(answers)
+def _nearest_arms(pool: Pool) -> dict[str, list[str]]:
+    """Model -> the arm of each sample's nearest success; "" where there is none."""
+    samples = pool.distances.samples
+    return {
+        model: [pool.nearest[model, sample].arm if (model, sample) in pool.nearest else "" for sample in samples]
+        for model in pool.distances.by_model
+    }
 
 
 def _progress(name: str, answers: Sequence[Answer]) -> Progress:
