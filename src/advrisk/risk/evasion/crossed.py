@@ -3,7 +3,8 @@
 log threshold of an answer = t(labeller) + b(image), t ~ N(log threshold, spread of labellers), b ~ N(0, spread
 of images). Labellers share images, so nothing can be tabulated for one of them alone. Many short Markov chains
 run side by side, from draws of the posterior as if nobody differed and with a generator of their own, so that the same
-answers give the same draws.
+answers give the same draws. They go on until they agree with each other, or until there is no more time for it, which
+is told.
 """
 
 from dataclasses import dataclass, replace
@@ -16,14 +17,21 @@ from advrisk.risk.evasion.grid import Places
 from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, SPREAD, Model, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
-_CHAINS = (40, 130)  # at least and at most; between, as many as there is time for
+_CHAINS = (24, 40)  # at least and at most; between, as many as there is time for
 _CELLS = 40_000  # chains times answers
 _SETTLE = 120  # sweeps that are not kept; step lengths are found in them
-_LOOKS = 12  # times that the chains are looked at afterwards
-_APART = 5  # sweeps between two looks
+_LOOKS = 40  # times that the chains are looked at afterwards
+_APART = (4, 8, 16)  # sweeps between two looks; if the chains do not agree, what was seen is left out, and the next is tried
+_AGREED = 1.05  # the largest ratio of `r_hat` at which chains are said to agree
 _ACCEPTED = 0.4  # share of steps that should be taken
 _FARTHEST = 300.0  # log thresholds beyond are tried now and then, never taken, and too large for exp
 _SPREAD_STEPS = 3  # of a spread in each sweep, since they need no likelihood
+_LONGEST = 2.4  # steps of an effect in its spreads: longer ones would rarely be taken, where the spread is small
+_WIDEST = 3.0  # the log of the largest factor of a spread and its effects
+_FIRST = (0.5, 2.0)  # spreads at the start, in scales of their prior: not near 0, which takes long to leave
+
+
+_SPREADS = ("of_labellers", "of_images")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +55,67 @@ def chains_for(n_answers: int) -> int:
 
 def start(parameters: Floats, n_labellers: int, n_images: int, rng: np.random.Generator) -> State:
     """From draws of log threshold, log width, guess and lapse as if nobody differed, (chains, 4)."""
-    of_labellers, of_images = SPREAD * np.abs(rng.standard_normal((2, len(parameters))))
+    of_labellers, of_images = SPREAD * np.exp(rng.uniform(*np.log(_FIRST), (2, len(parameters))))
     threshold, width, guess, lapse = parameters.T
     labellers = threshold[:, None] + of_labellers[:, None] * rng.standard_normal((len(parameters), n_labellers))
     images = of_images[:, None] * rng.standard_normal((len(parameters), n_images))
     return State(threshold, width, guess, lapse, of_labellers, of_images, labellers, images)
 
 
-def crossed_draws(chains: "Chains") -> State:
-    """The chains' states after they have settled, one look after the other."""
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What was seen of the chains after they had settled, one look after the other, all chains in each."""
+
+    threshold: Floats  # (draws,), as in `State`
+    width: Floats
+    guess: Floats
+    lapse: Floats
+    of_labellers: Floats
+    of_images: Floats
+    labellers: Floats  # (draws, labellers)
+    r_hat: float  # the largest of any of these
+
+    @property
+    def settled(self) -> bool:
+        """If not, the draws still depend on where the chains began: intervals can be too narrow or too wide."""
+        return self.r_hat <= _AGREED
+
+
+def crossed_draws(chains: "Chains") -> Draws:
+    """From chains that have settled, unless they do not settle in time."""
     for _ in range(_SETTLE):
         chains.sweep(adapt=True)
+    for apart in _APART:
+        found = _looked(chains, apart)
+        if found.settled:
+            break
+    return found
+
+
+def _looked(chains: "Chains", apart: int) -> Draws:
     looks = []
     for _ in range(_LOOKS):
-        for _ in range(_APART):
+        for _ in range(apart):
             chains.sweep(adapt=False)
         looks.append(chains.state)
-    return State(*(np.concatenate([getattr(look, name) for look in looks]) for name in State.__dataclass_fields__))
+    names = [name for name in Draws.__dataclass_fields__ if name != "r_hat"]
+    seen = [np.stack([getattr(look, name) for look in looks]) for name in names]
+    return Draws(*(values.reshape(-1, *values.shape[2:]) for values in seen), max(r_hat(values) for values in seen))
+
+
+def r_hat(values: Floats) -> float:
+    """How much more chains differ than each of them varies: 1 if they cannot be told apart; the largest, if several.
+
+    Gelman and Rubin (1992), "Inference from iterative simulation using multiple sequences", with the halves of each
+    chain as chains of their own. `values` has the shape (looks, chains) or (looks, chains, quantities).
+    """
+    half = len(values) // 2
+    parts = np.stack([values[:half], values[-half:]], axis=1)
+    parts = parts.reshape(half, 2 * values.shape[1], -1)
+    within = parts.var(axis=0, ddof=1).mean(axis=0)
+    between = parts.mean(axis=0).var(axis=0, ddof=1)
+    ratio = np.divide(between, within, out=np.where(between > 0, np.inf, 1 / half), where=within > 0)
+    return float(np.sqrt((half - 1) / half + ratio).max())
 
 
 class Chains:
@@ -80,12 +132,10 @@ class Chains:
     ) -> None:  # fmt: skip
         self._answers, self._of_labeller, self._of_image, self._model = answers, of_labeller, of_image, model
         self._learned, self._rng = learned, rng
-        self._labeller = np.eye(state.labellers.shape[1])[of_labeller]  # (answers, labellers): 1 for who gave it
-        self._image = np.eye(state.images.shape[1])[of_image]
         self._step = {
             "labellers": np.full(state.labellers.shape[1], 0.3),
             "images": np.full(state.images.shape[1], 0.3),
-            **{name: np.array(0.3) for name in ("width", "guess", "lapse", "of_labellers", "of_images")},
+            **{name: np.array(0.3) for name in ("threshold", "width", "guess", "lapse", *_SPREADS)},
         }
         self.state = state
         self._log = self._log_likelihood(state)
@@ -94,12 +144,13 @@ class Chains:
         taken = {"labellers": self._move_labellers(), "images": self._move_images()}
         self._draw_threshold()
         self._draw_shift()
+        taken["threshold"] = self._move_thresholds()
         taken["width"] = self._move_width()
         for name, learned in zip(("guess", "lapse"), self._learned, strict=True):
             if learned:
                 self._redraw_rate(name)
                 taken[name] = self._move_rate(name)
-        for name in ("of_labellers", "of_images"):
+        for name in _SPREADS:
             self._move_spread(name)
             taken[name] = self._scale_effects(name)
         if adapt:
@@ -110,21 +161,21 @@ class Chains:
 
     def _move_labellers(self) -> Flags:
         now = self.state
-        tried = now.labellers + self._walk("labellers", now.labellers.shape)
+        tried = now.labellers + self._effect_walk("labellers", now.of_labellers)
         log = self._log_likelihood(replace(now, labellers=tried))
         old, new = now.labellers - now.threshold[:, None], tried - now.threshold[:, None]
         prior = (old**2 - new**2) / (2 * now.of_labellers[:, None] ** 2)
-        taken = self._taken((log - self._log) @ self._labeller + prior)
+        taken = self._taken(_sums(log - self._log, self._of_labeller, now.labellers.shape[1]) + prior)
         self.state = replace(now, labellers=np.where(taken, tried, now.labellers))
         self._log = np.where(taken[:, self._of_labeller], log, self._log)
         return taken
 
     def _move_images(self) -> Flags:
         now = self.state
-        tried = now.images + self._walk("images", now.images.shape)
+        tried = now.images + self._effect_walk("images", now.of_images)
         log = self._log_likelihood(replace(now, images=tried))
         prior = (now.images**2 - tried**2) / (2 * now.of_images[:, None] ** 2)
-        taken = self._taken((log - self._log) @ self._image + prior)
+        taken = self._taken(_sums(log - self._log, self._of_image, now.images.shape[1]) + prior)
         self.state = replace(now, images=np.where(taken, tried, now.images))
         self._log = np.where(taken[:, self._of_image], log, self._log)
         return taken
@@ -150,6 +201,13 @@ class Chains:
             labellers=now.labellers + shift[:, None],
             images=now.images - shift[:, None],
         )
+
+    def _move_thresholds(self) -> Flags:
+        """All together: quick where labellers differ little, so that none can go far alone."""
+        now = self.state
+        shift = self._walk("threshold", now.threshold.shape)
+        tried = replace(now, threshold=now.threshold + shift, labellers=now.labellers + shift[:, None])
+        return self._try(tried, np.zeros(shift.shape))
 
     # Parameters
 
@@ -187,7 +245,9 @@ class Chains:
     def _scale_effects(self, name: str) -> Flags:
         """The effects grow or shrink with their spread."""
         effects, old = self._effects(name), getattr(self.state, name)
-        factor = np.exp(self._walk(name, old.shape))
+        # now and then far, since answers say more about the effects where their spread is large
+        steps = self._step[name] * self._rng.standard_t(2, old.shape)
+        factor = np.exp(np.clip(steps, -_WIDEST, _WIDEST))
         scaled = effects * factor[:, None]
         tried = (
             replace(self.state, of_labellers=old * factor, labellers=self.state.threshold[:, None] + scaled)
@@ -232,8 +292,20 @@ class Chains:
     def _walk(self, name: str, shape: tuple[int, ...]) -> Floats:
         return np.asarray(self._step[name] * self._rng.standard_normal(shape))
 
+    def _effect_walk(self, name: str, spread: Floats) -> Floats:
+        """Steps of effects, (chains, effects), that are no longer than the chain's spread makes sensible."""
+        longest = _LONGEST * spread[:, None]
+        step = self._step[name] * longest / np.hypot(self._step[name], longest)
+        return np.asarray(step * self._rng.standard_normal(step.shape))
+
     def _taken(self, gain: Floats) -> Flags:
         return np.asarray(np.log(self._rng.random(gain.shape)) < gain)
+
+
+def _sums(values: Floats, of_answer: Places, n: int) -> Floats:
+    """Sums of (chains, answers) over the answers of each of n groups, (chains, n)."""
+    rows = np.arange(len(values))[:, None] * n
+    return np.bincount((rows + of_answer).ravel(), values.ravel(), minlength=len(values) * n).reshape(-1, n)
 
 
 def _prior_rates(n: int, rng: np.random.Generator) -> Floats:
