@@ -68,11 +68,12 @@ def test_chains_agree_with_each_other(name: str) -> None:
     assert ratio.max() < 1.08, ratio
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_the_posterior_is_that_of_chains_that_run_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = quantities(fitted(name))
     monkeypatch.setattr(crossed, "_SETTLE", 600)
-    monkeypatch.setattr(crossed, "_LOOKS", (1000,) if name in QUICK else (2500,))
+    monkeypatch.setattr(crossed, "_LOOKS", (1500,))
     expected = quantities(fitted(name))
     deviation = expected.std(axis=0)
     assert (np.abs(found.mean(axis=0) - expected.mean(axis=0)) < 0.25 * deviation + 1e-3).all()
@@ -97,20 +98,20 @@ def test_chains_leave_spreads_near_0(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_chains_that_do_not_settle_in_time_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = simulated(0, 3, 20, 10, (0.5, 0.5), 0.3)
     monkeypatch.setattr(crossed, "_SETTLE", 2)
-    monkeypatch.setattr(crossed, "_LOOKS", (4, 8))
+    monkeypatch.setattr(crossed, "_LOOKS", (8, 16))
     fit = fit_bayesian(**answers)
     assert fit._effects is not None
     assert not fit._effects.settled
-    assert len(fit._effects.parameters) == 6 * 16  # of the last 8 looks, without the first quarter
+    assert len(fit._effects.parameters) == 12 * 16  # of 16 looks, without the first quarter
 
 
 def test_chains_go_on_only_until_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = simulated(0, 3, 20, 10, (0.5, 0.5), 0.3)
     monkeypatch.setattr(crossed, "_AGREED", np.inf)
-    monkeypatch.setattr(crossed, "_LOOKS", (4, 8))
+    monkeypatch.setattr(crossed, "_LOOKS", (8, 16))
     fit = fit_bayesian(**answers)
     assert fit._effects is not None
-    assert len(fit._effects.parameters) == 3 * 16
+    assert len(fit._effects.parameters) == 6 * 16
 
 
 def test_r_hat_is_the_ratio_of_gelman_and_rubin_of_half_chains() -> None:
