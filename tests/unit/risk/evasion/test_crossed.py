@@ -1,12 +1,14 @@
 """Markov chains for labellers who share images: whether they settle, and on what."""
 
 import tracemalloc
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import halfnorm, norm
 
-from advrisk.risk.evasion import BayesianEvasion, crossed, fit_bayesian
+from advrisk.risk.evasion import BayesianEvasion, crossed, effects, fit_bayesian
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.crossed import Chains, State, chains_for, crossed_draws, r_hat, start
 from advrisk.risk.evasion.priors import Model
@@ -82,10 +84,16 @@ def test_the_posterior_is_that_of_chains_that_run_on(name: str, monkeypatch: pyt
 
 
 def test_chains_leave_spreads_near_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of effects that suit the other chains are too long for one whose spread is small."""
+    """A quarter of them begins there; without long steps of a spread with its effects they would stay."""
     answers = simulated(9, 5, 100, 60, (0.5, 0.5), 0.1)
     expected = quantities(fit_bayesian(**answers))
-    monkeypatch.setattr(crossed, "_FIRST", (0.002, 2.0))
+
+    def near_0(*arguments: Any) -> State:
+        state = start(*arguments)
+        share = np.where(np.arange(state.width.size) < 4, 1e-3, 1.0)
+        return replace(state, of_images=state.of_images * share, images=state.images * share[:, None])
+
+    monkeypatch.setattr(effects, "start", near_0)
     fit = fit_bayesian(**answers)
     found = quantities(fit)
     assert fit._effects is not None
