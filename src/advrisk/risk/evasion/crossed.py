@@ -3,9 +3,11 @@
 log threshold of an answer = t(labeller) + b(image), t ~ N(log threshold, spread of labellers), b ~ N(0, spread
 of images). Labellers share images, so nothing can be tabulated for one of them alone. Many short Markov chains
 run side by side, from draws of the posterior as if nobody differed and with a generator of their own, so that the same
-answers give the same draws.
+answers give the same draws. They go on until they agree with each other, or until there is no more time for it, which
+is told.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,17 +15,27 @@ import numpy as np
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.curve import Flags, Floats
 from advrisk.risk.evasion.grid import Places
-from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, SPREAD, Model, log_prior, log_spread_prior
+from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, RATE_POWER, SPREAD, Model, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
-_CHAINS = (40, 130)  # at least and at most; between, as many as there is time for
-_CELLS = 40_000  # chains times answers
-_SETTLE = 120  # sweeps that are not kept; step lengths are found in them
-_LOOKS = 12  # times that the chains are looked at afterwards
-_APART = 5  # sweeps between two looks
+_CHAINS = (8, 16)  # at least and at most; between, as many as there is time for
+_CELLS = 16_000  # chains times answers
+_SETTLE = 160  # sweeps that are not kept; step lengths are found in them
+_APART = 4  # sweeps between two looks at the chains afterwards
+_LOOKS = (80, 160, 320, 480)  # so many in all; if the chains do not agree, they go on to the next
+_LEFT_OUT = 0.25  # share of the looks, the first ones, that are left out
+_KEPT = 1600  # draws, about: more say little more
+_AGREED = 1.05  # the largest ratio of `r_hat` at which chains are said to agree
+_CONSTANT = 1e-20  # the variance of what does not vary, up to rounding
 _ACCEPTED = 0.4  # share of steps that should be taken
 _FARTHEST = 300.0  # log thresholds beyond are tried now and then, never taken, and too large for exp
 _SPREAD_STEPS = 3  # of a spread in each sweep, since they need no likelihood
+_IMAGE_STEPS = 2  # of the effects of images in each sweep, on which the width waits
+_RATE_POWERS = (RATE_POWER, 80.0)  # rates are drawn from their prior, and from nearer to 0, where most of them are
+_LONGEST = 2.4  # steps of an effect in its spreads: longer ones would rarely be taken, where the spread is small
+_WIDEST = 3.0  # the log of the largest factor of a spread and its effects
+_FIRST = (0.5, 2.0)  # spreads at the start, in scales of their prior: not near 0, which takes long to leave
+_SPREADS = ("of_labellers", "of_images")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +59,75 @@ def chains_for(n_answers: int) -> int:
 
 def start(parameters: Floats, n_labellers: int, n_images: int, rng: np.random.Generator) -> State:
     """From draws of log threshold, log width, guess and lapse as if nobody differed, (chains, 4)."""
-    of_labellers, of_images = SPREAD * np.abs(rng.standard_normal((2, len(parameters))))
+    of_labellers, of_images = SPREAD * np.exp(rng.uniform(np.log(_FIRST[0]), np.log(_FIRST[1]), (2, len(parameters))))
     threshold, width, guess, lapse = parameters.T
     labellers = threshold[:, None] + of_labellers[:, None] * rng.standard_normal((len(parameters), n_labellers))
     images = of_images[:, None] * rng.standard_normal((len(parameters), n_images))
     return State(threshold, width, guess, lapse, of_labellers, of_images, labellers, images)
 
 
-def crossed_draws(chains: "Chains") -> State:
-    """The chains' states after they have settled, one look after the other."""
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What was seen of the chains after they had settled, one look after the other, all chains in each."""
+
+    threshold: Floats  # (draws,), as in `State`
+    width: Floats
+    guess: Floats
+    lapse: Floats
+    of_labellers: Floats
+    of_images: Floats
+    labellers: Floats  # (draws, labellers)
+    r_hat: float  # the largest of any of these
+
+    @property
+    def settled(self) -> bool:
+        """If not, the draws still depend on where the chains began: intervals can be too narrow or too wide."""
+        return self.r_hat <= _AGREED
+
+
+def crossed_draws(chains: "Chains") -> Draws:
+    """From chains that have settled, unless they do not settle in time."""
     for _ in range(_SETTLE):
         chains.sweep(adapt=True)
-    looks = []
-    for _ in range(_LOOKS):
+    looks: list[State] = []
+    for n in _LOOKS:
+        looks += _looks(chains, n - len(looks))
+        found = _found(looks[round(_LEFT_OUT * n) :])
+        if found.settled:
+            break
+    return found
+
+
+def _looks(chains: "Chains", n: int) -> Iterator[State]:
+    for _ in range(n):
         for _ in range(_APART):
             chains.sweep(adapt=False)
-        looks.append(chains.state)
-    return State(*(np.concatenate([getattr(look, name) for look in looks]) for name in State.__dataclass_fields__))
+        # images can be thousands, and nobody asks for their effects
+        yield replace(chains.state, images=np.empty((0, 0)))
+
+
+def _found(looks: list[State]) -> Draws:
+    names = [name for name in Draws.__dataclass_fields__ if name != "r_hat"]
+    seen = {name: np.stack([getattr(look, name) for look in looks]) for name in names}
+    thin = max(1, round(len(looks) * len(looks[0].width) / _KEPT))
+    draws = {name: values[::thin].reshape(-1, *values.shape[2:]) for name, values in seen.items()}
+    return Draws(**draws, r_hat=max(r_hat(values) for values in seen.values()))
+
+
+def r_hat(values: Floats) -> float:
+    """How much more chains differ than each of them varies: 1 if they cannot be told apart; the largest, if several.
+
+    Gelman and Rubin (1992), "Inference from iterative simulation using multiple sequences", with the halves of each
+    chain as chains of their own. `values` has the shape (looks, chains) or (looks, chains, quantities).
+    """
+    half = len(values) // 2
+    parts = np.stack([values[:half], values[-half:]], axis=1)
+    parts = parts.reshape(half, 2 * values.shape[1], -1)
+    within = parts.var(axis=0, ddof=1).mean(axis=0)
+    between = parts.mean(axis=0).var(axis=0, ddof=1)
+    varies, differs = within > _CONSTANT, between > _CONSTANT
+    ratio = np.divide(between, within, out=np.where(differs, np.inf, 1 / half), where=varies)
+    return float(np.sqrt((half - 1) / half + ratio).max())
 
 
 class Chains:
@@ -71,7 +135,8 @@ class Chains:
 
     Effects are moved one by one, all at once, since those of labellers are independent given those of images and
     the other way round. Spreads are moved with the effects as they are, and with the effects in proportion: the
-    one is quick where answers say much about the effects, the other where they say little.
+    one is quick where answers say much about the effects, the other where they say little. Effects of a chain whose
+    spread is small make small steps: else none would be taken, and the spread could not grow with them.
     """
 
     def __init__(
@@ -80,26 +145,29 @@ class Chains:
     ) -> None:  # fmt: skip
         self._answers, self._of_labeller, self._of_image, self._model = answers, of_labeller, of_image, model
         self._learned, self._rng = learned, rng
-        self._labeller = np.eye(state.labellers.shape[1])[of_labeller]  # (answers, labellers): 1 for who gave it
-        self._image = np.eye(state.images.shape[1])[of_image]
         self._step = {
             "labellers": np.full(state.labellers.shape[1], 0.3),
             "images": np.full(state.images.shape[1], 0.3),
-            **{name: np.array(0.3) for name in ("width", "guess", "lapse", "of_labellers", "of_images")},
+            **{name: np.array(0.3) for name in ("threshold", "width", "guess", "lapse", *_SPREADS)},
         }
         self.state = state
-        self._log = self._log_likelihood(state)
+        self._fallen = self._fall(state)
+        self._log = self._log_likelihood(state, self._fallen)
 
     def sweep(self, *, adapt: bool) -> None:
-        taken = {"labellers": self._move_labellers(), "images": self._move_images()}
+        taken = {"labellers": self._move_labellers()}
+        for _ in range(_IMAGE_STEPS):
+            taken["images"] = self._move_images()
         self._draw_threshold()
         self._draw_shift()
-        taken["width"] = self._move_width()
-        for name, learned in zip(("guess", "lapse"), self._learned, strict=True):
-            if learned:
-                self._redraw_rate(name)
-                taken[name] = self._move_rate(name)
-        for name in ("of_labellers", "of_images"):
+        taken["threshold"] = self._move_thresholds()
+        for power in _RATE_POWERS:  # twice, since the width waits on the rates and the rates on it
+            taken["width"] = self._move_width()
+            for name, learned in zip(("guess", "lapse"), self._learned, strict=True):
+                if learned:
+                    self._redraw_rate(name, power)
+                    taken[name] = self._move_rate(name)
+        for name in _SPREADS:
             self._move_spread(name)
             taken[name] = self._scale_effects(name)
         if adapt:
@@ -110,23 +178,25 @@ class Chains:
 
     def _move_labellers(self) -> Flags:
         now = self.state
-        tried = now.labellers + self._walk("labellers", now.labellers.shape)
-        log = self._log_likelihood(replace(now, labellers=tried))
-        old, new = now.labellers - now.threshold[:, None], tried - now.threshold[:, None]
-        prior = (old**2 - new**2) / (2 * now.of_labellers[:, None] ** 2)
-        taken = self._taken((log - self._log) @ self._labeller + prior)
+        tried = now.labellers + self._effect_walk("labellers", now.of_labellers)
+        new = replace(now, labellers=tried)
+        log = self._log_likelihood(new, fallen := self._fall(new))
+        off, tried_off = now.labellers - now.threshold[:, None], tried - now.threshold[:, None]
+        prior = (off**2 - tried_off**2) / (2 * now.of_labellers[:, None] ** 2)
+        taken = self._taken(_sums(log - self._log, self._of_labeller, now.labellers.shape[1]) + prior)
         self.state = replace(now, labellers=np.where(taken, tried, now.labellers))
-        self._log = np.where(taken[:, self._of_labeller], log, self._log)
+        self._take_answers(taken[:, self._of_labeller], log, fallen)
         return taken
 
     def _move_images(self) -> Flags:
         now = self.state
-        tried = now.images + self._walk("images", now.images.shape)
-        log = self._log_likelihood(replace(now, images=tried))
+        tried = now.images + self._effect_walk("images", now.of_images)
+        new = replace(now, images=tried)
+        log = self._log_likelihood(new, fallen := self._fall(new))
         prior = (now.images**2 - tried**2) / (2 * now.of_images[:, None] ** 2)
-        taken = self._taken((log - self._log) @ self._image + prior)
+        taken = self._taken(_sums(log - self._log, self._of_image, now.images.shape[1]) + prior)
         self.state = replace(now, images=np.where(taken, tried, now.images))
-        self._log = np.where(taken[:, self._of_image], log, self._log)
+        self._take_answers(taken[:, self._of_image], log, fallen)
         return taken
 
     def _draw_threshold(self) -> None:
@@ -151,6 +221,13 @@ class Chains:
             images=now.images - shift[:, None],
         )
 
+    def _move_thresholds(self) -> Flags:
+        """All together: quick where labellers differ little, so that none can go far alone."""
+        now = self.state
+        shift = self._walk("threshold", now.threshold.shape)
+        tried = replace(now, threshold=now.threshold + shift, labellers=now.labellers + shift[:, None])
+        return self._try(tried, np.zeros(shift.shape))
+
     # Parameters
 
     def _move_width(self) -> Flags:
@@ -159,12 +236,12 @@ class Chains:
             replace(now, width=now.width + self._walk("width", now.width.shape)), np.zeros(now.width.shape)
         )
 
-    def _redraw_rate(self, name: str) -> None:
-        """From its prior: 0, or else with density 9 (1 - rate)^8 below its largest value."""
+    def _redraw_rate(self, name: str, power: float) -> None:
+        """0, or else drawn with density (power + 1) (1 - rate)^power below its largest value, whatever it was."""
         old = getattr(self.state, name)
-        drawn = _prior_rates(old.size, self._rng)
-        tried = replace(self.state, **{name: drawn})
-        self._try(tried, self._prior(self.state) - self._prior(tried))
+        new = _rates(old.size, power, self._rng)
+        gain = _log_rates(old, power) - _log_rates(new, power)
+        self._try(replace(self.state, **{name: new}), gain, self._fallen)
 
     def _move_rate(self, name: str) -> Flags:
         """One that is not 0."""
@@ -172,7 +249,7 @@ class Chains:
         new = old + self._walk(name, old.shape)
         possible = (old > 0) & (new > 0) & (new < MOST_RATE)
         tried = replace(self.state, **{name: np.where(possible, new, old)})
-        return self._try(tried, np.where(possible, 0.0, -np.inf))
+        return self._try(tried, np.where(possible, 0.0, -np.inf), self._fallen)
 
     def _move_spread(self, name: str) -> None:
         """The effects stay."""
@@ -187,7 +264,9 @@ class Chains:
     def _scale_effects(self, name: str) -> Flags:
         """The effects grow or shrink with their spread."""
         effects, old = self._effects(name), getattr(self.state, name)
-        factor = np.exp(self._walk(name, old.shape))
+        # now and then far, since answers say more about the effects where their spread is large
+        steps = self._step[name] * self._rng.standard_t(2, old.shape)
+        factor = np.exp(np.clip(steps, -_WIDEST, _WIDEST))
         scaled = effects * factor[:, None]
         tried = (
             replace(self.state, of_labellers=old * factor, labellers=self.state.threshold[:, None] + scaled)
@@ -202,28 +281,40 @@ class Chains:
 
     # What moves have in common
 
-    def _try(self, tried: State, gain: Floats) -> Flags:
-        """Take each chain's new state with the probability that its likelihood, prior and `gain` allow."""
-        log = self._log_likelihood(tried)
+    def _try(self, tried: State, gain: Floats, fallen: Floats | None = None) -> Flags:
+        """Take each chain's new state with the probability that its likelihood, prior and `gain` allow.
+
+        `fallen` is given if the move does not change it.
+        """
+        fallen = self._fall(tried) if fallen is None else fallen
+        log = self._log_likelihood(tried, fallen)
         change = (log - self._log).sum(axis=1) + self._prior(tried) - self._prior(self.state)
         taken = self._taken(change + gain)
-        self._log = np.where(taken[:, None], log, self._log)
+        self._take_answers(taken[:, None], log, fallen)
         self.state = State(
             *(
-                np.where(taken if new.ndim == 1 else taken[:, None], new, old)
+                old if new is old else np.where(taken if new.ndim == 1 else taken[:, None], new, old)
                 for new, old in zip(vars(tried).values(), vars(self.state).values(), strict=True)
             )
         )
         return taken
 
+    def _take_answers(self, taken: Flags, log: Floats, fallen: Floats) -> None:
+        self._log = np.where(taken, log, self._log)
+        self._fallen = fallen if fallen is self._fallen else np.where(taken, fallen, self._fallen)
+
     def _prior(self, state: State) -> Floats:
         return log_prior(self._model, state.threshold, state.width, state.guess, state.lapse)
 
-    def _log_likelihood(self, state: State) -> Floats:
-        """Of each answer, (chains, answers)."""
+    def _fall(self, state: State) -> Floats:
+        """F of each answer, without rates, (chains, answers)."""
         threshold = state.labellers.take(self._of_labeller, axis=1) + state.images.take(self._of_image, axis=1)
         threshold = np.clip(threshold, -_FARTHEST, _FARTHEST)
-        p = fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
+        return fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
+
+    def _log_likelihood(self, state: State, fallen: Floats) -> Floats:
+        """Of each answer, (chains, answers)."""
+        p = fallen
         if state.guess.any() or state.lapse.any():
             p = state.lapse[:, None] + (1 - state.guess - state.lapse)[:, None] * p
         p = p * self._model.share if self._model.forced_choice else p
@@ -232,11 +323,34 @@ class Chains:
     def _walk(self, name: str, shape: tuple[int, ...]) -> Floats:
         return np.asarray(self._step[name] * self._rng.standard_normal(shape))
 
+    def _effect_walk(self, name: str, spread: Floats) -> Floats:
+        """Steps of effects, (chains, effects), that are no longer than the chain's spread makes sensible."""
+        longest = _LONGEST * spread[:, None]
+        step = self._step[name] * longest / np.hypot(self._step[name], longest)
+        return np.asarray(step * self._rng.standard_normal(step.shape))
+
     def _taken(self, gain: Floats) -> Flags:
         return np.asarray(np.log(self._rng.random(gain.shape)) < gain)
 
 
-def _prior_rates(n: int, rng: np.random.Generator) -> Floats:
-    below = 1 - (1 - MOST_RATE) ** 9
-    drawn = 1 - (1 - below * rng.random(n)) ** (1 / 9)
+def _sums(values: Floats, of_answer: Places, n: int) -> Floats:
+    """Sums of (chains, answers) over the answers of each of n groups, (chains, n)."""
+    rows = np.arange(len(values))[:, None] * n
+    sums = np.bincount((rows + of_answer).ravel(), values.ravel(), minlength=len(values) * n)
+    return sums.astype(float).reshape(-1, n)
+
+
+def _rates(n: int, power: float, rng: np.random.Generator) -> Floats:
+    drawn = 1 - (1 - _below(power) * rng.random(n)) ** (1 / (power + 1))
     return np.where(rng.random(n) < NO_RATE, 0.0, drawn)
+
+
+def _log_rates(rates: Floats, power: float) -> Floats:
+    """The log of the density that `_rates` draws from, less that of 0."""
+    slab = (1 - NO_RATE) * (power + 1) / _below(power)
+    return np.where(rates > 0, np.log(slab / NO_RATE) + power * np.log1p(-rates), 0.0)
+
+
+def _below(power: float) -> float:
+    """The probability of a rate below its largest value."""
+    return float(1 - (1 - MOST_RATE) ** (power + 1))

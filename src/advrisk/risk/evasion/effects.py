@@ -24,6 +24,7 @@ class Effects:
     of_labellers: Floats | None  # (draws,): the spread of log thresholds; None if there are not several
     of_images: Floats | None
     labellers: Floats | None  # (draws, labellers): their log thresholds
+    settled: bool = True  # False: Markov chains still disagreed when there was no more time
 
     @property
     def spread(self) -> Floats:
@@ -68,7 +69,7 @@ def _crossed(
     learned = (pooled.axes[2].atom > 0, pooled.axes[3].atom > 0)
     found = crossed_draws(Chains(answers, labellers, images, model, state, learned, rng))
     four = np.stack([found.threshold, found.width, found.guess, found.lapse], axis=1)
-    return Effects(four, found.of_labellers, found.of_images, found.labellers)
+    return Effects(four, found.of_labellers, found.of_images, found.labellers, found.settled)
 
 
 def _labellers(answers: Answers) -> Places | None:
