@@ -14,6 +14,7 @@ from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger.answer_file import AnswerRows, read_answer_file
 from advrisk.risk.evasion import (
+    BayesianEvasion,
     EvasionCurve,
     curve_band,
     fit_bayesian,
@@ -90,7 +91,8 @@ def fit_evasion(
     settings = {"scale": scale, "guess": guess, "lapse": lapse, "forced_choice": forced_choice}
     curve = _fitted(answers, fit, settings)
     rng = generator("evasion", 0)
-    notes = _rising(answers) + ([FORCED_CHOICE_UNTESTED] if forced_choice else _doubts(answers, rng))
+    notes = [curve.note] if isinstance(curve, BayesianEvasion) and curve.note else []
+    notes += _rising(answers) + ([FORCED_CHOICE_UNTESTED] if forced_choice else _doubts(answers, rng))
     return FittedEvasion(
         curve=curve,
         norm=norm,

@@ -122,7 +122,7 @@ def summarise(
         clean_error=compared.clean_error if compared else {},
         extrapolated=compared.extrapolated if compared else {},
         monte_carlo={model: walk.estimate(level=LEVEL) for model, walk in walks.items() if walk.samples},
-        warnings=tuple(group_warnings(answers)),
+        warnings=(*([curve.note] if curve.note else []), *group_warnings(answers)),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.ledger.answers import Design, Labeller, Settings
 from advrisk.risk.evasion import evasion_notes
+from advrisk.risk.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.web import labelling as module
 from advrisk.web.labelling import Labelling, Wishes, open_labelling
 from advrisk.web.stimuli import Pool

@@ -8,7 +8,8 @@ import pytest
 
 from advrisk.core.errors import RunError
 from advrisk.ledger.answers import Shown
-from advrisk.risk.labelling import fit_answers, walk_order
+from advrisk.risk.labelling import fit_answers
+from advrisk.risk.people import walk_order
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
 from advrisk.web.trials import Asking, at_size, is_catch, n_to_walk, next_shown

@@ -83,6 +83,16 @@ class BayesianEvasion:
         return np.asarray(_entropy(p.mean(axis=0)) - _entropy(p).mean(axis=0)).reshape(array.shape)
 
     @property
+    def note(self) -> str | None:
+        """What is to be known of the fit itself, if anything."""
+        if self._effects is None or self._effects.settled:
+            return None
+        return (
+            "The fit of differences between labellers and images did not settle: its intervals may be too narrow; ask "
+            "more, or leave out who or what was asked about."
+        )
+
+    @property
     def labellers(self) -> Mapping[str, Estimate]:
         """The threshold of each labeller: the size of which half is noticed, but for false alarms and lapses."""
         if self.answers.labellers is None:
