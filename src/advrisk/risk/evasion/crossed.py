@@ -22,10 +22,11 @@ _CHAINS = (8, 16)  # at least and at most; between, as many as there is time for
 _CELLS = 16_000  # chains times answers
 _SETTLE = 160  # sweeps that are not kept; step lengths are found in them
 _APART = 4  # sweeps between two looks at the chains afterwards
-_LOOKS = (80, 160, 320, 480)  # so many in all; if the chains do not agree, they go on to the next
+_LOOKS = (80, 160, 320, 640)  # so many in all; if the chains do not agree, they go on to the next
 _LEFT_OUT = 0.25  # share of the looks, the first ones, that are left out
 _KEPT = 1600  # draws, about: more say little more
-_AGREED = 1.05  # the largest ratio of `r_hat` at which chains are said to agree
+_AGREED = 1.05  # the ratio of `r_hat` at which chains need not go on
+_TOLERATED = 1.1  # the usual limit, beyond which draws are not to be trusted
 _CONSTANT = 1e-20  # the variance of what does not vary, up to rounding
 _ACCEPTED = 0.4  # share of steps that should be taken
 _FARTHEST = 300.0  # log thresholds beyond are tried now and then, never taken, and too large for exp
@@ -82,7 +83,7 @@ class Draws:
     @property
     def settled(self) -> bool:
         """If not, the draws still depend on where the chains began: intervals can be too narrow or too wide."""
-        return self.r_hat <= _AGREED
+        return self.r_hat <= _TOLERATED
 
 
 def crossed_draws(chains: "Chains") -> Draws:
@@ -93,7 +94,7 @@ def crossed_draws(chains: "Chains") -> Draws:
     for n in _LOOKS:
         looks += _looks(chains, n - len(looks))
         found = _found(looks[round(_LEFT_OUT * n) :])
-        if found.settled:
+        if found.r_hat <= _AGREED:
             break
     return found
 
