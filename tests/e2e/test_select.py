@@ -10,7 +10,7 @@ import pytest
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.risk.evasion import fit_bayesian, write_evasion
+from advrisk.risk.evasion import fit_bayesian, threshold, write_evasion
 
 Command = Callable[..., Any]
 
@@ -119,6 +119,7 @@ def test_a_study_names_its_curve_and_the_run_keeps_it(
     assert "cost of an attacked input" in text
     with pytest.raises(RiskError, match="the study's evasion curve is for linf"):
         again.damage(norm="l2")
+    assert not again.damage(norm="l2", evasion=threshold(0.5)).relative
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ class Run:
             given = {"detector": None, "cost": None} | given | {"evasion": AVERAGE}
         elif evasion is not None and curve is None:
             given |= {"evasion": str(evasion)}
-        elif norm is not None and norm != asked.norm and asked.evasion not in (None, AVERAGE):
+        elif evasion is None and norm not in (None, asked.norm) and asked.evasion not in (None, AVERAGE):
             raise RiskError(
                 f"the study's evasion curve is for {asked.norm}, and damage is asked for in {norm}; give a curve for "
                 f"{norm}, or `{AVERAGE}`"
