@@ -113,7 +113,9 @@ def test_a_study_names_its_curve_and_the_run_keeps_it(
     (tmp_path / "run").rename(tmp_path / "moved")
     again = Run.open(tmp_path / "moved")
     assert again.damage().as_dict() == found.as_dict()
-    assert again.damage(evasion="average").relative
+    relative = again.damage(evasion="average")
+    assert relative.relative
+    assert any("cost of 25 is left out" in note for note in relative.notes)
     text = again.report().read_text()
     assert "damage probability" in text
     assert "cost of an attacked input" in text

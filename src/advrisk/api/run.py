@@ -246,7 +246,10 @@ class Run:
         asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
         given = {name: value for name, value in given.items() if value is not None}
         curve = evasion if callable(evasion) else None
+        notes: tuple[str, ...] = ()
         if evasion == AVERAGE:
+            if asked.cost is not None:
+                notes = (f"The study's cost of {asked.cost:,.10g} is left out: relative damage has none.",)
             given = {"detector": None, "cost": None} | given | {"evasion": AVERAGE}
         elif evasion is not None and curve is None:
             given |= {"evasion": str(evasion)}
@@ -259,7 +262,7 @@ class Run:
             given = {"norm": norm, "thresholds": None} | given
         asked = validated(DamageSpec, asked.model_dump() | given, Source())
         if curve is not None or asked.evasion in (None, AVERAGE):
-            return asked, curve, ()
+            return asked, curve, notes
         if asked.evasion_file is None:
             return asked, threshold(float(asked.evasion or 0.0)), ()
         path = self.folder / EVASION_FILE if evasion is None else Path(asked.evasion_file)  # the study's is kept here

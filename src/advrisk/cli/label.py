@@ -79,6 +79,8 @@ def label(
 
     if sum((invite is not None, summary, fit is not None)) > 1:
         raise RunError("--invite, --summary and --fit are different things to do; say one of them")
+    if as_json and not summary:
+        raise RunError("--json prints a summary for machines: say --summary, too")
     wishes = Wishes(answers, norm, design, seconds)
     if summary:
         _print_summary(folder, wishes, as_json=as_json)
