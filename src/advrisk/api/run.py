@@ -90,9 +90,18 @@ class Run:
         0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run. `answers` is the address of
         the database with the answers of people, if they do not lie in the run's folder.
         """
-        asked, curve, notes = self._asked(
-            norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector
-        )
+        question = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
+        return self._assessed(*question, cost=cost, answers=answers)
+
+    def _assessed(
+        self,
+        asked: DamageSpec,
+        curve: Evasion | None,
+        notes: tuple[str, ...],
+        *,
+        cost: float | None = None,
+        answers: str | None = None,
+    ) -> DamageAssessment:
         said, unread = self._said(answers, asked.norm)
         return assess_damage(
             self.ledger,
@@ -203,10 +212,9 @@ class Run:
         target = Path(path) if path else self.folder / "report.html"
         assessment = settled = attacks = None
         reason = ""
-        if self.study is not None:  # a curve that is lost is a mistake, and no report is written over a good one
-            self._asked(norm=None, evasion=None)
+        question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
         try:
-            assessment, attacks = self.damage(), self.attacks()
+            assessment, attacks = self._assessed(*question), self.attacks()
             if assessment.comparison:
                 settled = assessed_convergence(assessment, rng=generator("convergence", self._seed))
         except RiskError as error:  # corruptions alone, say: the rest of the report stands

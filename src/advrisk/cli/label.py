@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from advrisk.cli.options import RunFolder
 from advrisk.core.errors import RunError
 from advrisk.core.names import counted
 from advrisk.core.traits import Norm
@@ -29,7 +30,7 @@ _Trials = Literal["adaptive", "random"]
 
 
 def label(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    folder: RunFolder,
     answers: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Where answers are kept: sqlite:///FILE (default: in RUN) or postgresql://…"),

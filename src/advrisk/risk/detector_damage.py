@@ -14,7 +14,7 @@ from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage
 from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import fit_bayesian, unlike_groups
-from advrisk.risk.monte_carlo import MonteCarloDamage, detector_answers, monte_carlo_damage
+from advrisk.risk.monte_carlo import MonteCarloDamage, walked_answers, walked_damage, watch
 from advrisk.study import CLEAN, AlarmSpec
 
 
@@ -52,8 +52,12 @@ def detect(
     ledger: Ledger, distances: Distances, asked: AlarmSpec, *, level: float = 0.95, rng: np.random.Generator
 ) -> Detection:
     """Both estimates with a detector that has scored the run, and whether one curve holds for all models and arms."""
-    found = monte_carlo_damage(ledger, distances, asked.name, threshold=asked.alarm, level=level, rng=rng)
-    answers = detector_answers(ledger, distances, asked.name, threshold=asked.alarm)
+    watched = watch(ledger, distances, asked.name, threshold=asked.alarm)
+    walked, thresholds = watched.walked, watched.thresholds
+    found = walked_damage(
+        walked, thresholds, detector=watched.detector, warnings=watched.warnings, level=level, rng=rng
+    )
+    answers = walked_answers(walked, thresholds)
     try:
         curve = fit_bayesian(answers.sizes, answers.undetected, guess=None, lapse=None)
     except RiskError as error:

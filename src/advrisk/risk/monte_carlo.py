@@ -73,6 +73,16 @@ class MonteCarloDamage:
         return self._comparison.standard_errors(a, b)
 
 
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """What a detector says of all that attackers arrive at, and where its alarms begin."""
+
+    detector: str  # its full name in the ledger
+    walked: Mapping[str, Walk]
+    thresholds: Mapping[str, float]
+    warnings: tuple[str, ...]
+
+
 class DetectorAnswers(NamedTuple):
     """A detector's answers about inputs of different size, as `risk.evasion.fit_…` and `differs` take them."""
 
@@ -97,10 +107,23 @@ def monte_carlo_damage(
     score, or `{"false_alarms": 0.05}`: then every model gets the smallest threshold above which at
     most that share of its clean inputs lies, taken from the samples set aside to calibrate.
     """
+    watched = watch(ledger, distances, detector, threshold=threshold)
+    return walked_damage(
+        watched.walked,
+        watched.thresholds,
+        detector=watched.detector,
+        warnings=watched.warnings,
+        level=level,
+        rng=rng,
+    )
+
+
+def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> Watched:
+    """What every attacker arrives at and what the detector says of it, read from a run's ledger once."""
     name = find_detector(ledger, detector)
     walked = walks(ledger, distances, name)
     thresholds, warnings = _thresholds(ledger, name, walked, threshold)
-    return walked_damage(walked, thresholds, detector=name, warnings=warnings, level=level, rng=rng)
+    return Watched(name, walked, thresholds, warnings)
 
 
 def walked_damage(
@@ -142,9 +165,12 @@ def detector_answers(ledger: Ledger, distances: Distances, detector: str, *, thr
 
     A curve that is fitted to them gives the surrogate estimate, to stand beside the Monte Carlo one.
     """
-    name = find_detector(ledger, detector)
-    walked = walks(ledger, distances, name)
-    thresholds, _ = _thresholds(ledger, name, walked, threshold)
+    watched = watch(ledger, distances, detector, threshold=threshold)
+    return walked_answers(watched.walked, watched.thresholds)
+
+
+def walked_answers(walked: Mapping[str, Walk], thresholds: Mapping[str, float]) -> DetectorAnswers:
+    """The answers of a detector to what each model's attacker arrives at."""
     sizes, undetected, models, arms = [], [], [], []
     for model, walk in walked.items():
         attacked = np.array([arm != "" for arm in walk.arm])

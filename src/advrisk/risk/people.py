@@ -81,9 +81,8 @@ def seen_by_people(
     order = walk_order(samples, seed=seed)
     place = {sample: number for number, sample in enumerate(samples)}
     found = {}
-    for model, said in sorted(_said(answers, place, nearest_arms).items()):
-        if model not in distances_by_model:
-            continue
+    compared = [answer for answer in answers if answer.model in distances_by_model]
+    for model, said in sorted(_said(compared, place, nearest_arms).items()):
         resisted = np.isinf(np.asarray(distances_by_model[model], dtype=np.float64))
         easy = {sample for sample in samples if resisted[place[sample]]}
         walked = _until_unknown(order, easy | said.keys())

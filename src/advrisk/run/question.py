@@ -15,6 +15,8 @@ from advrisk.risk.evasion import read_evasion
 from advrisk.run.bench import Workbench
 from advrisk.study import StudySpec, TargetSpec, load_study
 
+_EVASION = ("assess", "damage", "evasion")
+
 
 def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
     """The cells a study asks for, on the samples as the ledger knows them."""
@@ -32,19 +34,11 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
 def refuse_impossible(study: StudySpec, bench: Workbench) -> None:
     """A study whose arms its models cannot answer, or whose evasion curve is of no use, before anything is written."""
     outline_plan(study, bench.registries, models=_cards(bench))
-    _evasion_text(study)
-
-
-def _evasion_text(study: StudySpec) -> str | None:
-    """The evasion file that the study names, if it names one and it can be used."""
-    if (name := study.assess.damage.evasion_file) is None:
-        return None
-    path = study.where.resolve(name)
-    try:
-        absolute_curve(read_evasion(path, norm=study.assess.damage.norm))
-        return path.read_text(encoding="utf-8")
-    except (RiskError, OSError) as error:
-        raise study.where.error(("assess", "damage", "evasion"), str(error)) from None
+    if (name := study.assess.damage.evasion_file) is not None:
+        try:
+            absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))
+        except RiskError as error:
+            raise study.where.error(_EVASION, str(error)) from None
 
 
 def _cards(bench: Workbench) -> list[ModelCard]:
@@ -191,11 +185,14 @@ def write_study(study: StudySpec, folder: Path) -> None:
 
 def _keep_evasion(study: StudySpec, folder: Path) -> None:
     """A copy of the evasion curve, so that the run says the same wherever it is moved."""
-    text = _evasion_text(study)
-    if text is None:
+    if (name := study.assess.damage.evasion_file) is None:
         (folder / EVASION_FILE).unlink(missing_ok=True)
-    else:
-        _write(folder / EVASION_FILE, text)
+        return
+    try:
+        text = study.where.resolve(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise study.where.error(_EVASION, f"{name} cannot be read: {error.strerror}") from None
+    _write(folder / EVASION_FILE, text)
 
 
 def _write(target: Path, text: str) -> None:

@@ -94,6 +94,11 @@ def test_answers_about_what_another_arm_made_do_not_count() -> None:
     assert len(found.samples) == walk_order(samples, seed=0).index("s3")
 
 
+def test_answers_about_a_model_that_is_compared_no_more_do_not_count() -> None:
+    answers, arms = [said(0.1, True, sample="s0", model="gone")], {"plain": ["pgd"]}
+    assert seen_by_people(answers, ["s0"], {"plain": [0.1]}, seed=0, nearest_arms=arms) == {}
+
+
 def test_samples_of_another_run_do_not_count() -> None:
     assert seen_by_people([said(0.1, True, sample="theirs")], ["s0"], {"plain": [0.1]}, seed=0) == {}
 
