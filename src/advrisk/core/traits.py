@@ -90,11 +90,21 @@ class CorruptionTraits:
 
 @dataclass(frozen=True)
 class DetectorTraits:
-    """What a detector needs of a model: `labels` also for one that does not ask it; `images`: it is for images only."""
+    """What a detector needs of a model: `labels` also for one that does not ask it.
+
+    - `images` is true for those that are for images only.
+    - `learns` says what it must be fitted to before it can score: clean inputs alone, or successful attacks beside them.
+    - `inside` is true for those that look at the hidden layers of a torch module, `dropout` for those that need some.
+    - `differentiable`: torch can follow the score back to the input, wherever it can follow the model's answer.
+    """
 
     use_when: str
     needs: Capability = "labels"
     images: bool = False
+    learns: Literal["clean", "attacks"] | None = None
+    inside: bool = False
+    dropout: bool = False
+    differentiable: bool = True
 
 
 @dataclass(frozen=True)

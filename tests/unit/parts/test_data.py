@@ -287,7 +287,7 @@ class TestBuiltIn:
             ("mnist", {}, "mnist_test.npz", (3, 28, 28), (3, 1, 28, 28)),
             ("mnist", {"half": "train"}, "mnist_train.npz", (3, 28, 28), (3, 1, 28, 28)),
             ("fashion-mnist", {}, "fashion_test.npz", (3, 28, 28), (3, 1, 28, 28)),
-            ("cifar10", {"half": "train_10k"}, "cifar10_train_10k.npz", (3, 32, 32, 3), (3, 3, 32, 32)),
+            ("cifar10", {"half": "train"}, "cifar10_train_10k.npz", (3, 32, 32, 3), (3, 3, 32, 32)),
         ],
     )
     def test_from_the_data_folder(self, tmp_path, monkeypatch, source, settings, file, shape, expected):

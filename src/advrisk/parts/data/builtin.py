@@ -12,7 +12,7 @@ from advrisk.parts.data.dataset import Dataset
 from advrisk.parts.data.npz import npz
 from advrisk.parts.data.registry import data
 
-Half = Literal["test", "train"]
+Half = Literal["test", "train", "both"]
 
 
 @data.register(
@@ -43,20 +43,36 @@ def mnist_5k() -> Dataset:
 
 @data.register("mnist", traits=SourceTraits("MNIST lies in $ADVRISK_DATA"))
 def mnist(*, half: Half = "test") -> Dataset:
-    """MNIST: mnist_test.npz or mnist_train.npz in the folder $ADVRISK_DATA."""
-    return npz(path=_data_folder() / f"mnist_{half}.npz", classes=10)
+    """MNIST: mnist_test.npz, mnist_train.npz or both in the folder $ADVRISK_DATA."""
+    return _halves("mnist", half)
 
 
 @data.register("fashion-mnist", traits=SourceTraits("Fashion-MNIST lies in $ADVRISK_DATA"))
 def fashion_mnist(*, half: Half = "test") -> Dataset:
-    """Fashion-MNIST: fashion_test.npz or fashion_train.npz in the folder $ADVRISK_DATA."""
-    return npz(path=_data_folder() / f"fashion_{half}.npz", classes=10)
+    """Fashion-MNIST: fashion_test.npz, fashion_train.npz or both in the folder $ADVRISK_DATA."""
+    return _halves("fashion", half)
 
 
 @data.register("cifar10", traits=SourceTraits("CIFAR-10 lies in $ADVRISK_DATA"))
-def cifar10(*, half: Literal["test", "train_10k"] = "test") -> Dataset:
-    """CIFAR-10: cifar10_test.npz or cifar10_train_10k.npz in the folder $ADVRISK_DATA."""
-    return npz(path=_data_folder() / f"cifar10_{half}.npz", classes=10)
+def cifar10(*, half: Half = "test") -> Dataset:
+    """CIFAR-10: cifar10_test.npz, cifar10_train_10k.npz or both in the folder $ADVRISK_DATA."""
+    return _halves("cifar10", half, train="train_10k")
+
+
+def _halves(name: str, half: Half, *, train: str = "train") -> Dataset:
+    """One of two files of ten classes, or both with their samples marked `test` and `train`."""
+    files = {"test": f"{name}_test.npz", "train": f"{name}_{train}.npz"}
+    if half != "both":
+        return npz(path=_data_folder() / files[half], classes=10)
+    halves = {mark: npz(path=_data_folder() / file, classes=10) for mark, file in files.items()}
+    return Dataset(
+        name,
+        np.concatenate([one.x for one in halves.values()]),
+        np.concatenate([one.y for one in halves.values()]),
+        n_classes=10,
+        ids=tuple(sample for one in halves.values() for sample in one.ids),
+        split=np.concatenate([np.full(len(one.x), mark) for mark, one in halves.items()]),
+    )
 
 
 def _data_folder() -> Path:
