@@ -2,7 +2,7 @@
 
 from advrisk.plan.arms import expand_arms
 from advrisk.plan.card import ModelCard
-from advrisk.plan.cells import Cell, Plan, cell_beside, make_plan, outline_plan
+from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
 
@@ -13,10 +13,10 @@ __all__ = [
     "ModelCard",
     "Plan",
     "Shard",
-    "cell_beside",
     "choose_splits",
     "cut_shards",
     "detector_id",
+    "example_cell",
     "expand_arms",
     "expand_detectors",
     "make_plan",

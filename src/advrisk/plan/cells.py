@@ -23,7 +23,7 @@ class Cell:
     """One model, one arm, one shard, one repeat.
 
     `needs` are the cells that must be finished first: of a transfer, the one that crafts its points. `is_needed`: the
-    points of this cell will be taken over by others.
+    points of this cell will be taken over by others. `is_example`: detectors learn from them, and no row is recorded.
     """
 
     id: str
@@ -34,6 +34,7 @@ class Cell:
     repeat: int
     needs: tuple["Cell", ...] = ()
     is_needed: bool = False
+    is_example: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,12 @@ def make_plan(
     return replace(outline, shards=tuple(shards), recipes=recipes)
 
 
-def cell_beside(
+def example_cell(
     study: StudySpec, registries: Registries, model: str, model_digest: str, arm: Arm, shard: Shard, *, space: str
 ) -> Cell:
-    """A cell that is in no plan: what it crafts is used, and its rows are not recorded."""
+    """A cell that is in no plan: what it crafts is learned from."""
     recipe = _recipe(study, registries, model_digest, arm, space)
-    return Cell(digest([recipe, model, arm.id, shard.id, 0]), recipe, model, arm, shard, 0, is_needed=True)
+    return Cell(digest([recipe, model, arm.id, shard.id, 0]), recipe, model, arm, shard, 0, is_example=True)
 
 
 def _recipe(

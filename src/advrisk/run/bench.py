@@ -12,7 +12,7 @@ from torch import nn
 
 from advrisk.core.registries import Registries
 from advrisk.engine.threads import one_thread
-from advrisk.ledger.inputs import cell_inputs, crafted_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.ledger.inputs import cell_inputs, crafted_inputs, example_inputs, read_inputs, shard_inputs, write_inputs
 from advrisk.parts.data import Dataset
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
@@ -113,7 +113,7 @@ class Workbench:
     def points_of(self, cell: Cell) -> Points:
         """What a cell crafted: remembered, read, or, where it was not kept, crafted again from the same seeds."""
         if cell.id not in self._crafted:
-            path = crafted_inputs(self.folder, cell.id)
+            path = self._crafted_path(cell)
             points = read_inputs(path) if path.is_file() else {}
             if points.keys() != set(cell.shard.samples):  # it was deleted, say
                 _, attempt, verdict = self._judged(cell)
@@ -135,7 +135,11 @@ class Workbench:
         kept[[outcome in ("error", "timeout") for outcome in verdict.outcome]] = np.nan
         self._remember(cell, dict(zip(cell.shard.samples, kept, strict=True)))
         if self.study.keep_inputs != "none":
-            write_inputs(crafted_inputs(self.folder, cell.id), cell.shard.samples, kept)
+            write_inputs(self._crafted_path(cell), cell.shard.samples, kept)
+
+    def _crafted_path(self, cell: Cell) -> Path:
+        of_model = example_inputs(self.folder, cell.model, cell.id)
+        return of_model if cell.is_example else crafted_inputs(self.folder, cell.id)
 
     def _remember(self, cell: Cell, points: Points) -> None:
         if len(self._crafted) >= _CRAFTED_REMEMBERED:

@@ -20,7 +20,7 @@ from advrisk.core.version import VERSION
 from advrisk.engine import predicted
 from advrisk.engine.threads import one_thread
 from advrisk.parts.detectors import Examples, LearningDetector, State
-from advrisk.plan import Cell, ConfiguredDetector, cell_beside, cut_shards
+from advrisk.plan import Cell, ConfiguredDetector, cut_shards, example_cell
 from advrisk.run.bench import Workbench
 from advrisk.run.detectors import Share, read_state, state_file, write_state
 from advrisk.run.question import train_samples
@@ -148,7 +148,7 @@ def _cells(bench: Workbench, names: Sequence[str], model: str, arms: Sequence[Ar
     made_of = material.models[model].digest
     for arm in arms:
         for shard in shards:
-            yield cell_beside(study, bench.registries, model, made_of, arm, shard, space=material.space_digest)
+            yield example_cell(study, bench.registries, model, made_of, arm, shard, space=material.space_digest)
 
 
 def _broken(bench: Workbench, cell: Cell) -> tuple[Tensor, Tensor]:
