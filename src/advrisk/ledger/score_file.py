@@ -48,8 +48,8 @@ def holds_scores(source: Path) -> bool:
 def import_scores(source: Path, folder: Path) -> ImportedScores:
     """Append the scores of a file to the run in `folder`.
 
-    Needed: `detector`, `model`, `arm` (`clean` for clean inputs), `sample`, `score`; `repeat` where arms have several. A
-    detector is known by its name and a digest of its rows. Rows of inputs that did not succeed are left out.
+    Needed: `detector`, `model`, `arm` (`clean` for clean inputs), `sample`, `score`; `repeat` where arms have several.
+    A detector is known by its name and a digest of its rows. Rows of inputs that did not succeed are left out.
     """
     table = _checked(read_table(source, text=_TEXT), source)
     with locked(folder):

@@ -8,7 +8,9 @@ from typing import Any
 import yaml
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import DataError, RiskError, RunError
+from advrisk.core.errors import DataError, ModelError, RiskError, RunError
+from advrisk.engine import Model
+from advrisk.engine.layers import has_dropout, hidden_layers
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.plan import (
@@ -75,7 +77,18 @@ def train_samples(bench: Workbench) -> list[str]:
     return [name for name, split in splits(bench.study, bench).items() if split == "train"]
 
 
+def _opaque(model: Model) -> str:
+    """Why the hidden layers of a model cannot be seen; empty where they can."""
+    try:
+        hidden_layers(model)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
 def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[ModelCard]:
+    parts = bench.registries.detectors
+    looked_into = any(parts.get(one.name).traits.inside for one in detectors if not one.handed_over)
     return [
         ModelCard(
             model.name,
@@ -84,6 +97,8 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Mo
             model.n_classes,
             takes_images=len(model.input_shape) == 3,
             surrogate=bench.study.models[model.name].surrogate,
+            opaque=_opaque(model) if looked_into else "",
+            dropout=not looked_into or _opaque(model) != "" or has_dropout(model),
         )
         for model in bench.material.models.values()
     ]
