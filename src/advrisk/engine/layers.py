@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import activation as _activation
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
+from torch.utils.checkpoint import checkpoint
 
 from advrisk.core.errors import ModelError
 from advrisk.core.names import did_you_mean
@@ -38,7 +40,10 @@ Seen = Callable[[str, nn.Module, Any, Any], Any]
 
 @dataclass(frozen=True)
 class Layer:
-    """One call of a module inside a model; `rows` says whether its output has one row for each input."""
+    """One call of a module inside a model.
+
+    `rows`: its output has one row for each input; of dropout, which also works on parts of inputs, any number of rows.
+    """
 
     name: str
     kind: Kind
@@ -67,8 +72,10 @@ def all_layers(model: Model) -> tuple[Layer, ...]:
     x = _fixed_inputs(model)
 
     def note(name: str, layer: nn.Module, _: Any, output: Any) -> None:
-        leaf = next(layer.children(), None) is None
-        found.append(Layer(name, _kind(layer), _rows_of(output, len(x)) is not None, leaf))
+        kind, rows = _kind(layer), _rows_of(output, len(x)) is not None
+        if kind == "dropout":
+            rows = output.dim() >= 2 and len(output) % len(x) == 0
+        found.append(Layer(name, kind, rows, leaf=next(layer.children(), None) is None))
 
     with torch.no_grad(), torch.random.fork_rng(devices=()), _watching(module, note):
         model.original.ask(x)
@@ -111,8 +118,8 @@ def last_layer(model: Model) -> str:
 
 
 def dropout_layers(model: Model) -> tuple[str, ...]:
-    """The dropout modules that run when the model is asked and would drop something."""
-    return tuple(layer.name for layer in all_layers(model) if layer.kind == "dropout")
+    """The dropout modules that run when the model is asked and would drop something, in training."""
+    return _dropping(model, all_layers(model))
 
 
 def has_dropout(model: Model) -> bool:
@@ -159,28 +166,33 @@ def thinned_answers(model: Model, x: Tensor, *, draws: int, seed: int) -> Iterat
     """Answers of `draws` networks that dropout thinned, each the same network for all rows.
 
     What is dropped depends on the seed, the draw and the layer alone; no generator is touched. Layers that run before
-    the first dropout are asked once, as they answer every draw alike.
+    the first dropout answer every draw alike: they are asked once, and what they gave is given again.
     """
     layers, module = all_layers(model), module_of(model)
-    dropping = {layer.name for layer in layers if layer.kind == "dropout"}
+    dropping = _dropping(model, layers)
     if not dropping:
         raise ModelError(_no_dropout(model))
     first = next(place for place, layer in enumerate(layers) if layer.kind == "dropout")
-    steady = {layer.name for layer in layers[:first] if layer.kind == "weights" and layer.leaf}
-    kept: dict[str, Tensor] = {}
-    n = max(len(x), model.min_rows)
-    for draw in range(draws):
+    steady = {layer.name for layer in layers[:first] if layer.leaf}
+    kept: dict[str, _Kept] = {}
 
-        def thin(name: str, layer: nn.Module, given: Any, output: Any, draw: int = draw) -> Any:
+    def thinned(x: Tensor, draw: int) -> Tensor:
+        def thin(name: str, layer: nn.Module, given: Any, output: Any) -> Any:
             if name in dropping:
-                return _dropped(name, layer, given, n, generator("dropout", seed, draw, name))
+                return _dropped(layer, given, generator("dropout", seed, draw, name))
             if draw == 0 and name in steady and isinstance(output, Tensor):
-                kept[name] = output.clone()
+                kept[name] = _Kept.of(output)
             return None
 
         with _replaying(module, kept if draw else {}), _watching(module, thin):
-            answer = model.original.ask(x)
-        yield answer
+            return model.original.ask(x)
+
+    yield thinned(x, 0)
+    for draw in range(1, draws):
+        if torch.is_grad_enabled() and x.requires_grad:  # computed again for its slope: one draw in memory at a time
+            yield checkpoint(thinned, x, draw, use_reentrant=False, preserve_rng_state=False)
+        else:
+            yield thinned(x, draw)
 
 
 def refuse_without_dropout(model: Model) -> None:
@@ -194,6 +206,17 @@ def _no_dropout(model: Model) -> str:
         f"{model.name} has no dropout to draw from: none of its modules that run is a torch.nn.Dropout with p above 0 "
         "(F.dropout in a forward is out of reach)"
     )
+
+
+def _dropping(model: Model, layers: Sequence[Layer]) -> tuple[str, ...]:
+    found = [layer for layer in layers if layer.kind == "dropout"]
+    for layer in found:
+        if not layer.rows:
+            raise ModelError(
+                f"{model.name}: dropout {layer.name!r} does not work on rows of inputs, so the same network cannot be "
+                "drawn for all of them; let rows come first"
+            )
+    return tuple(layer.name for layer in found)
 
 
 def _ends(model: Model, layers: Sequence[Layer]) -> tuple[int, int]:
@@ -250,9 +273,26 @@ def _watching(module: nn.Module, seen: Seen) -> Iterator[None]:
             handle.remove()
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What a layer gave; a copy, as what follows it may work in place."""
+
+    copy: Tensor
+    original: Tensor
+    version: int | None  # which torch counts up with every change in place; None where it does not count
+
+    @staticmethod
+    def of(output: Tensor) -> "_Kept":
+        return _Kept(output.clone(), output, None if output.is_inference() else output._version)
+
+    def again(self) -> Tensor:
+        untouched = self.version is not None and self.original._version == self.version
+        return self.copy if untouched else self.copy.clone()
+
+
 @contextmanager
-def _replaying(module: nn.Module, kept: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let the first calls of modules return what was kept of them, as copies, in the place of computing it again."""
+def _replaying(module: nn.Module, kept: Mapping[str, _Kept]) -> Iterator[None]:
+    """Let the first calls of modules return what was kept of them, in the place of computing it again."""
     replaced = []
     for name, layer in _modules(module) if kept else ():
         if outputs := [kept[call] for call in kept if call.partition("#")[0] == name]:
@@ -267,9 +307,9 @@ def _replaying(module: nn.Module, kept: Mapping[str, Tensor]) -> Iterator[None]:
                 layer.forward = own
 
 
-def _replay(outputs: Sequence[Tensor], forward: Callable[..., Any]) -> Callable[..., Any]:
+def _replay(outputs: Sequence[_Kept], forward: Callable[..., Any]) -> Callable[..., Any]:
     left = list(reversed(outputs))
-    return lambda *args, **kwargs: left.pop().clone() if left else forward(*args, **kwargs)
+    return lambda *args, **kwargs: left.pop().again() if left else forward(*args, **kwargs)
 
 
 def _modules(module: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -299,13 +339,11 @@ def _expected(model: Model, found: Mapping[str, Tensor], name: str) -> Tensor:
     return found[name]
 
 
-def _dropped(name: str, layer: nn.Module, given: Any, n: int, rng: Any) -> Tensor:
+def _dropped(layer: nn.Module, given: Any, rng: np.random.Generator) -> Tensor:
     """What dropout makes of its input, with the same places dropped in every row."""
     assert isinstance(layer, _DropoutNd)
     args, kwargs = given
     x: Tensor = args[0] if args else kwargs["input"]
-    if x.dim() < 2 or len(x) % n:
-        raise ModelError(f"dropout {name!r} takes shape {tuple(x.shape)} for {n} inputs; rows must come first")
     shape = (x.shape[1], *[1] * (x.dim() - 2)) if isinstance(layer, _BY_CHANNEL) else tuple(x.shape[1:])
     keep = torch.from_numpy(rng.random(shape) >= layer.p).to(x)
     if not isinstance(layer, nn.AlphaDropout | nn.FeatureAlphaDropout):

@@ -36,7 +36,7 @@ class LocalIntrinsicDimension:
     ones. The score is its log-odds.
 
     The paper draws a new minibatch for every batch that it scores. Here `batches` minibatches of `minibatch` training
-    inputs each are drawn once and kept, and their dimensions averaged, so that an input always gets the same score; what
+    inputs each are drawn once and kept, and their dimensions averaged: an input always gets the same score. What
     was made from these inputs is left out of the fit. `layers` names what to look at; without it, it is the activation
     modules if there are two or more, else the layers with weights but the last.
     """

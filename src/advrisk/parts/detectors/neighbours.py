@@ -37,7 +37,7 @@ def log_density(squared: Tensor, bandwidth: float, features: int) -> Tensor:
     log (1/n) Σ_j (2πh²)^(−D/2) exp(−d_j² / 2h²), summed by logsumexp: it stays finite however far a row lies from all
     points.
     """
-    n = torch.isfinite(squared).sum(1)
+    n = torch.isfinite(squared).sum(1).double()  # the logarithm of whole numbers has few digits
     kernels = torch.logsumexp(squared / (-2 * bandwidth**2), 1)
     return kernels - n.log() - features / 2 * math.log(2 * math.pi * bandwidth**2)
 
