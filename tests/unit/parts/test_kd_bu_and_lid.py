@@ -145,6 +145,18 @@ class TestBoth:
                 assert torch.equal(detector.score(x[rows], world.model, state), whole[rows])
 
     @each_detector
+    def test_a_slope_stands_alone(self, detector: Any, world: World, states: dict[str, State]) -> None:
+        def slopes(rows: list[int]) -> Tensor:
+            x = world.clean[rows].requires_grad_(True)
+            (slope,) = torch.autograd.grad(detector.score(x, world.model, states[type(detector).__name__]).sum(), x)
+            return slope
+
+        whole = slopes(list(range(50)))
+        assert bool((whole.flatten(1).abs().amax(1) > 0).all())
+        for rows in ([3], [40, 2], list(range(20, 45))):
+            assert torch.equal(slopes(rows), whole[rows])
+
+    @each_detector
     def test_the_seed_decides_and_nothing_else(self, detector: Any, world: World, states: dict[str, State]) -> None:
         few = replace(world.examples, clean=world.examples.clean[:400], label=world.examples.label[:400])
         some = few.origin < 400
