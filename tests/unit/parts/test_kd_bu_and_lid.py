@@ -1,6 +1,7 @@
 """KD-BU and LID: their parts against other libraries and brute force, and both on attacks against a trained net."""
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from advrisk.core.errors import AdvriskError, DataError, ModelError, StudyError
 from advrisk.core.seeds import generator
 from advrisk.engine import Model
 from advrisk.engine.layers import activations, hidden_layers
+from advrisk.engine.threads import one_thread
 from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.detectors.contrast import contrast, fit_logistic, log_odds
 from advrisk.parts.detectors.kd_bu import FOLDS, Density, bandwidths, cross_validated_bandwidth, dropout_variance
@@ -31,6 +33,13 @@ from advrisk.testing import toys
 
 BOTH: list[Any] = [KdBu(draws=20), Lid(minibatch=80, neighbours=15)]
 each_detector = pytest.mark.parametrize("detector", BOTH, ids=["kd-bu", "lid"])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def single_thread() -> Iterator[None]:
+    """As in a run: sums that are split over threads depend on the size of the batch."""
+    with one_thread():
+        yield
 
 
 def net() -> nn.Module:

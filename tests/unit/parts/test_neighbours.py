@@ -1,6 +1,7 @@
 """Distances, densities and dimensions against other libraries, brute force and data of known dimension."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -9,7 +10,15 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KernelDensity
 from torch import Tensor
 
+from advrisk.engine.threads import one_thread
 from advrisk.parts.detectors.neighbours import LARGEST_DIMENSION, local_dimension, log_density, squared_distances
+
+
+@pytest.fixture(autouse=True, scope="module")
+def single_thread() -> Iterator[None]:
+    """As in a run: sums that are split over threads depend on the size of the batch."""
+    with one_thread():
+        yield
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

@@ -19,8 +19,8 @@ from advrisk.engine.layers import (
     last_layer,
     named_layers,
     refuse_without_dropout,
-    thinned_answers,
 )
+from advrisk.engine.thinning import thinned_answers
 from advrisk.parts.detectors.contrast import contrast, fit_logistic, in_batches, log_odds
 from advrisk.parts.detectors.neighbours import log_density, squared_distances
 from advrisk.parts.detectors.registry import Examples, State, detectors
