@@ -29,7 +29,7 @@ from advrisk.parts.detectors.registry import Examples, State, detectors
 )
 @dataclass(frozen=True, kw_only=True)
 class LocalIntrinsicDimension:
-    """Ma et al. (2018), "Characterizing Adversarial Subspaces Using Local Intrinsic Dimensionality":
+    """Ma et al. (2018), "Characterizing Adversarial Subspaces …": the local intrinsic dimension in each hidden layer.
 
     −(1/k Σ_i log(r_i / r_k))⁻¹, with r_1 … r_k the distances to the `neighbours` nearest of a minibatch of clean
     inputs, in each layer; a logistic regression of these, on z-scores, tells adversarial inputs from clean and noisy
