@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from safetensors.torch import load_file, save_file
 from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
@@ -175,6 +177,13 @@ class TestDetector:
         assert not any(torch.equal(first[name], other[name]) for name in first)
         assert torch.equal(torch.random.get_rng_state(), before)
 
+    def test_what_was_learned_can_be_stored_as_safetensors(self, tmp_path: Path) -> None:
+        detector, state = fitted(toys.images(20))
+        save_file(state, tmp_path / "magnet.safetensors")
+        again = load_file(tmp_path / "magnet.safetensors")
+        x = toys.images(5, seed=1)
+        assert torch.equal(detector.score(x, MODEL, again), detector.score(x, MODEL, state))
+
     def test_rows_do_not_depend_on_their_batch(self) -> None:
         x = toys.images(40)
         detector, state = fitted(x)
@@ -202,13 +211,13 @@ class TestDetector:
 
     def test_impossible_settings_are_refused(self) -> None:
         for settings, message in (
-            ({"temperatures": [0]}, "more than 0"),
+            ({"temperatures": [10, 0]}, r"temperatures: must be more than 0, found \[10.0, 0.0\]"),
             ({"false_alarms": 1}, "less than 1"),
             ({"held_out": 0}, "more than 0"),
             ({"epochs": 0}, "at least 1"),
         ):
             with pytest.raises(StudyError, match=message):
-                detectors.get("magnet").bind(settings)
+                fitted(toys.images(20), **settings)
 
     def test_attacks_on_the_demo_score_higher_than_clean_digits(self) -> None:
         digits = data.get("mnist-5k").function()

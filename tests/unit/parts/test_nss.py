@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from scipy.ndimage import correlate
 from scipy.special import gamma as gamma_function
 from scipy.stats import gennorm
@@ -214,6 +216,12 @@ class TestDetector:
         first, again = fitted(), fitted()
         assert first.keys() == again.keys()
         assert all(torch.equal(first[name], again[name]) for name in first)
+
+    def test_what_was_learned_can_be_stored_as_safetensors(self, tmp_path: Path) -> None:
+        x, state, detector = smooth_images(5, seed=20), fitted(), NaturalSceneStatistics()
+        save_file(state, tmp_path / "nss.safetensors")
+        again = load_file(tmp_path / "nss.safetensors")
+        assert torch.equal(detector.score(x, MODEL, again), detector.score(x, MODEL, state))
 
     def test_rows_do_not_depend_on_their_batch(self) -> None:
         x, state, detector = smooth_images(40, seed=21), fitted(), NaturalSceneStatistics()

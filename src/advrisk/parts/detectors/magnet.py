@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from advrisk.core.errors import DataError
+from advrisk.core.errors import DataError, StudyError
 from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
 from advrisk.parts.detectors.registry import Examples, State, detectors
@@ -56,9 +56,13 @@ class MagNet:
     noise: Annotated[float, Ge(0)] = 0.1
     regularisation: Annotated[float, Ge(0)] = 1e-9
     pooled: bool = True
-    temperatures: tuple[Annotated[float, Gt(0)], ...] = (10.0, 40.0)
+    temperatures: tuple[float, ...] = (10.0, 40.0)
     held_out: Annotated[float, Gt(0), Lt(1)] = 0.2
     false_alarms: Annotated[float, Ge(0), Lt(1)] = 0.001
+
+    def __post_init__(self) -> None:
+        if not all(0 < temperature < math.inf for temperature in self.temperatures):
+            raise StudyError(f"magnet.temperatures: must be more than 0, found {list(self.temperatures)}")
 
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         if len(examples.clean) < FEWEST:
@@ -76,7 +80,8 @@ class MagNet:
         held = examples.clean[order[:n_held]]
         with torch.no_grad():
             marks = torch.cat([self.marks(part, model, state) for part in torch.split(held, _ROWS)])
-        return state | {"thresholds": thresholds(marks, self.false_alarms)}
+        state["thresholds"] = thresholds(marks, self.false_alarms)
+        return {name: value.cpu() for name, value in state.items()}
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
         return (self.marks(x, model, state) / state["thresholds"].to(x.device)).amax(1)
