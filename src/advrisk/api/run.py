@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
-from advrisk.core.seeds import generator
+from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
@@ -19,10 +19,12 @@ from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.convergence import Convergence
+from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
+from advrisk.risk.detection.performance import RESAMPLES
 from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
-from advrisk.risk.monte_carlo import detector_answers
+from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
@@ -142,6 +144,34 @@ class Run:
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
         return arm_optimality(self.ledger, norm=norm or self._norm(), arms=arms or self._arms())
+
+    def detection(
+        self,
+        *,
+        detectors: list[str] | None = None,
+        models: list[str] | None = None,
+        arms: list[str] | None = None,
+        tpr: float = 0.95,
+        level: float = 0.95,
+        resamples: int = RESAMPLES,
+        threshold: Threshold | None = None,
+    ) -> DetectionAssessment:
+        """How well detectors that scored this run hold against all arms that broke a sample (MEAD).
+
+        By default all detectors, all models and the study's own attacks. `threshold`, a score or `{"false_alarms":
+        0.05}` (the default), is where it is asked which arm defeats a detector.
+        """
+        return assess_detection(
+            self.ledger,
+            detectors=detectors,
+            models=models,
+            arms=arms,
+            tpr=tpr,
+            level=level,
+            resamples=resamples,
+            threshold=threshold,
+            seed=key("detection", self._seed),
+        )
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
