@@ -55,8 +55,8 @@ class Row:
     norm: str
     entries: Mapping[str, Entry]  # column -> entry
     n_left_out: Mapping[str, int]  # column -> groups without a success (or arm), which an average leaves out
-    worst: str | None  # the column with the least AUROC
-    worst_single: str | None  # and of those with one objective
+    worst: str | None  # the column with the least AUROC; None where all are equal
+    worst_single: str | None  # the same of those with one objective
 
 
 @dataclass(frozen=True)
@@ -196,12 +196,18 @@ def _row(
     left_out: Mapping[str, int] | None = None,
 ) -> Row:
     single = {name: entry for name, entry in entries.items() if name != MULTI_ARMED}
-    return Row(label, kind, norm, entries, left_out or dict.fromkeys(entries, 0), _least(entries), _least(single))
+    return Row(label, kind, norm, entries, left_out or dict.fromkeys(entries, 0), _marked(entries), _marked(single))
 
 
 def _least(entries: Mapping[str, Entry]) -> str | None:
     known = {name: entry.auroc.value for name, entry in entries.items() if entry.auroc is not None}
     return min(known, key=lambda name: known[name]) if known else None
+
+
+def _marked(entries: Mapping[str, Entry]) -> str | None:
+    """The column with the least AUROC, unless all are equal."""
+    values = {entry.auroc.value for entry in entries.values() if entry.auroc is not None}
+    return None if len(values) == 1 < len(entries) else _least(entries)
 
 
 def _averages(
