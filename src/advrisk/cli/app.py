@@ -223,10 +223,12 @@ def show(
 
     opened = Run.open(folder)
     if what == "detection":
+        unused = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
+        refuse_unused(what, unused)
         limit = alarm_threshold(threshold, false_alarms)
         show_detection(opened, detector, model, arm, limit, groups=groups, out_csv=out_csv, as_json=as_json)
         return
-    refuse_unused("detection", what, {"--model": model, "--groups": groups or None, "--csv": out_csv})
+    refuse_unused(what, {"--model": model, "--groups": groups or None, "--csv": out_csv})
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     if what == "damage":

@@ -121,7 +121,7 @@ def _print_groups(console: Console, one: "DetectorTable", tpr: float) -> None:
         (fpr_name(tpr), "fpr_at_tpr", "chance_fpr"),
     ):
         console.print(f"{one.model}, {one.name}: {heading}", markup=False, highlight=False)
-        rows = new_table("", *one.table.columns, "its chance")
+        rows = new_table("", *one.table.columns, "chance")
         for row in one.table.rows:
             shown = [_shown(row, name, attribute, wide=wide) for name in one.table.columns]
             label = f"{row.label} ←" if row.label == one.table.worst_group else row.label

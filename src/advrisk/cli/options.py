@@ -62,10 +62,10 @@ def alarm_threshold(threshold: float | None, false_alarms: float | None) -> floa
     return threshold if false_alarms is None else {"false_alarms": false_alarms}
 
 
-def refuse_unused(belongs_to: str, what: str, given: Mapping[str, object | None]) -> None:
+def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
     """Options that mean nothing for what is shown."""
     if unused := [name for name, value in given.items() if value is not None]:
-        raise StudyError(f"{', '.join(unused)}: only `show RUN {belongs_to}` takes that, not `show RUN {what}`")
+        raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
 
 
 def sizes_of(written: list[str] | None) -> list[float] | None:

@@ -160,8 +160,6 @@ def thinned(roc: Roc) -> tuple[list[float], list[float]]:
     """Both rates at some hundred points: corners of the curve, evenly along it; the first and the last among them."""
     moved = np.abs(np.diff(roc.fpr, prepend=0)) + np.abs(np.diff(roc.tpr, prepend=0))
     along = np.cumsum(moved)
-    places: Sequence[int] = np.unique(
-        np.searchsorted(along, np.linspace(0, along[-1], _POINTS)).clip(0, along.size - 1)
-    )
-    kept = np.unique(np.concatenate([[0], places, [along.size - 1]]))
+    places = np.searchsorted(along, np.linspace(0, along[-1], _POINTS)).clip(0, along.size - 1)
+    kept = np.unique([0, *places, along.size - 1])
     return roc.fpr[kept].tolist(), roc.tpr[kept].tolist()

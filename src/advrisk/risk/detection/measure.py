@@ -113,12 +113,12 @@ def _auroc(
     above[order] = 2 * n_broken - sum(sides)
     total = int(below.sum())
     value = total / (2 * n * n_broken)
+    broken = ~np.isnan(scores)
     if not paired:
         return value, (
             _ratios(total - above, n - 1, n_broken, value),
-            _ratios(total - below[found.sample], n, n_broken - 1, value),
+            _ratios(total - below[broken], n, n_broken - 1, value),
         )
-    broken = ~np.isnan(scores)
     own = np.where(broken, 2 * (scores > clean) + (scores == clean), 0)
     return value, (_ratios(total - below - above + own, n - 1, n_broken - broken, value),)
 
