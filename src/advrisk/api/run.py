@@ -25,6 +25,7 @@ from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
 from advrisk.risk.monte_carlo import Threshold, detector_answers
+from advrisk.risk.walk import detectors_of
 from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
@@ -258,8 +259,18 @@ class Run:
             settled=settled,
             attacks=attacks,
             flags=self.flags(),
+            detection=self._detected(),
             reason=reason,
         )
+
+    def _detected(self) -> DetectionAssessment | None:
+        """What detectors do, where there are any, and scores and verdicts enough to say it."""
+        if not detectors_of(self.ledger):
+            return None
+        try:
+            return self.detection()
+        except RiskError:  # not all is scored yet, or nothing was attacked: the rest of the report stands
+            return None
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

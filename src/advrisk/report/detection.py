@@ -14,6 +14,7 @@ from advrisk.risk.detection.roc import Roc
 
 _POINTS = 400  # of a curve
 _SINGLE = "dash"
+MAX_ARMS = 20  # listed of each detector
 
 ON_AUROC = (
     "AUROC is the probability that an attacked input scores higher than a clean one: 1 is perfect. An attacked input "
@@ -101,6 +102,8 @@ def detection_content(found: DetectionAssessment | None) -> dict[str, Any]:
         "on_table": on_table,
         "on_pair": on_pair,
         "multi_armed": MULTI_ARMED,
+        "fpr_name": fpr_name,
+        "max_defeats": MAX_ARMS,
     }
 
 

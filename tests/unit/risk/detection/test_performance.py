@@ -196,7 +196,7 @@ def test_the_jackknife_is_that_of_the_textbook() -> None:
 
 
 def test_a_difference_is_paired() -> None:
-    clean, attacked = scores(3, 200, ties=False)
+    clean, attacked = scores(3, 2000, ties=False)
     noisy = attacked + rng(1).normal(0, 0.01, attacked.size)
     same, other = measures(clean, [attacked, noisy], tpr=0.9, level=0.95, resamples=5, rng=rng())
     found = auroc_difference(same, other, 0.95)
