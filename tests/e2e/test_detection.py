@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from advrisk import Run, Study
+from advrisk.core.errors import RiskError
 from advrisk.risk.detection.groups import MULTI_ARMED
 
 from .conftest import Command
@@ -113,6 +114,16 @@ def test_the_report_has_a_section(run: Run, tmp_path: Path) -> None:
     for one in run.detection().tables:
         assert f"{one.overall.auroc.value:.3f}" in page
         assert f"{one.name} in front of {one.model}: every group" in page
+
+
+def test_a_report_says_why_nothing_can_be_said_of_detectors(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unscored(self: Run, **settings: Any) -> None:
+        raise RiskError("eye has not scored <3> samples")
+
+    monkeypatch.setattr(Run, "detection", unscored)
+    page = run.report().read_text()
+    assert "Nothing can be said of the detectors: eye has not scored &lt;3&gt; samples." in page
+    assert '<a href="#detectors">' in page
 
 
 def test_a_run_without_detectors_has_no_section_and_says_why(

@@ -250,6 +250,7 @@ class Run:
                 settled = assessed_convergence(assessment, rng=generator("convergence", self._seed))
         except RiskError as error:  # corruptions alone, say: the rest of the report stands
             assessment, reason = None, str(error)
+        detection, undetected = self._detected()
         return write_report(
             self.folder,
             self.ledger,
@@ -259,18 +260,19 @@ class Run:
             settled=settled,
             attacks=attacks,
             flags=self.flags(),
-            detection=self._detected(),
+            detection=detection,
+            undetected=undetected,
             reason=reason,
         )
 
-    def _detected(self) -> DetectionAssessment | None:
-        """What detectors do, where there are any, and scores and verdicts enough to say it."""
+    def _detected(self) -> tuple[DetectionAssessment | None, str]:
+        """What detectors do, or why that cannot be said; neither where there is none."""
         if not detectors_of(self.ledger):
-            return None
+            return None, ""
         try:
-            return self.detection()
-        except RiskError:  # not all is scored yet, or nothing was attacked: the rest of the report stands
-            return None
+            return self.detection(), ""
+        except RiskError as error:  # not all is scored yet, say: the rest of the report stands
+            return None, str(error)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

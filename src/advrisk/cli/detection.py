@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advrisk.risk.detection.table import Entry, Row
 
 _ARMS = 10  # listed of each detector
-_NARROW = 100
+_NARROW = 120
 _WIDE = 150  # columns from which on every entry shows its interval
 _MARKS = (
     "* marks the least AUROC of a line, ° the least of one objective alone, ← the worst group. Chance is that of the "

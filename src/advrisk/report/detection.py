@@ -92,11 +92,12 @@ def on_pair(pair: DetectorPair) -> str:
     return f"{better} > {worse}: difference of AUROC {pair.difference}, {told}"
 
 
-def detection_content(found: DetectionAssessment | None) -> dict[str, Any]:
-    """What the template shows of detectors."""
+def detection_content(found: DetectionAssessment | None, reason: str = "") -> dict[str, Any]:
+    """What the template shows of detectors, or why it cannot."""
     figures = {} if found is None else {f"roc {model}": roc_curves(found, model) for model in found.models}
     return {
         "detection": found,
+        "undetected": reason,
         "detection_figures": figures,
         "detection_words": [] if found is None else [ON_AUROC, on_fpr(found.tpr), *found.notes],
         "on_table": on_table,

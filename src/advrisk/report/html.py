@@ -60,9 +60,13 @@ def write_report(
     attacks: ArmComparison | None,
     flags: list[dict[str, Any]],
     detection: DetectionAssessment | None = None,
+    undetected: str = "",
     reason: str = "",
 ) -> Path:
-    """Render everything the run holds into `target`; `reason` says why there is no assessment, where there is none."""
+    """Render everything the run holds into `target`.
+
+    `reason` says why there is no assessment, where there is none, and `undetected` why there is none of detectors.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -73,7 +77,7 @@ def write_report(
         content(folder, ledger, study, flags)
         | damage_content(folder, ledger, assessment, settled, reason)
         | attack_content(attacks)
-        | detection_content(detection)
+        | detection_content(detection, undetected)
     )
     unfinished = target.with_name(f".{target.name}")
     try:

@@ -27,6 +27,7 @@ class Measure:
     resampled: Floats  # false-positive rate in every resample
     bounds: tuple[float, float]  # of the false-positive rate, from order statistics
     broken: Flags  # which samples some arm broke
+    parts: tuple["Measure", ...] = ()  # of an average: what it was made of
 
 
 def measures(
@@ -95,6 +96,7 @@ def average(parts: Sequence[Measure]) -> Measure:
             float(np.mean([part.bounds[1] for part in parts])),
         ),
         broken=broken,
+        parts=tuple(parts),
     )
 
 

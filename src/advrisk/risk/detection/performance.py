@@ -1,6 +1,7 @@
 """How well a detector tells attacked inputs from clean ones: AUROC and false-positive rate, with their intervals."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,8 +61,15 @@ def auroc_estimate(found: Measure, level: float) -> Estimate:
     rests on as many disjoint pairs of an attacked sample and another's clean score: were the AUROC less than a, all of
     them would be in order with probability less than a^pairs. So that many is the size then, and it bounds the size
     otherwise, as one sample cannot weigh less than one.
+
+    An average reaches no further than the average of the intervals of its parts: these hold together whatever depends
+    on what, as the spread of a sum is at most the sum of the spreads. It matters where a part rests on few samples.
     """
     low, high = _share_interval(found.auroc, deletion_error(found.deleted), found, level)
+    if found.parts:
+        parts = [auroc_estimate(part, level) for part in found.parts]
+        low, high = max(low, _mean(part.low for part in parts)), min(high, _mean(part.high for part in parts))
+    low, high = min(low, found.auroc), max(high, found.auroc)  # sums of floats
     return Estimate(found.auroc, low, high, level, found.n, "jackknife of samples, Korn-Graubard")
 
 
@@ -139,6 +147,10 @@ def _share_interval(value: float, error: float, found: Measure, level: float) ->
     low = float(betaincinv(successes, size - successes + 1, tail)) if value > 0 else 0.0
     high = float(betaincinv(successes + 1, size - successes, 1 - tail)) if value < 1 else 1.0
     return min(low, value), max(high, value)
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
 
 
 def _t(n: int, level: float) -> float:

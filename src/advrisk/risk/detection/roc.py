@@ -61,8 +61,9 @@ def _share_from(ordered: Floats, values: Floats) -> Floats:
 
 
 def allowed_misses(n: ArrayLike, tpr: float) -> Integers:
-    """Of n attacked samples, how many may go undetected: the most with (n - misses) / n >= tpr."""
-    return np.asarray(np.floor((1 - tpr) * np.asarray(n) + _ROUNDING), dtype=np.int64)
+    """Of n attacked samples, how many may go undetected: the most with (n - misses) / n >= tpr; never all."""
+    most = np.floor((1 - tpr) * np.asarray(n) + _ROUNDING)
+    return np.asarray(np.clip(most, 0, np.maximum(np.asarray(n) - 1, 0)), dtype=np.int64)
 
 
 def chance_auroc(successes: Integers) -> float:

@@ -86,6 +86,11 @@ def test_of_twenty_samples_exactly_one_may_be_missed_at_95_percent() -> None:
     assert detection_performance(np.zeros(19), np.arange(19) - 0.5, rng=rng(), resamples=10).fpr_at_tpr.value == 1
 
 
+def test_however_small_the_rate_one_sample_must_be_detected() -> None:
+    found = detection_performance([0.0, 5.0], [1.0, np.nan], tpr=1e-12, rng=rng(), resamples=10)
+    assert found.fpr_at_tpr.value == 0.5
+
+
 def test_a_constant_detector_has_an_auroc_of_one_half_exactly() -> None:
     found = detection_performance(np.full(30, 3.3), np.full(30, 3.3), rng=rng())
     assert found.auroc.value == 0.5
@@ -177,13 +182,26 @@ def test_an_average_is_measured_deletion_by_deletion_and_draw_by_draw() -> None:
     assert auroc_estimate(alike, 0.95) == auroc_estimate(parts[0], 0.95), "of equals it is the same"
 
 
-def test_a_perfect_average_is_as_wide_as_its_parts() -> None:
-    """All parts are 1: were the mean AUROC a, some part would be at most a."""
+def test_a_perfect_average_is_as_wide_as_the_average_of_its_parts() -> None:
+    """All parts are 1. With m pairs each, P(all are 1) <= min a_g^m_g, and the least mean a with that is this one."""
     clean = rng().random(40)
     attacked = [np.where(np.arange(40) < n, 2.0, np.nan) for n in (5, 20)]
     parts = measures(clean, attacked, tpr=0.9, level=0.95, resamples=5, rng=rng())
     low = auroc_estimate(average(parts), 0.95).low
-    assert 0.025 ** (1 / 5) < low <= np.mean([0.025 ** (1 / 5), 0.025 ** (1 / 20)])
+    assert low == pytest.approx(np.mean([0.025 ** (1 / 5), 0.025 ** (1 / 20)]))
+
+
+def test_a_part_of_two_samples_does_not_make_an_average_worthless() -> None:
+    draw = rng(5)
+    clean, much = draw.normal(size=500), draw.normal(2, size=500)
+    few = np.where(np.arange(500) < 2, much, np.nan)
+    parts = measures(clean, [much, much, much, few], tpr=0.9, level=0.95, resamples=5, rng=draw)
+    found = auroc_estimate(average(parts), 0.95)
+    lows, highs = zip(*((one.low, one.high) for one in (auroc_estimate(part, 0.95) for part in parts)), strict=True)
+    assert np.mean(lows) <= found.low
+    assert found.high <= np.mean(highs)
+    alone = auroc_estimate(parts[0], 0.95)
+    assert found.high - found.low > alone.high - alone.low, "but it is known less well than without that part"
 
 
 def test_the_jackknife_is_that_of_the_textbook() -> None:
