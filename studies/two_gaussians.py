@@ -1,6 +1,6 @@
 """A detector that learned one kind of attack, and meets another: the example of MEAD's Sec. 3.3 (Granese et al. 2022).
 
-    python -m studies.two_gaussians [--seed N] [--draws N] [--figure FILE]
+    python -m studies.two_gaussians [--seed N] [--draws N] [--figure FILE] [--page FILE]
 
 Two Gaussians in the plane, a classifier with one hidden layer, PGD that climbs the cross-entropy (ACE) or the Gini
 impurity, and detectors (support vector machines with an RBF kernel) that learned from one kind of attack, from the
@@ -26,6 +26,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.ledger.exporting import export_inputs
 from advrisk.risk.detection import detection_performance, worst_case_scores
 from advrisk.risk.proportion import proportion
+from studies.page import fenced, fill
 from studies.text import table, wrapped
 
 Points = NDArray[np.float32]
@@ -41,6 +42,7 @@ EPS = {"ace": 1.2, "gini": 5.0}
 MULTI = "multi-armed"
 LEARNED = (*EPS, "both")  # what a detector was trained on
 TESTED = (*EPS, MULTI)
+PLACE = "two-gaussians"  # of the tables on a page
 
 
 class Drawn(NamedTuple):
@@ -283,18 +285,23 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the points, the classifier and the attacks")
     parser.add_argument("--draws", type=int, default=1, metavar="N", help="then do it with N seeds, and print means")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw into this PNG file (needs chromium)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables into this page, too")
     given = parser.parse_args(words)
     try:
         with tempfile.TemporaryDirectory() as folder:
             found = example(given.seed, Path(folder))
-            print("\n".join(lines_of(found)))
+            lines = lines_of(found)
         if given.draws > 1:
-            print("\n".join(["", *repeated(range(given.seed, given.seed + given.draws))]))
+            lines += ["", *repeated(range(given.seed, given.seed + given.draws))]
+        print("\n".join(lines))
         if given.figure:
             from studies.plane import draw
 
             draw(found, given.figure)
             print(f"wrote {given.figure}")
+        if given.page:
+            fill(given.page, {PLACE: fenced(lines)})
+            print(f"wrote {given.page}")
     except AdvriskError as error:
         print(f"studies.two_gaussians: {error}", file=sys.stderr)
         return 2

@@ -73,11 +73,17 @@ def test_a_detector_falls_where_it_meets_what_it_did_not_learn(found: Example) -
     assert seen["ace", MULTI] < min(seen["ace", kind] for kind in EPS)
 
 
-def test_it_prints_the_same_tables_again(found: Example, capsys: pytest.CaptureFixture[str]) -> None:
-    assert two_gaussians.main(["--seed", "1", "--draws", "2"]) == 0
+def test_it_prints_the_same_tables_again_and_writes_them_into_a_page(
+    found: Example, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- two-gaussians -->\n<!-- /two-gaussians -->\nAfter.\n")
+    assert two_gaussians.main(["--seed", "1", "--draws", "2", "--page", str(page)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("\n".join(two_gaussians.lines_of(found)))
     assert "of 2 draws" in said
+    tables = said.removesuffix(f"\nwrote {page}\n")
+    assert f"<!-- two-gaussians -->\n```text\n{tables}\n```\n<!-- /two-gaussians -->" in page.read_text()
 
 
 def test_shaded_is_what_a_detector_takes_for_an_attack(found: Example) -> None:
