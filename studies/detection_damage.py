@@ -52,8 +52,8 @@ def damage(run: Run, model: str, detectors: Sequence[str]) -> list[str]:
     sentence = (
         f"Damage with a detector in front (threshold: {FALSE_ALARMS:.0%} false alarms on the images set aside to "
         f"calibrate), sizes in linf, all arms that have a norm. Without any detector it is {success}. `nearest`: the "
-        "attacker takes the nearest success; `least suspicious`: of all arms the success with the least score; `knowing`: "
-        "the same with the arms that know this detector."
+        "attacker takes the nearest success; `least suspicious`: of all arms the success with the least score; "
+        "`knowing`: the same with the arms that know this detector."
     )
     head = ["detector", "false alarms", "nearest", "least suspicious", "knowing"]
     return [*wrapped([sentence]), *table(head, rows)]
