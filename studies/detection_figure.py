@@ -8,7 +8,7 @@ from studies.detection_sections import MULTI, OBJECTIVES, Findings
 from studies.figures import COMMON, FRAME, photograph
 
 _ROW = 56  # pixels
-_MULTI_MARK = {"color": "#222222", "symbol": "diamond", "size": 13}
+_MULTI_MARK = {"color": "#222222", "symbol": "star", "size": 15}
 _CHANCE_MARK: dict[str, Any] = {"color": "#888888", "symbol": "line-ns", "size": 16}
 
 
@@ -39,9 +39,9 @@ def dots(found: Findings) -> Figure:
         "xaxis": {"title": {"text": "AUROC, averaged over norms"}, "range": [0, 1.02]} | FRAME,
         "yaxis": {"autorange": "reversed", "categoryorder": "array", "categoryarray": names} | FRAME,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "margin": {"l": 190, "r": 20, "t": 40, "b": 50},
+        "margin": {"l": 190, "r": 20, "t": 40, "b": 60},
         "width": 900,
-        "height": 110 + _ROW * len(names),
+        "height": 120 + _ROW * len(names),
     }
     return {"data": traces, "layout": COMMON | layout}
 
