@@ -360,14 +360,6 @@ class Pass:
             score, self._chosen(wanted), retain=retain, passes=0 if known is None else known.n_backward
         )
 
-    def balance(self, aversion: Tensor, *, wanted: Tensor | None = None, retain: bool = False) -> Tensor:
-        """The slope of objective − aversion · score, with one aversion for each row: one way back for both."""
-        known = self._suspected
-        if known is None or self._height is None:
-            return self._backward(None, None, retain=retain)
-        total = self._height - aversion[self._asked].to(self._height.dtype) * self._followed(known.score)
-        return self._backward(total, self._chosen(wanted), retain=retain, passes=1 + known.n_beside)
-
     def _followed(self, score: Tensor) -> Tensor:
         if not score.requires_grad:
             raise ModelError("torch cannot follow this detector's score back to the point")

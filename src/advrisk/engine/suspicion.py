@@ -32,15 +32,14 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of some points, and the passes of each point that they took: forward, and to follow them back.
+    """The scores of some points, and the passes that each took: forward, and to follow it back.
 
-    `n_backward` holds the pass that was made anyway, if the score depends on it, and `n_beside` leaves it out.
+    `n_backward` holds the pass that is made anyway, where the score depends on it; `n_forward` does not.
     """
 
     score: Tensor
     n_forward: int
     n_backward: int
-    n_beside: int
 
 
 def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> Scored:
@@ -52,10 +51,8 @@ def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -
     if tuple(given.shape) != (len(points),):
         found = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(given.shape)}"
         raise ModelError(f"{found}; one number each is needed")
-    slope = follow and given.requires_grad
-    n_beside = tally.each(tally.n_backward) if slope else 0
-    n_backward = n_beside + int(slope and tally.shared)
-    return Scored(given, tally.each(tally.n_forward), n_backward, n_beside)
+    n_backward = tally.each(tally.n_backward) + int(tally.shared) if given.requires_grad else 0
+    return Scored(given, tally.each(tally.n_forward), n_backward)
 
 
 def measured(suspicion: Suspicion, model: Model, x: Tensor) -> int:
