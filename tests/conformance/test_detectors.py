@@ -1,6 +1,7 @@
 """Every registered detector on toy models; and the kit itself against broken detectors."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,11 +11,15 @@ from torch import Tensor
 from advrisk.core.registry import Part, Registry
 from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
-from advrisk.parts.detectors import detectors
+from advrisk.parts.detectors import Examples, detectors
 from advrisk.testing import ConformanceError, check_detector
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "confidence": [{}],
+    "kd-bu": [{"draws": 5}, {"draws": 3, "bandwidth": 0.5}],
+    "lid": [{"minibatch": 30, "neighbours": 5, "batches": 2}],
+    "magnet": [{"epochs": 2}],
+    "nss": [{}],
     "feature-squeezing": [{}, {"bits": 1, "median": 3}, {"bits": None}, {"median": None, "bits": 4}],
 }
 
@@ -74,3 +79,52 @@ def test_drawing_from_a_global_generator_is_found() -> None:
 
     with torch.random.fork_rng(devices=()), pytest.raises(ConformanceError, match="a global random generator moved"):
         check_detector(part_of(score))
+
+
+class Learner:
+    """Learns how bright clean inputs and attacks are; broken in one way or another."""
+
+    def __init__(self, *, flaw: str = "") -> None:
+        self.flaw = flaw
+
+    def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> Any:
+        on_progress(2.0 if self.flaw == "share" else 0.5)
+        draws = next(DRAWS) if self.flaw == "draws" else 0
+        found = {"bright": examples.adversarial.mean() - examples.clean.mean() + draws}
+        if self.flaw == "list":
+            return {"bright": [1.0]}
+        return {"bright": found["bright"] * torch.nan} if self.flaw == "nan" else {} if self.flaw == "empty" else found
+
+    def score(self, x: Tensor, model: Model, state: Any) -> Tensor:
+        bright: Tensor = x.flatten(1)[:, 0] * state["bright"]
+        return bright.detach() if self.flaw == "cut" else bright
+
+
+DRAWS = count()
+
+
+def learner(flaw: str) -> Part[DetectorTraits]:
+    registry: Registry[DetectorTraits] = Registry("detectors")
+    traits = DetectorTraits("tests", needs="gradients", learns="attacks")
+    registry.register("learner", traits=traits)(Learner)
+    return registry.get("learner")
+
+
+def test_an_honest_learner_passes() -> None:
+    check_detector(learner(""))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [
+        ("share", r"to tell shares from 0 to 1, seen: \[2.0"),
+        ("draws", "to learn the same from the same examples"),
+        ("list", "to learn tensors, seen: bright is list"),
+        ("nan", "to learn finite numbers, seen: bright has others"),
+        ("empty", "to learn something by name"),
+        ("cut", "differentiable, it says, but its score does not depend on the input"),
+    ],
+)
+def test_a_broken_learner_is_found(flaw: str, message: str) -> None:
+    with pytest.raises(ConformanceError, match=message):
+        check_detector(learner(flaw), params={"flaw": flaw})

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from advrisk.run.campaign import Progress
+    from advrisk.run.detectors import Scores
     from advrisk.run.dry import DryRun
-    from advrisk.run.scoring import Scores
 
 
 class Study:

@@ -282,18 +282,28 @@ app.command()(label)
 
 @app.command("import")
 def import_(
-    source: Annotated[Path, typer.Argument(help="A .csv or .parquet file of outcomes.")],
+    source: Annotated[Path, typer.Argument(help="A .csv or .parquet file of outcomes, or of detector scores.")],
     folder: RunFolder,
     norm: Annotated[Norm | None, typer.Option(help="The norm of a column called `distance`.")] = None,
 ) -> None:
-    """Turn somebody else's outcomes into a ledger.
+    """Turn somebody else's outcomes into a ledger, or add a detector's scores to one.
 
-    Needs the columns model, sample, and distance (with --norm) or d_l0, d_l1, d_l2, d_linf.
+    Outcomes need the columns model, sample, and distance (with --norm) or d_l0, d_l1, d_l2, d_linf. Scores need
+    detector, model, arm (`clean` for clean inputs), sample and score, and a run that holds these.
 
     Example: advrisk import distances.csv runs/theirs --norm linf
     """
     from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.score_file import holds_scores, import_scores
 
+    if holds_scores(source):
+        if norm is not None:
+            raise StudyError(f"--norm {norm} is for a column of distances, and {source} holds scores; leave it out")
+        found = import_scores(source, folder)
+        left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
+        names = " and ".join(found.detectors)
+        print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show {folder} detection")
+        return
     print(f"{import_outcomes(source, folder, norm=norm)} rows imported. Next: advrisk show {folder}")
 
 

@@ -44,10 +44,8 @@ class ProgressLine:
     def update(self, progress: "Progress") -> None:
         """Show the state of the run."""
         if self._bar is not None:
-            done, total = progress.n_done, progress.n_cells
-            if progress.n_to_score:
-                done, total = progress.n_scored, progress.n_to_score
-            self._bar.update(self._task, total=max(total, 1), completed=done, description=describe(progress))
+            done, total = _done(progress)
+            self._bar.update(self._task, total=total, completed=done, description=describe(progress))
             return
         now = time.monotonic()
         if not self._quiet and (now - self._logged_at >= LOG_EVERY_S or progress.finished):
@@ -61,8 +59,22 @@ class ProgressLine:
             self._bar.stop()
 
 
+def _done(progress: "Progress") -> tuple[float, float]:
+    """How much is done, of how much: of what is going on now."""
+    if progress.learning:
+        return progress.learned, 1.0
+    if progress.n_to_score:
+        return progress.n_scored, progress.n_to_score
+    return progress.n_done, max(progress.n_cells, 1)
+
+
 def describe(progress: "Progress") -> str:
-    """`120/332 cells, 4,810 samples/s, 1.2M passes, 12 s left`; then `scored 300 of 1,200 inputs`."""
+    """`120/332 cells, 4,810 samples/s, 1.2M passes, 12 s left`; then `scored 300 of 1,200 inputs`.
+
+    Before that, where detectors must learn: `fitting lid to plain, 40%`.
+    """
+    if progress.learning:
+        return f"{progress.learning}, {progress.learned:.0%}"
     if progress.n_to_score:
         return f"scored {progress.n_scored:,} of {progress.n_to_score:,} inputs"
     parts = [f"{progress.n_done}/{progress.n_cells} cells"]

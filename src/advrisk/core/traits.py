@@ -109,7 +109,7 @@ class DetectorTraits:
     """What a detector needs of a model: `labels` also for one that does not ask it.
 
     - `images` is true for those that are for images only.
-    - `learns` says what it must be fitted to before it can score: clean inputs alone, or successful attacks beside them.
+    - `learns` says what it must be fitted to before it can score: clean inputs alone, or successful attacks as well.
     - `inside` is true for those that look at the hidden layers of a torch module, `dropout` for those that need some.
     - `differentiable`: torch can follow the score back to the input, wherever it can follow the model's answer.
     """

@@ -38,7 +38,7 @@ def export_inputs(
 ) -> int:
     """Write kept adversarial inputs beside their originals into one .npz; returns how many.
 
-    Arrays: x_adv, x, sample, model, arm, label, prediction.
+    Arrays: x_adv, x, sample, model, arm, repeat, label, prediction.
     """
     known = ledger.query("SELECT DISTINCT model, arm FROM arms")
     models, arms = set(known["model"].to_pylist()), set(known["arm"].to_pylist())
@@ -47,7 +47,7 @@ def export_inputs(
     if arm is not None and (complaint := no_match(arm, arms)):
         raise LedgerError(f"{folder}: {complaint}")
     rows = ledger.query(
-        "SELECT o.cell, o.sample, o.model, o.arm, s.label, o.prediction, s.shard FROM outcomes o "
+        "SELECT o.cell, o.sample, o.model, o.arm, o.repeat, s.label, o.prediction, s.shard FROM outcomes o "
         "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind = 'attack' "
         "AND ($model IS NULL OR o.model = $model) ORDER BY ALL",
         {"model": model},
@@ -67,7 +67,7 @@ def export_inputs(
             f"{folder}: no input of a success was kept that matches; nothing succeeded, or `keep_inputs` was `none`"
         )
     arrays: dict[str, Any] = {"x_adv": np.stack([x for _, x, _ in found]), "x": np.stack([x for _, _, x in found])}
-    for name in ("sample", "model", "arm", "label", "prediction"):
+    for name in ("sample", "model", "arm", "repeat", "label", "prediction"):
         arrays[name] = np.array([row[name] for row, _, _ in found])
     try:
         np.savez_compressed(target, **arrays)
@@ -84,6 +84,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
         if model is not None:
             cells = ledger.query("SELECT DISTINCT cell FROM all_cells WHERE model = $model", {"model": model})
             files = [of(folder, cell) for cell in cells["cell"].to_pylist() for of in (cell_inputs, crafted_inputs)]
+            files += (folder / "inputs" / "examples" / model).glob("*.npz")
             present = [path for path in files if path.is_file()]
             for path in present:
                 path.unlink()

@@ -1,8 +1,9 @@
 """Inputs, kept beside the ledger: perturbed ones under the id of their cell, clean ones under their shard.
 
-inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz    inputs/crafted/3f/3f2a….npz
+inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz    inputs/crafted/3f/3f2a….npz    inputs/examples/plain/3f2a….npz
 
-Of a cell whose points others take over, all are kept under `crafted`, successful or not.
+Of a cell whose points others take over, all are kept under `crafted`, successful or not; those that detectors learn
+from, under `examples` and the name of their model.
 """
 
 import io
@@ -29,6 +30,11 @@ def cell_inputs(run_folder: Path, cell: str) -> Path:
 def crafted_inputs(run_folder: Path, cell: str) -> Path:
     """Where the points lie that a cell crafted for transfer arms, if inputs were kept."""
     return run_folder / "inputs" / "crafted" / cell[:2] / f"{cell}.npz"
+
+
+def example_inputs(run_folder: Path, model: str, cell: str) -> Path:
+    """Where the points lie that a cell crafted for detectors to learn from, if inputs were kept."""
+    return run_folder / "inputs" / "examples" / model / f"{cell}.npz"
 
 
 def shard_inputs(run_folder: Path, shard: str) -> Path:

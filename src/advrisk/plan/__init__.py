@@ -2,7 +2,7 @@
 
 from advrisk.plan.arms import expand_arms
 from advrisk.plan.card import ModelCard
-from advrisk.plan.cells import Cell, Plan, make_plan, outline_plan
+from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
 
@@ -16,6 +16,7 @@ __all__ = [
     "choose_splits",
     "cut_shards",
     "detector_id",
+    "example_cell",
     "expand_arms",
     "expand_detectors",
     "make_plan",

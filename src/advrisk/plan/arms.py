@@ -22,7 +22,7 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
         try:
-            expanded = list(_from_entry(entry, registries))
+            expanded = list(expand_entry(entry, registries))
             _check_surrogates(expanded, study)
         except AdvriskError as error:
             raise study.where.error(loc, str(error)) from None
@@ -37,7 +37,7 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
 def place_of(arm: Arm, study: StudySpec, registries: Registries) -> Loc:
     """Which entry of `arms` brings an arm, or one that is crafted by it, for a complaint about it."""
     for index, entry in enumerate(study.arms):
-        for other in _from_entry(entry, registries):
+        for other in expand_entry(entry, registries):
             if arm.id in (other.id, other.crafted_by and other.crafted_by.id):
                 return ("arms", index)
     return ("arms",)
@@ -54,7 +54,8 @@ def _differing(before: Arm, arm: Arm) -> str:
     return " and ".join(name for name in names if getattr(before, name) != getattr(arm, name))
 
 
-def _from_entry(entry: ArmEntry, registries: Registries, *, to_transfer: bool = False) -> Iterator[Arm]:
+def expand_entry(entry: ArmEntry, registries: Registries, *, to_transfer: bool = False) -> Iterator[Arm]:
+    """The arms that one entry of `arms` stands for."""
     if entry.preset:
         yield from _from_presets(entry, registries, to_transfer=to_transfer)
     elif entry.arm:
@@ -76,7 +77,7 @@ def _from_presets(entry: ArmEntry, registries: Registries, *, to_transfer: bool)
         for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
             common = _given(entry, entry.model_fields_set.intersection(_BESIDE_PRESETS))
             line = line | ({"arm": line["arm"] | common} if "arm" in line else common)
-            yield from _from_entry(validated(ArmEntry, line, Source()), registries, to_transfer=to_transfer)
+            yield from expand_entry(validated(ArmEntry, line, Source()), registries, to_transfer=to_transfer)
 
 
 def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def _check_preset(preset: Part[Any], given: Iterable[str]) -> None:
 def _transfer_arms(entry: ArmEntry, crafting: ArmEntry, registries: Registries) -> Iterator[Arm]:
     part = registries.attacks.get(TRANSFER)
     for surrogate in entry.surrogates or ():
-        for arm in _from_entry(crafting, registries, to_transfer=True):
+        for arm in expand_entry(crafting, registries, to_transfer=True):
             if arm.kind != "attack":
                 raise AdvriskError(f"{arm.id} is no attack, so it crafts nothing to transfer")
             yield replace(

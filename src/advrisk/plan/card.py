@@ -15,3 +15,5 @@ class ModelCard:
     n_classes: int
     takes_images: bool = True  # inputs are channels × height × width
     surrogate: bool = False  # not assessed: points are crafted on it
+    opaque: str = ""  # why its hidden layers cannot be seen; empty where they can
+    dropout: bool = True  # it has layers of dropout

@@ -10,7 +10,7 @@ from advrisk.core.registries import Registries
 from advrisk.core.traits import Capability, Resolved, gives
 from advrisk.plan.arms import expand_arms, place_of
 from advrisk.plan.card import ModelCard
-from advrisk.plan.detectors import refuse_detectors
+from advrisk.plan.detectors import ConfiguredDetector, refuse_detectors
 from advrisk.plan.samples import Shard
 from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
 
@@ -23,7 +23,7 @@ class Cell:
     """One model, one arm, one shard, one repeat.
 
     `needs` are the cells that must be finished first: of a transfer, the one that crafts its points. `is_needed`: the
-    points of this cell will be taken over by others.
+    points of this cell will be taken over by others. `is_example`: detectors learn from them, and no row is recorded.
     """
 
     id: str
@@ -34,6 +34,7 @@ class Cell:
     repeat: int
     needs: tuple["Cell", ...] = ()
     is_needed: bool = False
+    is_example: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Plan:
         alone = [pair for pair in self.assessed if pair[1].crafted_by is None]
         transfers = [pair for pair in self.assessed if pair[1].crafted_by is not None]
         return (*self.crafting, *alone, *sorted(transfers, key=lambda pair: pair[1].id))
+
+    @cached_property
+    def watched(self) -> frozenset[str]:
+        """The detectors, by full name, that some arm tries to get past."""
+        return frozenset(str(arm.params["detector"]) for _, arm in self.assessed if "detector" in arm.params)
 
     def cells(self) -> Iterator[Cell]:
         """Every cell, shard by shard, so that an interrupted run has whole samples to show."""
@@ -85,30 +91,49 @@ def make_plan(
     models: Sequence[ModelCard],
     shards: Sequence[Shard],
     space: str,
+    detectors: Sequence[ConfiguredDetector] = (),
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
-    outline = outline_plan(study, registries, models=models)
+    outline = outline_plan(study, registries, models=models, detectors=detectors)
     digests = {model.name: model.digest for model in models}
-    common = {
+    recipes: dict[tuple[str, str], str] = {}
+    for model, arm in outline.attempts:
+        crafted = recipes[arm.surrogate, arm.crafted_by.id] if arm.crafted_by and arm.surrogate else None
+        recipes[model, arm.id] = _recipe(study, registries, digests[model], arm, space, crafted=crafted)
+    return replace(outline, shards=tuple(shards), recipes=recipes)
+
+
+def example_cell(
+    study: StudySpec, registries: Registries, model: str, model_digest: str, arm: Arm, shard: Shard, *, space: str
+) -> Cell:
+    """A cell that is in no plan: what it crafts is learned from."""
+    recipe = _recipe(study, registries, model_digest, arm, space)
+    return Cell(digest([recipe, model, arm.id, shard.id, 0]), recipe, model, arm, shard, 0, is_example=True)
+
+
+def _recipe(
+    study: StudySpec, registries: Registries, model_digest: str, arm: Arm, space: str, *, crafted: str | None = None
+) -> str:
+    """Names everything that decides what an arm does to a sample of a model."""
+    decisive = {
         "runner": RUNNER_VERSION,
         "seed": study.seed,
         "criterion": study.model_dump(mode="json", include={"success"}),
         "space": space,
+        "model": model_digest,
+        "arm": arm.identity(),
+        "objective": arm.objective and registries.objectives.get(arm.objective).version,
     }
-    recipes: dict[tuple[str, str], str] = {}
-    for model, arm in outline.attempts:
-        decisive = common | {
-            "model": digests[model],
-            "arm": arm.identity(),
-            "objective": arm.objective and registries.objectives.get(arm.objective).version,
-        }
-        if arm.crafted_by and arm.surrogate:
-            decisive["crafted"] = recipes[arm.surrogate, arm.crafted_by.id]
-        recipes[model, arm.id] = digest(decisive)
-    return replace(outline, shards=tuple(shards), recipes=recipes)
+    return digest(decisive if crafted is None else decisive | {"crafted": crafted})
 
 
-def outline_plan(study: StudySpec, registries: Registries, *, models: Sequence[ModelCard]) -> Plan:
+def outline_plan(
+    study: StudySpec,
+    registries: Registries,
+    *,
+    models: Sequence[ModelCard],
+    detectors: Sequence[ConfiguredDetector] = (),
+) -> Plan:
     """Which arm meets which model, without samples and recipes; refuses what these models cannot answer."""
     arms = expand_arms(study, registries)
     _refuse_unknown_arms(study, arms)
@@ -125,7 +150,7 @@ def outline_plan(study: StudySpec, registries: Registries, *, models: Sequence[M
         _refuse_objective(study, cards[model], arm, registries)
     for name, arm in attacks.items():
         _refuse_goal(study, arm, known[name], registries)
-    refuse_detectors(study, registries, models)
+    refuse_detectors(study, registries, detectors, models)
     return outline
 
 

@@ -10,9 +10,12 @@ from advrisk.core.errors import AdvriskError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import DetectorTraits, gives
-from advrisk.plan.arms import grid, readable_id
+from advrisk.plan.arms import expand_entry, grid, readable_id
 from advrisk.plan.card import ModelCard
-from advrisk.study import DetectorSpec, Loc, StudySpec
+from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec
+
+# What a detector learns from where the study does not say: the attack that MEAD's are trained on.
+LEARNED_ATTACK = ArmEntry(attack=["pgd"], norm=["linf"], eps=[0.03125], keep=["last"])
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,21 @@ class ConfiguredDetector:
     name: str
     params: Mapping[str, Any]
     place: Loc  # in the study
+    arms: tuple[Arm, ...] = ()  # whose successes it learns from
+    handed_over: bool = False  # as a Python object, of which nothing else is known
+
+    @property
+    def readable(self) -> str:
+        return self.id.rpartition("@")[0]
 
 
-def expand_detectors(study: StudySpec, registries: Registries) -> list[ConfiguredDetector]:
-    """Every detector of a study, each once."""
+def expand_detectors(study: StudySpec, registries: Registries, *, train: str = "") -> list[ConfiguredDetector]:
+    """Every detector of a study, each once; `train` names the samples that those learn from that must."""
     found: dict[str, ConfiguredDetector] = {}
     for index, spec in enumerate(study.detectors):
         place: Loc = ("detectors", index)
         try:
-            for one in _configured(spec, registries.detectors.get(spec.name), study.where.folder, place):
+            for one in _configured(spec, study, registries, train, place):
                 found.setdefault(one.id, one)
         except AdvriskError as error:
             raise study.where.error(place, str(error)) from None
@@ -43,39 +52,79 @@ def detector_id(readable: str, decisive: Any) -> str:
     return f"{readable}@{digest(decisive)[:8]}"
 
 
-def refuse_detectors(study: StudySpec, registries: Registries, models: Sequence[ModelCard]) -> None:
-    """Detectors that cannot score: for want of inputs, or of what a model answers."""
-    configured = expand_detectors(study, registries)
-    if configured and study.keep_inputs == "none":
-        found = "`none` keeps no input, but `detectors` score those that succeeded; say `keep_inputs: successful`"
-        raise study.where.error(("keep_inputs",), found)
+def refuse_detectors(
+    study: StudySpec, registries: Registries, configured: Sequence[ConfiguredDetector], models: Sequence[ModelCard]
+) -> None:
+    """Detectors that cannot score, for want of examples, or of what a model gives."""
     for one in configured:
+        if one.handed_over:
+            continue
         traits = registries.detectors.get(one.name).traits
+        if traits.learns and not study.data.train:
+            found = f"{one.name} learns from samples of the split `train`, and there is none; add `train: 1000`, say"
+            raise study.where.error(("data",), found)
         for model in models:
-            if model.surrogate:
-                continue
-            if not gives(model.capability, traits.needs):
-                found = f"{one.name} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
+            if not model.surrogate and (found := _lacking(one, traits, model, registries)):
                 raise study.where.error(one.place, f"{found}; remove it, or that model")
-            if traits.images and not model.takes_images:
-                found = f"{one.name} is for images (channels × height × width), which {model.name} does not take"
-                raise study.where.error(one.place, found)
 
 
-def _configured(spec: DetectorSpec, part: Part[DetectorTraits], folder: Path, place: Loc) -> list[ConfiguredDetector]:
-    bound = [part.bind(params, folder=folder, beside=["name"]) for params in grid(spec.params, part)]
-    return [
-        ConfiguredDetector(
-            detector_id(
-                readable_id(part, [], params),
-                {"name": part.name, "version": part.version, "params": _plain(params)},
-            ),
-            part.name,
-            params,
-            place,
-        )
-        for params in bound
-    ]
+def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard, registries: Registries) -> str:
+    """What a detector needs that a model does not give."""
+    if not gives(model.capability, traits.needs):
+        return f"{one.name} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
+    if traits.images and not model.takes_images:
+        return f"{one.name} is for images (channels × height × width), which {model.name} does not take"
+    if traits.inside and model.opaque:
+        return f"{one.name} looks at hidden layers, but {model.opaque}"
+    if traits.dropout and not model.dropout:
+        return f"{one.name} switches dropout on, but {model.name} has no dropout layer"
+    for arm in one.arms:
+        attack = registries.attacks.get(arm.family).traits
+        needs = attack.resolved(arm.params, arm.norm, arm.eps).needs
+        if not gives(model.capability, needs):
+            given = f"{model.name} gives {model.capability} only"
+            return f"{one.name} learns from {arm.id}, which needs {needs} of a model, but {given}"
+        if attack.images and not model.takes_images:
+            return f"{one.name} learns from {arm.id}, which is for images, and {model.name} does not take them"
+    return ""
+
+
+def _configured(
+    spec: DetectorSpec, study: StudySpec, registries: Registries, train: str, place: Loc
+) -> list[ConfiguredDetector]:
+    part = registries.detectors.get(spec.name)
+    arms = _learned_arms(spec, part, registries)
+    words = []
+    if spec.arms is not None and arms != _expanded([LEARNED_ATTACK], registries):
+        words = [f"arms={'+'.join(arm.id for arm in arms)}"]
+    configured = []
+    for params in grid(spec.params, part):
+        bound = part.bind(params, folder=study.where.folder, beside=["name", "arms"])
+        decisive = {"name": part.name, "version": part.version, "params": _plain(bound)}
+        if part.traits.learns:
+            success = study.model_dump(mode="json", include={"success"}) if arms else {}
+            decisive |= {"arms": [arm.identity() for arm in arms], "train": train, "seed": study.seed, **success}
+        readable = ",".join([readable_id(part, [], bound), *words])
+        configured.append(ConfiguredDetector(detector_id(readable, decisive), part.name, bound, place, arms))
+    return configured
+
+
+def _learned_arms(spec: DetectorSpec, part: Part[DetectorTraits], registries: Registries) -> tuple[Arm, ...]:
+    if part.traits.learns != "attacks":
+        if spec.arms is not None:
+            raise AdvriskError(f"{part.name} does not learn from attacks; remove its `arms`")
+        return ()
+    arms = _expanded(spec.arms or [LEARNED_ATTACK], registries)
+    for arm in arms:
+        if arm.kind != "attack" or arm.crafted_by is not None:
+            raise AdvriskError(f"{part.name} learns from attacks on the model itself, and {arm.id} is none")
+        if arm.repeats > 1:
+            raise AdvriskError(f"{part.name} learns from {arm.id} once; remove its `repeats`")
+    return arms
+
+
+def _expanded(entries: Sequence[ArmEntry], registries: Registries) -> tuple[Arm, ...]:
+    return tuple({arm.id: arm for entry in entries for arm in expand_entry(entry, registries)}.values())
 
 
 def _plain(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from advrisk.core.seeds import key
 from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
-POOL = "test"  # what a data source calls samples that any split but `train` may use
+POOL = "test"  # what a data source calls samples that any split may use
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,17 @@ def choose_splits(data: DataSpec, ids: Sequence[str], given: Sequence[str] | Non
     """Sample id -> split, for the samples that a study uses.
 
     In an order that depends on the seed and each id alone, `evaluate` takes samples from the front, `calibrate`
-    from the back, and `tune` from before those. Asking for more to evaluate or to tune later adds samples and
-    moves none; a larger `calibrate` moves `tune`, which a run that used it refuses (`refuse_moved`).
+    from the back, `tune` from before those, and `train` from before these. Asking for more to evaluate or to train
+    later adds samples and moves none; a larger `calibrate` moves the others, which a run that used them refuses
+    (`refuse_moved`). Samples that the source itself marks for a split are for that split alone.
     """
     marked = given if given is not None else [POOL] * len(ids)
     if unknown := set(marked) - {POOL, *SPLITS}:
         raise DataError(f"the split {min(unknown)!r} is not known; {did_you_mean(min(unknown), (POOL, *SPLITS))}")
     pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed)
     chosen: dict[str, str] = {}
-    for split, count in (("evaluate", data.evaluate), ("calibrate", data.calibrate), ("tune", data.tune)):
+    counts = {"evaluate": data.evaluate, "calibrate": data.calibrate, "tune": data.tune, "train": data.train}
+    for split, count in counts.items():
         own = [name for name, mark in zip(ids, marked, strict=True) if mark == split]
         source = _ordered(own, data.order, seed) if own else pool
         n = len(source) if count == "all" else count

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from advrisk.core.registries import Registries
-from advrisk.ledger.inputs import cell_inputs, crafted_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.engine.threads import one_thread
+from advrisk.ledger.inputs import cell_inputs, crafted_inputs, example_inputs, read_inputs, shard_inputs, write_inputs
 from advrisk.parts.data import Dataset
+from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
 from advrisk.run.judge import Verdict, judge
 from advrisk.run.loading import Material, load_material
@@ -35,6 +37,7 @@ class Workbench:
     material: Material
     folder: Path
     run: str
+    detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
     _targets: dict[tuple[str, str], Target] = field(default_factory=dict)
     _crafted: dict[str, Points] = field(default_factory=dict)
 
@@ -78,7 +81,7 @@ class Workbench:
         crafted = self._take_over(cell)
         with torch.random.fork_rng(devices=()):  # a model that draws at random does so from the cell's own seed
             torch.manual_seed(int(cell.id[:15], 16))
-            target = self._target(cell)
+            target = self.target(cell)
             attempt = perturb(
                 target,
                 cell,
@@ -94,7 +97,7 @@ class Workbench:
         if not cell.needs:
             return None
         (need,) = cell.needs
-        points = self._points_of(need)
+        points = self.points_of(need)
         rows = [self.material.rows[name] for name in cell.shard.samples]
         x = self.material.data.x[rows]
         missing: dict[int, Settled] = {}
@@ -107,10 +110,10 @@ class Workbench:
                 x[row] = points[name]
         return Crafted(torch.from_numpy(x).to(self.material.models[cell.model].device), missing)
 
-    def _points_of(self, cell: Cell) -> Points:
+    def points_of(self, cell: Cell) -> Points:
         """What a cell crafted: remembered, read, or, where it was not kept, crafted again from the same seeds."""
         if cell.id not in self._crafted:
-            path = crafted_inputs(self.folder, cell.id)
+            path = self._crafted_path(cell)
             points = read_inputs(path) if path.is_file() else {}
             if points.keys() != set(cell.shard.samples):  # it was deleted, say
                 _, attempt, verdict = self._judged(cell)
@@ -119,20 +122,31 @@ class Workbench:
                 self._remember(cell, points)
         return self._crafted[cell.id]
 
+    def crafted_again(self, cell: Cell) -> Points:
+        """The successes of a cell that was run before, from the same seeds."""
+        with one_thread():
+            _, attempt, verdict = self._judged(cell)
+        points = zip(cell.shard.samples, attempt.kept.cpu().numpy(), verdict.outcome, strict=True)
+        return {sample: point for sample, point, outcome in points if outcome == "success"}
+
     def _keep_crafted(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
         """Keep the points of all samples for the cells that take them over; NaN where the arm failed."""
         kept = attempt.kept.cpu().numpy().copy()
         kept[[outcome in ("error", "timeout") for outcome in verdict.outcome]] = np.nan
         self._remember(cell, dict(zip(cell.shard.samples, kept, strict=True)))
         if self.study.keep_inputs != "none":
-            write_inputs(crafted_inputs(self.folder, cell.id), cell.shard.samples, kept)
+            write_inputs(self._crafted_path(cell), cell.shard.samples, kept)
+
+    def _crafted_path(self, cell: Cell) -> Path:
+        of_model = example_inputs(self.folder, cell.model, cell.id)
+        return of_model if cell.is_example else crafted_inputs(self.folder, cell.id)
 
     def _remember(self, cell: Cell, points: Points) -> None:
         if len(self._crafted) >= _CRAFTED_REMEMBERED:
             del self._crafted[next(iter(self._crafted))]
         self._crafted[cell.id] = points
 
-    def _target(self, cell: Cell) -> Target:
+    def target(self, cell: Cell) -> Target:
         """The samples of a cell; many arms in a row attack the same ones."""
         if self.material.models[cell.model].random:  # what it says of clean inputs belongs to the cell, too
             return load_target(self.material, cell, self.study.success)

@@ -1,10 +1,10 @@
-"""The main path: plan, skip finished cells, perturb, judge, append; then let detectors score what was kept."""
+"""The main path: plan, let detectors learn, skip finished cells, perturb, judge, append; then let detectors score."""
 
 import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,21 @@ from torch import nn
 from advrisk.core.registry import Part
 from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell, Plan
+from advrisk.plan import Cell, ConfiguredDetector, Plan
 from advrisk.run.bench import Workbench
+from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detector, refuse_unnamed
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
+from advrisk.run.fitting import fit_detectors
 from advrisk.run.loading import OBJECT, choose_device
-from advrisk.run.question import plan_study, record_question, refuse_another_study, refuse_impossible
+from advrisk.run.question import (
+    configured_detectors,
+    plan_study,
+    record_question,
+    refuse_another_study,
+    refuse_impossible,
+)
 from advrisk.run.rows import CellResult
-from advrisk.run.scoring import Scorer, Scores, load_scorers, refuse_unkept, scored, unscored
+from advrisk.run.scoring import scored, unscored
 from advrisk.study import StudySpec
 
 
@@ -28,7 +36,8 @@ from advrisk.study import StudySpec
 class Progress:
     """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already.
 
-    `n_to_score` inputs are to be scored by detectors once the cells are done; it is 0 until then.
+    Detectors learn before that: `learning` says which, of what, and `learned` how much of it is done. `n_to_score`
+    inputs are to be scored by detectors once the cells are done; it is 0 until then.
     """
 
     n_cells: int
@@ -40,6 +49,8 @@ class Progress:
     elapsed_s: float = 0.0
     n_to_score: int = 0
     n_scored: int = 0
+    learning: str = ""
+    learned: float = 0.0
 
     @property
     def finished(self) -> bool:
@@ -49,6 +60,9 @@ class Progress:
     def eta_s(self) -> float | None:
         """Seconds to go, if the cells to come are like those done."""
         return (self.n_cells - self.n_done) * self.elapsed_s / self.n_done if self.n_done else None
+
+    def while_learning(self, what: str, share: float) -> "Progress":
+        return replace(self, learning=what, learned=share)
 
     def after(self, result: CellResult, elapsed_s: float) -> "Progress":
         return replace(
@@ -89,19 +103,19 @@ def run_study(
     `detectors` (name -> any object with `score(x)`) score beside those that the study names.
     """
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
-    refuse_impossible(study, bench)
-    scorers = load_scorers(bench, detectors)
+    known = know_detectors(bench, detectors or {})
+    refuse_impossible(study, bench, known)
     with locked(folder):
         refuse_another_study(study, folder)
         ledger = Ledger.open(folder, create=True)
-        plan = plan_study(study, ledger, bench)
-        refuse_unkept(ledger, plan, bench, scorers)
+        plan = plan_study(study, ledger, bench, known)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
         progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing))
         on_progress(progress)
+        deadline = time.monotonic() + (float("inf") if options.max_hours is None else options.max_hours * 3600)
+        fit_detectors(bench, known, on_progress=lambda of, share: on_progress(progress.while_learning(of, share)))
         began = time.monotonic()
-        deadline = float("inf") if options.max_hours is None else began + options.max_hours * 3600
         with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
             for result in _executor(bench, plan, options).run(missing, deadline=deadline):
                 if result is None:
@@ -110,27 +124,37 @@ def run_study(
                 writer.add(result.tables)
                 progress = progress.after(result, time.monotonic() - began)
                 on_progress(progress)
-        for n_scored, n_to_score in _scoring(bench, scorers, options, deadline=deadline):
+        for n_scored, n_to_score in _scoring(bench, plan, options, deadline=deadline):
             progress = replace(progress, n_scored=n_scored, n_to_score=n_to_score)
             on_progress(progress)
     return progress
 
 
-def _scoring(
-    bench: Workbench, scorers: Sequence[Scorer], options: Options, *, deadline: float
-) -> Iterator[tuple[int, int]]:
+def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:
+    """The detectors of a study and those handed over (name -> object): all are put on the workbench."""
+    given = handed_over(objects, bench.material.data.x, next(iter(bench.material.models.values())))
+    configured = configured_detectors(bench)
+    bench.detectors |= {one.id: ready_detector(one, bench.study, bench.registries, bench.folder) for one in configured}
+    bench.detectors |= {one.id: detector for one, detector in given}
+    known = [*configured, *(one for one, _ in given)]
+    refuse_unnamed(bench.study, known)
+    return known
+
+
+def _scoring(bench: Workbench, plan: Plan, options: Options, *, deadline: float) -> Iterator[tuple[int, int]]:
     """Let detectors score what they have not: how many inputs so far, and in all; nothing after the deadline."""
-    if not scorers:
+    if not bench.detectors:
         return
     ledger = Ledger.open(bench.folder)  # with what was published meanwhile
-    batches = unscored(ledger, bench, scorers)
+    batches = unscored(ledger, bench)
+    cells = {cell.id: cell for cell in plan.cells()}
     n_scored, n_to_score = 0, sum(len(batch.samples) for batch in batches)
     yield n_scored, n_to_score
     with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
         for batch in batches:
             if time.monotonic() > deadline:
                 return
-            writer.add({"scores": scored(batch, bench)})
+            writer.add({"scores": scored(batch, bench, cells)})
             n_scored += len(batch.samples)
             yield n_scored, n_to_score
 
@@ -153,9 +177,10 @@ def set_up(
 def worker_count(bench: Workbench, plan: Plan, options: Options) -> int:
     """One worker per core, but one in all on an accelerator; 0: the work is done in this process.
 
-    A model or a part that exists in this process only cannot be had elsewhere.
+    A model, a detector or a part that exists in this process only cannot be had elsewhere.
     """
     given = any(spec.source == OBJECT for spec in bench.study.models.values())
+    given |= any(isinstance(bench.detectors[name], HandedOver) for name in plan.watched)
     if given or "__main__" in _homes(plan, bench):
         return 0
     on_accelerator = any(model.device != "cpu" for model in bench.material.models.values())
@@ -174,6 +199,7 @@ def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
     parts: list[Part[Any]] = [registries.attacks.get(arm.family) for arm in arms if arm.kind == "attack"]
     parts += [registries.corruptions.get(arm.family) for arm in arms if arm.kind == "corruption"]
     parts += [registries.objectives.get(arm.objective) for arm in arms if arm.objective]
+    parts += [registries.detectors.get(one.name) for one in configured_detectors(bench) if one.id in plan.watched]
     parts += [registries.models.get(spec.source) for spec in bench.study.models.values() if spec.source != OBJECT]
     return tuple(sorted({part.function.__module__ for part in parts}))
 
@@ -193,5 +219,6 @@ def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
         digests={name: model.digest for name, model in material.models.items()},
         python_path=tuple(sys.path),
         modules=_homes(plan, bench),
+        detectors=tuple(configured_detectors(bench)),
     )
     return WorkerPool(assignment, workers=workers)

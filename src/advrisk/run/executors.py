@@ -22,7 +22,7 @@ from advrisk.core.errors import RunError
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Outcome
 from advrisk.parts.data import Dataset
-from advrisk.plan import Cell
+from advrisk.plan import Cell, ConfiguredDetector
 from advrisk.run.bench import Workbench
 from advrisk.run.rows import CellResult, failed_result
 from advrisk.study import StudySpec
@@ -70,6 +70,7 @@ class Assignment:
     digests: Mapping[str, str]  # model -> digest, as planned
     python_path: tuple[str, ...]
     modules: tuple[str, ...]  # where the study's arms are defined: importing them registers the arms
+    detectors: tuple[ConfiguredDetector, ...] = ()  # that arms may try to get past; what they learned is in the folder
 
 
 # glibc would hand the memory of every large tensor back to the system and fetch it anew; ignored elsewhere.

@@ -1,15 +1,30 @@
 """What a run is about: planning it against the ledger, and writing the question down beside the answers."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from advrisk.core.errors import DataError, RiskError, RunError
+from advrisk.core.digest import digest
+from advrisk.core.errors import DataError, ModelError, RiskError, RunError
+from advrisk.engine import Model
+from advrisk.engine.layers import has_dropout, hidden_layers
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
-from advrisk.plan import KnownSample, ModelCard, Plan, choose_splits, cut_shards, make_plan, outline_plan, refuse_moved
+from advrisk.plan import (
+    ConfiguredDetector,
+    KnownSample,
+    ModelCard,
+    Plan,
+    choose_splits,
+    cut_shards,
+    expand_detectors,
+    make_plan,
+    outline_plan,
+    refuse_moved,
+)
 from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.run.bench import Workbench
@@ -18,7 +33,9 @@ from advrisk.study import StudySpec, TargetSpec, load_study
 _EVASION = ("assess", "damage", "evasion")
 
 
-def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
+def plan_study(
+    study: StudySpec, ledger: Ledger, bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()
+) -> Plan:
     """The cells a study asks for, on the samples as the ledger knows them."""
     known = known_samples(ledger)
     chosen = splits(study, bench)
@@ -28,12 +45,19 @@ def plan_study(study: StudySpec, ledger: Ledger, bench: Workbench) -> Plan:
     evaluate = [name for name, split in chosen.items() if split == "evaluate"]
     _refuse_untargeted(study, {int(data.y[bench.material.rows[name]]) for name in evaluate})
     shards = cut_shards(evaluate, hashes, known, size=study.shard)
-    return make_plan(study, bench.registries, models=_cards(bench), shards=shards, space=bench.material.space_digest)
+    return make_plan(
+        study,
+        bench.registries,
+        models=_cards(bench, detectors),
+        shards=shards,
+        space=bench.material.space_digest,
+        detectors=detectors,
+    )
 
 
-def refuse_impossible(study: StudySpec, bench: Workbench) -> None:
+def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> None:
     """A study whose arms its models cannot answer, or whose evasion curve is of no use, before anything is written."""
-    outline_plan(study, bench.registries, models=_cards(bench))
+    outline_plan(study, bench.registries, models=_cards(bench, detectors), detectors=detectors)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))
@@ -41,7 +65,30 @@ def refuse_impossible(study: StudySpec, bench: Workbench) -> None:
             raise study.where.error(_EVASION, str(error)) from None
 
 
-def _cards(bench: Workbench) -> list[ModelCard]:
+def configured_detectors(bench: Workbench) -> list[ConfiguredDetector]:
+    """The detectors that a study names; those that learn are named after what they learn from, too."""
+    data = bench.material.data
+    examples = [[name, data.hash_of(bench.material.rows[name])] for name in train_samples(bench)]
+    return expand_detectors(bench.study, bench.registries, train=digest(examples))
+
+
+def train_samples(bench: Workbench) -> list[str]:
+    """The samples that detectors learn from."""
+    return [name for name, split in splits(bench.study, bench).items() if split == "train"]
+
+
+def _opaque(model: Model) -> str:
+    """Why the hidden layers of a model cannot be seen; empty where they can."""
+    try:
+        hidden_layers(model)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[ModelCard]:
+    parts = bench.registries.detectors
+    looked_into = any(parts.get(one.name).traits.inside for one in detectors if not one.handed_over)
     return [
         ModelCard(
             model.name,
@@ -50,6 +97,8 @@ def _cards(bench: Workbench) -> list[ModelCard]:
             model.n_classes,
             takes_images=len(model.input_shape) == 3,
             surrogate=bench.study.models[model.name].surrogate,
+            opaque=_opaque(model) if looked_into else "",
+            dropout=not looked_into or _opaque(model) != "" or has_dropout(model),
         )
         for model in bench.material.models.values()
     ]

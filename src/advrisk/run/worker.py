@@ -14,6 +14,7 @@ import torch
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.parts import REGISTRIES
 from advrisk.run.bench import Workbench
+from advrisk.run.detectors import ready_detector
 from advrisk.run.executors import READY, Assignment
 
 
@@ -47,6 +48,9 @@ def _set_up(assignment: Assignment) -> Workbench:
         device=assignment.device,
         data=assignment.data,
     )
+    bench.detectors |= {
+        one.id: ready_detector(one, bench.study, bench.registries, bench.folder) for one in assignment.detectors
+    }
     for name, model in bench.material.models.items():
         if model.digest != assignment.digests[name]:
             raise RunError(f"the model {name} changed while the run was starting; run the same command again")

@@ -42,6 +42,7 @@ class DataSpec(Open):
     evaluate: PositiveInt | Literal["all"]
     calibrate: Count = 0
     tune: Count = 0
+    train: Count = 0
     order: Literal["shuffled", "file"] = "shuffled"
 
 
@@ -168,9 +169,13 @@ def _named(value: object) -> object:
 
 
 class DetectorSpec(Open):
-    """A detector: its name, and its parameters beside it; a name alone means its defaults."""
+    """A detector: its name, and its parameters beside it; a name alone means its defaults.
+
+    One that learns from attacks takes the successes of all its `arms`.
+    """
 
     name: str
+    arms: Annotated[list[ArmEntry], Field(min_length=1)] | None = None
 
 
 DETECTOR_SCHEMA = {

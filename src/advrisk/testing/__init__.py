@@ -7,8 +7,8 @@ from advrisk.testing.conformance import (
     ConformanceError,
     check_attack,
     check_corruption,
-    check_detector,
     check_model,
 )
+from advrisk.testing.detectors import check_detector
 
 __all__ = ["ConformanceError", "check_attack", "check_corruption", "check_detector", "check_model"]

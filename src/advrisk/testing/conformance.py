@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from advrisk.core.registry import Part
 from advrisk.core.seeds import key
-from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, DetectorTraits, Keep, Watch, gives
+from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, Watch, gives
 from advrisk.engine import Goal, Model, Noise, Probe, Space, Suspicion, Task, predicted, within_rounding
 from advrisk.engine.memory import Memory
 from advrisk.engine.objectives import NEUTRAL
@@ -84,7 +84,7 @@ def check_attack(
     if part.traits.accounting != "sample":
         raise ConformanceError(f"{part.name} is not counted by sample, so it makes none of these promises")
     settings = part.bind(params or {})
-    with one_thread(), _global_generators_untouched(part.name):
+    with one_thread(), global_generators_untouched(part.name):
         for norm in norms or part.traits.norms or (None,):
             for needs, suspicion in _opponents(part.traits):
                 for case in cases(needs, images=part.traits.images):
@@ -322,7 +322,7 @@ def check_corruption(
     """Check a corruption on toy images, gray and coloured, or on inputs of your own (at least 20, in [0, 1])."""
     settings = part.bind(params or {})
     for x0 in (toys.images(N_SAMPLES), toys.images(N_SAMPLES, channels=3, size=16)) if x is None else (x,):
-        with one_thread(), _global_generators_untouched(part.name):
+        with one_thread(), global_generators_untouched(part.name):
             _check_corruption(part, settings, x0)
 
 
@@ -353,40 +353,6 @@ def _check_corruption(part: Part[CorruptionTraits], settings: Mapping[str, objec
     promise(varies == part.traits.random, f"{'' if part.traits.random else 'not '}to be random, as its traits say")
 
 
-def check_detector(part: Part[DetectorTraits], *, params: Mapping[str, object] | None = None) -> None:
-    """Check a detector on toys that give no more than it says it needs, with its defaults but for `params`."""
-    settings = part.bind(params or {})
-    for case in cases(part.traits.needs, images=part.traits.images):
-        with one_thread(), _global_generators_untouched(part.name):
-            _check_detector(part, settings, case)
-
-
-def _check_detector(part: Part[DetectorTraits], settings: Mapping[str, object], case: Case) -> None:
-    def promise(kept: bool, what: str) -> None:
-        if not kept:
-            raise ConformanceError(f"{part.name} ({case.name}) is {what}")
-
-    def score(rows: Sequence[int]) -> Tensor:
-        x = case.x0[list(rows)]
-        with torch.no_grad():
-            scores: object = part.function(**settings).score(x, case.model)
-        promise(torch.equal(x, case.x0[list(rows)]), "to leave its input as it is")
-        promise(isinstance(scores, Tensor), f"to give a tensor, seen: {type(scores).__name__}")
-        assert isinstance(scores, Tensor)
-        promise(tuple(scores.shape) == (len(rows),), f"to give one score for each input, seen: {tuple(scores.shape)}")
-        promise(scores.is_floating_point(), f"to give numbers with decimals, seen: {scores.dtype}")
-        promise(scores.device == x.device, f"to work where its inputs are, on {x.device}, seen: {scores.device}")
-        return scores
-
-    whole = score(range(N_SAMPLES))
-    promise(bool(torch.isfinite(whole).all()), "to give finite scores")
-    promise(torch.equal(whole, score(range(N_SAMPLES))), "to score the same input alike each time")
-    for cut in CUTS:
-        for rows in cut:
-            what = f"to score {list(rows)} alike whatever their batch mates"
-            promise(torch.equal(whole[list(rows)], score(rows)), what)
-
-
 def check_model(model: Model, x: Tensor) -> None:
     """Check a loaded model on at least 20 inputs: shapes, repeatability, rows that stand alone, frozen weights."""
 
@@ -397,7 +363,7 @@ def check_model(model: Model, x: Tensor) -> None:
     if isinstance(model.answer, nn.Module):
         frozen = not any(parameter.requires_grad for parameter in model.answer.parameters())
         promise(frozen, "to have frozen parameters")
-    with one_thread(), _global_generators_untouched(model.name):
+    with one_thread(), global_generators_untouched(model.name):
         whole = _answers(model, x)
         if not model.random:
             promise(_equal(whole, _answers(model, x)), "to answer the same twice, or to say that it is random")
@@ -437,7 +403,7 @@ def _unpadded(model: Model) -> Model:
 
 
 @contextmanager
-def _global_generators_untouched(name: str) -> Iterator[None]:
+def global_generators_untouched(name: str) -> Iterator[None]:
     def state() -> tuple[bytes, str, tuple[object, ...]]:
         return torch.random.get_rng_state().numpy().tobytes(), str(np.random.get_state()), random.getstate()
 

@@ -78,7 +78,7 @@ def linear(*, features: int = 12, classes: int = 3, seed: int = 1) -> Linear:
     return Linear(weight, torch.randn(classes, generator=generator) / 4)
 
 
-def conv_net(*, channels: int = 1, size: int = 8, classes: int = 4, seed: int = 0) -> Model:
+def conv_net(*, channels: int = 1, size: int = 8, classes: int = 4, dropout: float = 0.0, seed: int = 0) -> Model:
     """An untrained convolutional net on images in [0, 1], whose small batches are padded (`min_rows`)."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
@@ -88,6 +88,7 @@ def conv_net(*, channels: int = 1, size: int = 8, classes: int = 4, seed: int = 
             nn.Conv2d(8, 16, 3, padding=1),
             nn.ReLU(),
             nn.Flatten(),
+            *([nn.Dropout(dropout)] if dropout else []),
             nn.Linear(16 * ((size + 1) // 2) ** 2, classes),
         )
     module.eval().requires_grad_(False)

@@ -11,6 +11,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import DetectorTraits
+from advrisk.parts import REGISTRIES
 from advrisk.plan import ModelCard, expand_detectors, outline_plan
 from advrisk.study import StudySpec
 
@@ -26,12 +27,19 @@ def with_eye(registries: Registries, *, version: int = 1) -> Registries:
         """Looks."""
 
     detectors.register("nose", traits=DetectorTraits("always"))(lambda: None)
+    detectors.register("dog", traits=DetectorTraits("always", learns="attacks"))(lambda: None)
+    detectors.register("cat", traits=DetectorTraits("always", learns="clean"))(lambda: None)
+    detectors.register("xray", traits=DetectorTraits("always", inside=True, dropout=True))(lambda: None)
     return replace(registries, detectors=detectors)
 
 
 @pytest.fixture
 def parts(registries: Registries) -> Registries:
     return with_eye(registries)
+
+
+def outline(study: StudySpec, parts: Registries, *cards: ModelCard) -> None:
+    outline_plan(study, parts, models=cards, detectors=expand_detectors(study, parts))
 
 
 def ids(study: StudySpec, parts: Registries) -> list[str]:
@@ -82,20 +90,83 @@ def test_what_is_not_known_is_refused(study: MakeStudy, parts: Registries, entry
 def test_what_a_model_cannot_give_is_refused(study: MakeStudy, parts: Registries, card: ModelCard, said: str) -> None:
     arms = {"attack": "guess"}
     with pytest.raises(StudyError) as caught:
-        outline_plan(study(arms, detectors=["nose", "eye"]), parts, models=[card])
+        outline(study(arms, detectors=["nose", "eye"]), parts, card)
     assert str(caught.value).startswith(f"<study>: detectors[1]: {said}")
-    outline_plan(study(arms, detectors=["nose"]), parts, models=[card])
-    outline_plan(study(arms, detectors=["eye"]), parts, models=[PLAIN])
+    outline(study(arms, detectors=["nose"]), parts, card)
+    outline(study(arms, detectors=["eye"]), parts, PLAIN)
 
 
 def test_a_surrogate_is_not_scored_and_may_give_less(study: MakeStudy, parts: Registries) -> None:
     surrogate = replace(PLAIN, name="thief", capability="labels", surrogate=True)
     arms = {"attack": "transfer", "from": "thief", "arm": {"attack": "guess"}}
     models = {"plain": {"source": "torch"}, "thief": {"source": "torch", "surrogate": True}}
-    outline_plan(study(arms, detectors=["eye"], models=models), parts, models=[PLAIN, surrogate])
+    outline(study(arms, detectors=["eye"], models=models), parts, PLAIN, surrogate)
 
 
-def test_without_kept_inputs_there_is_nothing_to_score(study: MakeStudy, parts: Registries) -> None:
-    with pytest.raises(StudyError, match=r"keep_inputs: `none` keeps no input.*say `keep_inputs: successful`"):
-        outline_plan(study(detectors=["eye"], keep_inputs="none"), parts, models=[PLAIN])
-    outline_plan(study(detectors=[], keep_inputs="none"), parts, models=[PLAIN])
+@pytest.fixture
+def real() -> Registries:
+    """With the attacks that there are: what detectors learn from is one of them."""
+    return with_eye(REGISTRIES)
+
+
+FGSM = {"attack": "fgsm", "norm": "linf", "eps": 0.1}
+LEARNING = {"data": {"source": "digits", "evaluate": 10, "train": 50}}
+
+
+def test_one_that_looks_inside_needs_something_to_see(study: MakeStudy, parts: Registries) -> None:
+    spec = study(detectors=["xray"])
+    outline(spec, parts, PLAIN)
+    with pytest.raises(StudyError, match=r"detectors\[0\]: xray looks at hidden layers, but plain is a file"):
+        outline(spec, parts, replace(PLAIN, opaque="plain is a file"))
+    with pytest.raises(StudyError, match=r"detectors\[0\]: xray switches dropout on, but plain has no dropout layer"):
+        outline(spec, parts, replace(PLAIN, dropout=False))
+
+
+def test_one_that_learns_needs_samples_to_learn_from(study: MakeStudy, real: Registries) -> None:
+    with pytest.raises(StudyError, match=r"data: dog learns from samples of the split `train`, and there is none; add"):
+        outline(study(FGSM, detectors=["dog"]), real, PLAIN)
+    outline(study(FGSM, detectors=["dog"], **LEARNING), real, PLAIN)
+
+
+def test_one_that_learns_is_named_after_what_it_learns_from(study: MakeStudy, real: Registries) -> None:
+    def name(entry: Any, *, train: str = "these", seed: int = 7, success: Any = "label") -> str:
+        spec = study(detectors=[entry], seed=seed, success=success, **LEARNING)
+        (one,) = expand_detectors(spec, real, train=train)
+        return one.id
+
+    assert name("dog") == name("dog")
+    assert len({name("dog"), name("dog", train="those"), name("dog", seed=8), name("dog", success="prediction")}) == 4
+    assert name("cat") == name("cat", success="prediction") != name("cat", train="those")
+    assert name("nose") == name("nose", train="those", seed=8)
+    usual = {"attack": "pgd", "norm": "linf", "eps": 0.03125, "keep": "last"}
+    assert name({"name": "dog", "arms": [usual]}) == name("dog")
+    other = name({"name": "dog", "arms": [usual, usual | {"eps": 0.1}]})
+    assert other.startswith("dog,arms=pgd-linf-0.03125-ace,keep=last+pgd-linf-0.1-ace,keep=last@")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"name": "cat", "arms": [{"attack": "square"}]}, "cat does not learn from attacks; remove its `arms`"),
+        ({"name": "dog", "arms": [{"attack": "squar"}]}, "no attacks called 'squar'; did you mean 'square'?"),
+        (
+            {"name": "dog", "arms": [{"corruption": "gaussian-noise", "sigma": 0.1}]},
+            "dog learns from attacks on the model itself, and gaussian-noise",
+        ),
+    ],
+)
+def test_arms_that_cannot_be_learned_from(study: MakeStudy, real: Registries, entry: Any, said: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        expand_detectors(study(detectors=[entry], **LEARNING), real)
+    assert str(caught.value).startswith(f"<study>: detectors[0]: {said}")
+
+
+def test_a_model_that_the_attack_cannot_ask_is_refused(study: MakeStudy, real: Registries) -> None:
+    with pytest.raises(
+        StudyError, match=r"dog learns from pgd-.*, which needs gradients of a model, but plain gives sc"
+    ):
+        outline(
+            study({"attack": "square", "norm": "linf", "eps": 0.1}, detectors=["dog"], **LEARNING),
+            real,
+            replace(PLAIN, capability="scores"),
+        )

@@ -26,8 +26,8 @@ State = Mapping[str, Tensor]  # what a detector has learned, by name
 class Examples:
     """What a detector learns from: inputs of the split `train`, and the successes an arm made of some of them.
 
-    `adversarial` holds no row for a detector that learns from clean inputs alone; `origin` names the row of `clean` that
-    each was made from.
+    `adversarial` holds no row for a detector that learns from clean inputs alone; `origin` names the row of `clean`
+    that each was made from.
     """
 
     clean: Tensor

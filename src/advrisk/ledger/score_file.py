@@ -1,0 +1,148 @@
+"""Scores of a detector that ran elsewhere, from a CSV or Parquet file: put beside the outcomes they belong to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from advrisk.core.digest import digest
+from advrisk.core.errors import LedgerError
+from advrisk.core.names import counted, did_you_mean
+from advrisk.ledger.importing import read_table
+from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.lock import locked
+from advrisk.ledger.tables import table_from
+
+_TEXT = ("detector", "model", "arm", "sample")
+_KEY = ("model", "arm", "sample", "repeat")
+
+# What may be scored, and the cell that its score stands under; samples to calibrate are in no cell.
+_PLACES = """
+    SELECT o.model::VARCHAR AS model, o.arm::VARCHAR AS arm, o.sample::VARCHAR AS sample, o.repeat::BIGINT AS repeat,
+           o.cell::VARCHAR AS cell, o.kind = 'clean' OR o.outcome = 'success' AS wanted
+    FROM outcomes o
+    UNION ALL
+    SELECT a.model, a.arm, s.sample, 0, a.recipe, true
+    FROM arms a, samples s
+    WHERE a.kind = 'clean' AND a.origin = 'study' AND s.split = 'calibrate'
+"""
+
+
+@dataclass(frozen=True)
+class ImportedScores:
+    """What a file brought: the full names of its detectors, and how many rows were taken and left out."""
+
+    detectors: tuple[str, ...]
+    n_scores: int
+    n_left_out: int  # of inputs that did not succeed
+
+
+def holds_scores(source: Path) -> bool:
+    """Whether a file is one of scores, to judge by its columns."""
+    return "score" in read_table(source, text=_TEXT).column_names
+
+
+def import_scores(source: Path, folder: Path) -> ImportedScores:
+    """Append the scores of a file to the run in `folder`.
+
+    Needed: `detector`, `model`, `arm` (`clean` for clean inputs), `sample`, `score`; `repeat` where arms have several.
+    A detector is known by its name and a digest of its rows. Rows of inputs that did not succeed are left out.
+    """
+    table = _checked(read_table(source, text=_TEXT), source)
+    with locked(folder):
+        ledger = Ledger.open(folder)
+        found = _placed(table, ledger, source)
+        names = {name: f"{name}@{_digest_of(found, name)}" for name in pc.unique(found["detector"]).to_pylist()}
+        held = set(ledger.query("SELECT DISTINCT detector FROM scores")["detector"].to_pylist())
+        for full in names.values():
+            if full in held:
+                raise LedgerError(f"{folder}: already holds these scores of {full}")
+        wanted = found.filter(found["wanted"])
+        if not wanted.num_rows:
+            raise LedgerError(f"{source}: none of these inputs is clean or a success; there is nothing to import")
+        detector = [names[name] for name in wanted["detector"].to_pylist()]
+        columns = {name: wanted[name].to_pylist() for name in ("cell", "sample", "score")}
+        ledger.append({"scores": table_from("scores", columns | {"detector": detector})})
+    return ImportedScores(tuple(names.values()), wanted.num_rows, found.num_rows - wanted.num_rows)
+
+
+def _checked(table: pa.Table, source: Path) -> pa.Table:
+    """Every column there, named and filled as it should be."""
+    known = (*_TEXT, "repeat", "score")
+    for name in table.column_names:
+        if name not in known:
+            raise LedgerError(f"{source}: unknown column {name!r}; {did_you_mean(name, known)}")
+    for name in (*_TEXT, "score"):
+        if name not in table.column_names:
+            raise LedgerError(f"{source}: the column {name!r} is missing")
+    if not table.num_rows:
+        raise LedgerError(f"{source}: holds no row")
+    if "repeat" not in table.column_names:
+        table = table.append_column("repeat", pa.array(np.zeros(table.num_rows, np.int64)))
+    for name in table.column_names:
+        empty = pc.is_null(table[name])
+        if name in _TEXT:
+            empty = pc.or_(empty, pc.equal(pc.fill_null(table[name].cast(pa.string()), ""), ""))
+        if (place := _first(empty)) is not None:
+            raise LedgerError(f"{source}, row {place + 1}: {name} is empty")
+    columns = {name: table[name].cast(pa.string()) for name in _TEXT}
+    for name, kind in (("repeat", pa.int64()), ("score", pa.float64())):
+        try:
+            columns[name] = table[name].cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise LedgerError(f"{source}: {name} must hold numbers, found {table[name].type}") from None
+    table = pa.table(columns)
+    if (place := _first(pc.invert(pc.is_finite(table["score"])))) is not None:
+        raise LedgerError(f"{source}, row {place + 1}: a score must be finite, found {table['score'][place]}")
+    for name in pc.unique(table["detector"]).to_pylist():
+        if "@" in name:
+            raise LedgerError(f"{source}: a detector needs a name without '@', found {name!r}")
+    _refuse_twice(table, source)
+    return table
+
+
+def _refuse_twice(table: pa.Table, source: Path) -> None:
+    keys = table.group_by(["detector", *_KEY]).aggregate([([], "count_all")])
+    twice = keys.filter(pc.greater(keys["count_all"], 1))
+    if twice.num_rows:
+        row = twice.slice(0, 1).to_pylist()[0]
+        raise LedgerError(f"{source}: {_what(row)} is scored twice by {row['detector']}; keep one of the rows")
+
+
+def _placed(table: pa.Table, ledger: Ledger, source: Path) -> pa.Table:
+    """The rows with the cell they belong to; one that belongs to none is refused."""
+    numbered = table.append_column("number", pa.array(np.arange(table.num_rows)))
+    found = numbered.join(ledger.query(_PLACES), list(_KEY), join_type="left outer").sort_by("number")
+    if (place := _first(pc.is_null(found["cell"]))) is None:
+        return found
+    row = table.slice(place, 1).to_pylist()[0]
+    known = ledger.query("SELECT DISTINCT model::VARCHAR AS model, arm::VARCHAR AS arm FROM arms").to_pylist()
+    hint = "it tried no such sample"
+    for name in ("model", "arm"):
+        names = {other[name] for other in known}
+        if row[name] not in names:
+            hint = f"no {name} is called {row[name]!r}; {did_you_mean(row[name], names)}"
+            break
+    n_lost = pc.sum(pc.is_null(found["cell"])).as_py()
+    raise LedgerError(
+        f"{source}, row {place + 1}: the run holds nothing of {_what(row)}: {hint} ({counted(n_lost, 'such row')})"
+    )
+
+
+def _what(row: dict[str, Any]) -> str:
+    repeat = f", repeat {row['repeat']}" if row["repeat"] else ""
+    return f"model {row['model']}, arm {row['arm']}, sample {row['sample']}{repeat}"
+
+
+def _first(flags: pa.ChunkedArray) -> int | None:
+    """The place of the first true one."""
+    place = pc.index(flags, True).as_py()
+    return None if place < 0 else int(place)
+
+
+def _digest_of(table: pa.Table, detector: str) -> str:
+    rows = table.filter(pc.equal(table["detector"], detector)).select([*_KEY, "score"])
+    return digest([list(row.values()) for row in rows.to_pylist()])[:8]

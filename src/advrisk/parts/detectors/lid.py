@@ -1,0 +1,93 @@
+"""How many directions lead away from an input inside the model: more for adversarial ones."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from annotated_types import Ge
+from torch import Tensor
+
+from advrisk.core.errors import DataError, StudyError
+from advrisk.core.seeds import generator
+from advrisk.core.traits import DetectorTraits
+from advrisk.engine import Model
+from advrisk.engine.layers import activations, hidden_layers, named_layers
+from advrisk.parts.detectors.contrast import contrast, fit_logistic, in_batches, log_odds
+from advrisk.parts.detectors.neighbours import local_dimension, squared_distances
+from advrisk.parts.detectors.registry import Examples, State, detectors
+
+
+@detectors.register(
+    "lid",
+    traits=DetectorTraits(
+        "you know what attacks to expect and the model is a torch module",
+        needs="gradients",
+        learns="attacks",
+        inside=True,
+    ),
+)
+@dataclass(frozen=True, kw_only=True)
+class LocalIntrinsicDimension:
+    """Ma et al. (2018), "Characterizing Adversarial Subspaces Using Local Intrinsic Dimensionality":
+
+    −(1/k Σ_i log(r_i / r_k))⁻¹, with r_1 … r_k the distances to the `neighbours` nearest of a minibatch of clean
+    inputs, in each layer; a logistic regression of these, on z-scores, tells adversarial inputs from clean and noisy
+    ones. The score is its log-odds.
+
+    The paper draws a new minibatch for every batch that it scores. Here `batches` minibatches of `minibatch` training
+    inputs each are drawn once and kept, and their dimensions averaged, so that an input always gets the same score; what
+    was made from these inputs is left out of the fit. `layers` names what to look at; without it, it is the activation
+    modules if there are two or more, else the layers with weights but the last.
+    """
+
+    neighbours: Annotated[int, Ge(2)] = 20
+    minibatch: Annotated[int, Ge(3)] = 100
+    batches: Annotated[int, Ge(1)] = 1
+    layers: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.neighbours >= self.minibatch:
+            raise StudyError(
+                f"lid: found neighbours {self.neighbours} and minibatch {self.minibatch}; a minibatch must hold more "
+                "inputs than there are neighbours"
+            )
+        if self.layers is not None and not self.layers:
+            raise StudyError("lid: found an empty list of layers; name at least one, or leave `layers` out")
+
+    def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
+        layers = self._layers(model)
+        needed = self.minibatch * self.batches
+        if len(examples.clean) <= needed:
+            raise DataError(
+                f"lid: {len(examples.clean)} clean inputs to learn from, more than {needed} are needed (minibatch × "
+                "batches); give the split `train` more samples, or choose a smaller minibatch"
+            )
+        drawn = generator("lid", examples.seed).permutation(len(examples.clean))[:needed]
+        rows = torch.from_numpy(drawn)
+        learned = contrast(examples, model, "lid", without=rows)
+        reference = examples.clean[rows]
+
+        def dimensions(x: Tensor) -> Tensor:
+            return self._dimensions(x, model, layers, reference)
+
+        features = in_batches(learned.x, dimensions, on_progress)
+        return {"reference": reference.clone(), **fit_logistic(features, learned.attacked, model)}
+
+    def score(self, x: Tensor, model: Model, state: State) -> Tensor:
+        reference = state["reference"].to(x.device)
+        return log_odds(self._dimensions(x, model, self._layers(model), reference), state)
+
+    def _layers(self, model: Model) -> tuple[str, ...]:
+        return hidden_layers(model) if self.layers is None else named_layers(model, self.layers)
+
+    def _dimensions(self, x: Tensor, model: Model, layers: Sequence[str], reference: Tensor) -> Tensor:
+        """One dimension for each row and layer. The reference goes through the model together with the rows, so that
+        only one layer is in memory at a time."""
+        n, end = len(x), len(x) + len(reference)
+
+        def dimension(given: Tensor) -> Tensor:
+            squared = squared_distances(given[:n], given[n:end])
+            return local_dimension(squared.view(n, self.batches, self.minibatch), self.neighbours).mean(1)
+
+        return torch.stack(activations(model, torch.cat([x, reference]), layers, each=dimension)[1], 1)

@@ -1,0 +1,59 @@
+"""How far rows lie from points, and what follows from it: kernel density, and local intrinsic dimension.
+
+In float64 and by products of matrices. Rows are padded, so that what one gets does not depend on how many others there
+are. Nothing here knows models.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+LARGEST_DIMENSION = 1e4  # where all neighbours are equally far, which is no dimension at all
+_FEATURES = 8192  # taken at a time
+_ROWS = 32  # padded to a multiple of this
+_SAME = 1e-12  # of the squared lengths: a smaller squared distance is rounding, the points are the same
+
+
+def squared_distances(x: Tensor, points: Tensor) -> Tensor:
+    """‖x_i − p_j‖² for rows × points; exactly 0 where they are the same but for rounding."""
+    missing = -len(x) % _ROWS
+    total = torch.zeros(len(x) + missing, len(points), dtype=torch.float64, device=x.device)
+    size = torch.zeros_like(total)
+    for start in range(0, x.shape[1], _FEATURES):
+        some = points[:, start : start + _FEATURES].double()
+        centre = some.mean(0)
+        some = some - centre
+        rows = torch.nn.functional.pad(x[:, start : start + _FEATURES].double() - centre, (0, 0, 0, missing))
+        lengths = rows.square().sum(1)[:, None] + some.square().sum(1)
+        total = total + (lengths - 2 * rows @ some.T)
+        size = size + lengths.detach()
+    return torch.where(total > _SAME * size, total, 0.0)[: len(x)]
+
+
+def log_density(squared: Tensor, bandwidth: float, features: int) -> Tensor:
+    """The logarithm of a kernel density estimate, from squared distances to its points; infinite ones are left out.
+
+    log (1/n) Σ_j (2πh²)^(−D/2) exp(−d_j² / 2h²), summed by logsumexp: it stays finite however far a row lies from all
+    points.
+    """
+    n = torch.isfinite(squared).sum(1)
+    kernels = torch.logsumexp(squared / (-2 * bandwidth**2), 1)
+    return kernels - n.log() - features / 2 * math.log(2 * math.pi * bandwidth**2)
+
+
+def local_dimension(squared: Tensor, neighbours: int) -> Tensor:
+    """The local intrinsic dimension by maximum likelihood, from squared distances to points in the last dimension.
+
+    −(1/k Σ_i log(r_i / r_k))⁻¹ over the k nearest. Points at distance 0 are the row itself or its double and do not
+    count. With fewer than k others these are taken; with fewer than two the dimension is 0. Where all are equally far
+    the formula gives infinity, and this `LARGEST_DIMENSION`.
+    """
+    others = torch.where(squared > 0, squared, torch.inf)
+    nearest = others.topk(neighbours, dim=-1, largest=False).values
+    there = torch.isfinite(nearest)
+    logs = torch.where(there, nearest, 1.0).log() / 2
+    n = there.sum(-1)
+    farthest = logs.gather(-1, (n - 1).clamp(min=0)[..., None])
+    spread = torch.where(there, farthest - logs, 0.0).sum(-1) / n.clamp(min=1)
+    return torch.where(n >= 2, 1 / spread.clamp(min=1 / LARGEST_DIMENSION), 0.0)

@@ -1,0 +1,153 @@
+"""Detectors that are ready to score: those of the study, with what they learned, and those handed over as objects."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from advrisk.core.errors import AdvriskError, RunError
+from advrisk.core.names import counted, did_you_mean
+from advrisk.core.registries import Registries
+from advrisk.engine import Model
+from advrisk.parts.detectors import Detector, LearningDetector, State
+from advrisk.plan import ConfiguredDetector, detector_id
+from advrisk.study import StudySpec
+
+N_FIXED_INPUTS = 8
+
+
+class Scores(Protocol):
+    """Any object of a user's that scores inputs: an array in, one number for each row out."""
+
+    def score(self, x: NDArray[np.float32], /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """A user's object as a detector; it is given plain arrays and does not see the model."""
+
+    owner: Scores
+
+    def score(self, x: Tensor, model: Model) -> Tensor:  # noqa: ARG002
+        return torch.as_tensor(np.asarray(self.owner.score(x.detach().cpu().numpy().copy())))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A detector with what it learned of each model, which is read when it is first asked."""
+
+    id: str
+    detector: LearningDetector
+    folder: Path
+    _states: dict[str, State] = field(default_factory=dict)
+
+    def score(self, x: Tensor, model: Model) -> Tensor:
+        if model.name not in self._states:
+            state, _ = read_state(state_file(self.folder, self.id, model.name))
+            self._states[model.name] = {name: tensor.to(model.device) for name, tensor in state.items()}
+        return self.detector.score(x, model, self._states[model.name])
+
+
+def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Registries, folder: Path) -> Detector:
+    """A detector of a study; what it learned lies in the run's folder."""
+    part = registries.detectors.get(one.name)
+    try:
+        made = part.function(**one.params)
+    except AdvriskError as error:
+        raise study.where.error(one.place, str(error)) from None
+    if part.traits.learns:
+        return Learned(one.id, made, folder)
+    ready: Detector = made
+    return ready
+
+
+def handed_over(
+    objects: Mapping[str, Scores], x: NDArray[np.float32], model: Model
+) -> list[tuple[ConfiguredDetector, HandedOver]]:
+    """Objects as detectors, each named by what it says of fixed inputs, as nothing else is known of it."""
+    return [_handed_over(name, owner, x[:N_FIXED_INPUTS], model) for name, owner in objects.items()]
+
+
+def _handed_over(
+    name: str, owner: Scores, x: NDArray[np.float32], model: Model
+) -> tuple[ConfiguredDetector, HandedOver]:
+    if not name or "@" in name:
+        raise RunError(f"a detector needs a name without '@', found {name!r}")
+    if not callable(getattr(owner, "score", None)):
+        raise RunError(f"the detector {name!r} is {type(owner).__name__}, which has no method score(x)")
+    detector = HandedOver(owner)
+    given = torch.from_numpy(x)
+    first, again = (checked_scores(name, detector, given, model, "fixed inputs") for _ in range(2))
+    if not np.array_equal(first, again):
+        raise RunError(f"the detector {name!r} scores the same inputs differently each time; give it a seed of its own")
+    full = detector_id(name, [name, *np.round(first, 6).tolist()])
+    return ConfiguredDetector(full, name, {}, ("detectors",), handed_over=True), detector
+
+
+def refuse_unnamed(study: StudySpec, known: Sequence[ConfiguredDetector]) -> None:
+    """The detector that damage is asked with must be among those that score."""
+    asked = study.assess.damage.detector
+    names = {name for one in known for name in (one.id, one.readable, one.name)}
+    if asked is not None and asked.name not in names:
+        hint = did_you_mean(asked.name, names) if names else f"add `detectors: [{asked.name}]` to the study"
+        found = f"no detector of this study is called {asked.name!r}; {hint}"
+        raise study.where.error(("assess", "damage", "detector", "name"), found)
+
+
+def checked_scores(name: str, detector: Detector, x: Tensor, model: Model, what: str) -> NDArray[np.float64]:
+    """One finite number for each input. Nothing that a detector returns is believed."""
+    try:
+        with torch.no_grad():
+            given = detector.score(x, model.original)
+        scores = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given, dtype=np.float64)
+    except Exception as error:  # a detector is foreign code, as an attack is
+        raise RunError(f"the detector {name} failed on {what}: {type(error).__name__}: {error}") from error
+    if scores.shape != (len(x),):
+        raise RunError(
+            f"the detector {name} scored {len(x)} inputs ({what}) with shape {scores.shape}; one number each is needed"
+        )
+    if not np.isfinite(scores).all():
+        wrong = scores[~np.isfinite(scores)]
+        raise RunError(
+            f"the detector {name} scored {what} with {wrong[0]}, {counted(len(wrong), 'time')} in {len(x)}; "
+            "finite numbers are needed"
+        )
+    return scores
+
+
+def state_file(folder: Path, detector: str, model: str) -> Path:
+    """Where a detector keeps what it learned of a model: detectors/lid@1a2b3c4d/plain.safetensors."""
+    readable, _, digest = detector.rpartition("@")
+    return folder / "detectors" / f"{readable.partition(',')[0]}@{digest}" / f"{model}.safetensors"
+
+
+def write_state(target: Path, state: State, note: Mapping[str, str]) -> None:
+    """Store what was learned; the file appears in full or not at all."""
+    unfinished = target.with_name(f".{target.name}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        save_file({name: tensor.cpu().contiguous() for name, tensor in state.items()}, unfinished, metadata=dict(note))
+        unfinished.chmod(0o644)  # safetensors makes files that only their owner can read
+        unfinished.replace(target)
+    except (OSError, SafetensorError) as error:
+        unfinished.unlink(missing_ok=True)
+        raise RunError(f"{target}: what a detector learned could not be stored: {error}") from None
+
+
+def read_state(path: Path) -> tuple[State, dict[str, str]]:
+    """What a detector learned, and how."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{path}: cannot be read: {error}; delete it, and the detector will learn again") from None
+
+
+Share = Callable[[float], None]  # told how much of a piece of work is done, from 0 to 1

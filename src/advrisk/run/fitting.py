@@ -1,0 +1,163 @@
+"""Fitting detectors: crafting what they learn from, letting them learn, and keeping what they learned.
+
+For each model anew, before any cell is run: a detector that finds too little to learn from says so before the work.
+Samples come from the split `train`. What is fitted already is left as it is.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from advrisk.core.errors import AdvriskError, RunError
+from advrisk.core.names import counted
+from advrisk.core.seeds import key
+from advrisk.core.version import VERSION
+from advrisk.engine import predicted
+from advrisk.engine.threads import one_thread
+from advrisk.parts.detectors import Examples, LearningDetector, State
+from advrisk.plan import Cell, ConfiguredDetector, cut_shards, example_cell
+from advrisk.run.bench import Workbench
+from advrisk.run.detectors import Share, read_state, state_file, write_state
+from advrisk.run.question import train_samples
+from advrisk.study import Arm
+
+MIN_SUCCESSES = 10
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One detector, one model: what is still to be learned."""
+
+    detector: ConfiguredDetector
+    model: str
+
+
+def lessons(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Lesson]:
+    """What is not learned yet; those that learn from the same examples, together."""
+    parts = bench.registries.detectors
+    learning = [one for one in detectors if not one.handed_over and parts.get(one.name).traits.learns]
+    assessed = [name for name, spec in bench.study.models.items() if not spec.surrogate]
+    pairs = [Lesson(one, model) for model in assessed for one in learning]
+    return sorted(
+        (lesson for lesson in pairs if not _is_learned(lesson, bench)),
+        key=lambda lesson: (lesson.model, [arm.id for arm in lesson.detector.arms]),
+    )
+
+
+def _is_learned(lesson: Lesson, bench: Workbench) -> bool:
+    path = state_file(bench.folder, lesson.detector.id, lesson.model)
+    return path.is_file() and read_state(path)[1].get("model") == bench.material.models[lesson.model].digest
+
+
+def fit_detectors(
+    bench: Workbench, detectors: Sequence[ConfiguredDetector], *, on_progress: Callable[[str, float], None]
+) -> None:
+    """Let every detector learn what it has not; `on_progress` is told what is going on, and how much of it is done."""
+    crafted: tuple[str, tuple[Arm, ...], Examples] | None = None
+    for lesson in lessons(bench, detectors):
+        of = lesson.model, lesson.detector.arms
+        if crafted is None or crafted[:2] != of:
+            told = partial(on_progress, f"crafting examples from {lesson.model} for detectors")
+            crafted = (*of, examples(bench, *of, on_progress=told))
+        told = partial(on_progress, f"fitting {lesson.detector.readable} to {lesson.model}")
+        told(0.0)
+        _fit(lesson, crafted[2], bench, told)
+
+
+def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) -> None:
+    study, one, model = bench.study, lesson.detector, bench.material.models[lesson.model]
+    _refuse_too_few(lesson, found, bench)
+    part = bench.registries.detectors.get(one.name)
+    began = time.perf_counter()
+    seed = key("detector", study.seed, one.id, lesson.model) % 2**63
+    try:
+        learner: LearningDetector = part.function(**one.params)
+        with one_thread(), torch.random.fork_rng(devices=()):
+            torch.manual_seed(seed)  # of a model that answers at random
+            state = learner.fit(replace(found, seed=seed), model.original, on_progress=on_progress)
+    except AdvriskError as error:
+        raise study.where.error(one.place, f"{one.name} could not learn from {lesson.model}: {error}") from None
+    except Exception as error:  # a detector is foreign code, as an attack is
+        raise RunError(
+            f"the detector {one.name} failed to learn from {lesson.model}: {type(error).__name__}: {error}"
+        ) from error
+    _check_state(lesson, state)
+    note = {
+        "detector": one.id,
+        "model": model.digest,
+        "n_clean": str(len(found.clean)),
+        "n_adversarial": str(len(found.adversarial)),
+        "fit_s": f"{time.perf_counter() - began:.3f}",
+        "version": VERSION,
+    }
+    write_state(state_file(bench.folder, one.id, lesson.model), state, note)
+
+
+def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> None:
+    one, found = lesson.detector, len(examples.adversarial)
+    if one.arms and found < MIN_SUCCESSES:
+        names = ", ".join(arm.id for arm in one.arms)
+        raise bench.study.where.error(
+            one.place,
+            f"{one.name} learns from successful attacks, but of {counted(len(examples.clean), 'sample')} of `train` "
+            f"{names} made {found} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger "
+            f"`arms` beside it, as in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: 0.1, keep: last}}]}}, "
+            "or add samples to `train`",
+        )
+
+
+def _check_state(lesson: Lesson, state: State) -> None:
+    name = lesson.detector.name
+    for key_, tensor in state.items():
+        if not isinstance(tensor, Tensor):
+            raise RunError(f"the detector {name} learned {key_!r}, a {type(tensor).__name__}; tensors are needed")
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise RunError(f"the detector {name} learned {key_!r} of {lesson.model} with numbers that are not finite")
+
+
+def examples(bench: Workbench, model: str, arms: Sequence[Arm], *, on_progress: Share = lambda _: None) -> Examples:
+    """The samples of the split `train`, and what the arms made of those that the model had right."""
+    names = train_samples(bench)
+    rows = np.array([bench.material.rows[name] for name in names], dtype=np.int64)
+    x, y = torch.from_numpy(bench.material.data.x[rows]), torch.from_numpy(bench.material.data.y[rows])
+    device = bench.material.models[model].device
+    crafted, origin = [x[:0]], [torch.empty(0, dtype=torch.int64)]
+    cells = list(_cells(bench, names, model, arms))
+    place = {name: row for row, name in enumerate(names)}
+    with one_thread():
+        for done, cell in enumerate(cells, start=1):
+            points, broken = _broken(bench, cell)
+            crafted.append(points[broken])
+            origin.append(torch.tensor([place[name] for name in cell.shard.samples])[broken])
+            on_progress(done / len(cells))
+    return Examples(
+        x.to(device), y.to(device), torch.cat(crafted).to(device), torch.cat(origin).to(device), bench.study.seed
+    )
+
+
+def _cells(bench: Workbench, names: Sequence[str], model: str, arms: Sequence[Arm]) -> Iterator[Cell]:
+    """Cells whose rows are not recorded: what they craft is learned from."""
+    study, material = bench.study, bench.material
+    hashes = {name: material.data.hash_of(material.rows[name]) for name in names}
+    shards = cut_shards(names, hashes, {}, size=study.shard)
+    made_of = material.models[model].digest
+    for arm in arms:
+        for shard in shards:
+            yield example_cell(study, bench.registries, model, made_of, arm, shard, space=material.space_digest)
+
+
+def _broken(bench: Workbench, cell: Cell) -> tuple[Tensor, Tensor]:
+    """The points of a cell, and which of them are successes."""
+    points = bench.points_of(cell)
+    x = torch.from_numpy(np.stack([points[name] for name in cell.shard.samples]))
+    model, target = bench.material.models[cell.model], bench.target(cell)
+    tried = torch.isfinite(x.flatten(1)).all(1)
+    for row in target.settled():
+        tried[row] = False
+    reached = target.goal.met(predicted(model, model.ask_owner(torch.nan_to_num(x).to(model.device)))).cpu()
+    return x, tried & reached
