@@ -4,12 +4,11 @@ An arm that knows a detector asks for its score together with the model's answer
 passes belong to the samples whose points are scored.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from advrisk.core.errors import ModelError
 from advrisk.engine.model import Model
@@ -46,8 +45,9 @@ def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -
     """Let the detector score points whose `answer` is known already; it is not asked for again."""
     follow = suspicion.differentiable and torch.is_grad_enabled()
     tally = _Tally(model.answer, points if follow else points.detach(), answer)
-    with torch.set_grad_enabled(follow), _counted(model, tally) as watched:
-        given = suspicion.score(tally.points, watched)
+    watched = _Watched(**{one.name: getattr(model, one.name) for one in fields(Model)}, tally=tally)
+    with torch.set_grad_enabled(follow):
+        given = suspicion.score(tally.points, watched).to(points.device)
     if tuple(given.shape) != (len(points),):
         found = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(given.shape)}"
         raise ModelError(f"{found}; one number each is needed")
@@ -55,10 +55,10 @@ def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -
     return Scored(given, tally.each(tally.n_forward), n_backward)
 
 
-def measured(suspicion: Suspicion, model: Model, x: Tensor) -> int:
-    """How often the detector asks the model about a point beside the probe, seen at these."""
-    with torch.no_grad():
-        return scored(suspicion, model, x, model.ask(x)).n_forward
+def measured(suspicion: Suspicion, model: Model, x: Tensor) -> Suspicion:
+    """The same detector, with the number of passes that it was seen to take at these points."""
+    with torch.no_grad(), torch.random.fork_rng(devices=()):
+        return replace(suspicion, passes=scored(suspicion, model, x, model.ask(x)).n_forward)
 
 
 @dataclass
@@ -71,11 +71,6 @@ class _Tally:
     n_forward: int = 0
     n_backward: int = 0
     shared: bool = False
-    asking: bool = False
-
-    def add(self, n_rows: int, *, followed: bool) -> None:
-        self.n_forward += n_rows
-        self.n_backward += n_rows if followed else 0
 
     def each(self, n_rows: int) -> int:
         """Where rows do not tell whose they are, all points have an equal part in them."""
@@ -84,38 +79,22 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Watched(Model):
-    """The same model, which notes what it is asked."""
+    """The same model, which notes what it is asked; the answer that is known is not computed again."""
 
     tally: _Tally = field(kw_only=True)
+    shares: bool = True
+
+    @property
+    def original(self) -> "_Watched":
+        """Always asked: who wants the owner's module may look at what goes on inside it."""
+        return replace(self, answer=self.owner or self.answer, owner=None, shares=False)
 
     def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         tally = self.tally
-        if x is tally.points and answering is tally.answering and not self.random:
+        if self.shares and x is tally.points and answering is tally.answering and not self.random:
             tally.shared = True
             return tally.answer if torch.is_grad_enabled() else tally.answer.detach()
-        tally.asking = True
-        try:
-            answer = super()._asked(answering, x)
-        finally:
-            tally.asking = False
-        tally.add(len(x), followed=answer.requires_grad)
+        answer = super()._asked(answering, x)
+        tally.n_forward += len(x)
+        tally.n_backward += len(x) if answer.requires_grad else 0
         return answer
-
-
-@contextmanager
-def _counted(model: Model, tally: _Tally) -> Iterator[Model]:
-    """The model for a detector. Its module is watched as well: who looks at hidden layers calls it directly."""
-
-    def note(module: nn.Module, given: tuple[Tensor, ...], answer: Tensor) -> None:  # noqa: ARG001
-        if not tally.asking:
-            n = len(tally.points)
-            n_rows = n if len(answer) == max(n, model.min_rows) else len(answer)  # padding belongs to nobody
-            tally.add(n_rows, followed=torch.is_grad_enabled())
-
-    modules = {id(one): one for one in (model.answer, model.owner) if isinstance(one, nn.Module)}
-    hooks = [module.register_forward_hook(note) for module in modules.values()]
-    try:
-        yield _Watched(**{one.name: getattr(model, one.name) for one in fields(Model)}, tally=tally)
-    finally:
-        for hook in hooks:
-            hook.remove()
