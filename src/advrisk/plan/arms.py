@@ -140,13 +140,13 @@ def _known_detectors(asked: Any, part: Part[AttackTraits], detectors: Named) -> 
     if not detectors:
         found = f"{part.name} gets past a detector, and this study has none"
         raise AdvriskError(f"{found}; add `detectors: [confidence]`, say, and name it here: `{DETECTOR}: confidence`")
-    shown = ", ".join(detectors)
+    shown = [name for name in detectors if "@" not in name]
     if asked is None or asked == []:
-        raise AdvriskError(f"{part.name} needs `{DETECTOR}`, the one that it is to get past: {shown}")
+        raise AdvriskError(f"{part.name} needs `{DETECTOR}`, the one that it is to get past: {', '.join(shown)}")
     full: dict[str, None] = {}
     for name in asked if isinstance(asked, list) else [asked]:
-        if name not in detectors:
-            hint = did_you_mean(str(name), detectors)
+        if not isinstance(name, str) or name not in detectors:
+            hint = did_you_mean(str(name), shown)
             raise AdvriskError(f"{part.name}: no detector of this study is called {name!r}; {hint}")
         full |= dict.fromkeys(detectors[name])
     return list(full)
