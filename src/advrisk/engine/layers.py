@@ -1,4 +1,4 @@
-"""What goes on inside a torch module: its hidden layers, found by hooks, and its dropout, under our control.
+"""What goes on inside a torch module: its hidden layers, found by hooks.
 
 A layer is one call of a module inside the model. Its name is the one torch gives the module (`features.3`, `head`); the
 second call of a module that is used twice is called `relu#2`. What a forward computes by functions (`F.relu`) has no
@@ -29,8 +29,6 @@ _ROWS = 17  # of the fixed inputs: a prime, so that no other size inside a model
 _NO_ACTIVATION = {"MultiheadAttention", "Softmax", "Softmax2d", "Softmin", "LogSoftmax"}
 _ACTIVATIONS = tuple(getattr(_activation, name) for name in _activation.__all__ if name not in _NO_ACTIVATION)
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-_BY_CHANNEL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.FeatureAlphaDropout)
-_ALPHA = -1.7580993408473766  # what alpha dropout puts in the place of a value: the lowest that SELU gives
 
 Kind = Literal["activation", "weights", "dropout", "other"]
 Seen = Callable[[str, nn.Module, Any, Any], Any]
@@ -38,7 +36,10 @@ Seen = Callable[[str, nn.Module, Any, Any], Any]
 
 @dataclass(frozen=True)
 class Layer:
-    """One call of a module inside a model; `rows` says whether its output has one row for each input."""
+    """One call of a module inside a model.
+
+    `rows`: its output has one row for each input; of dropout, which also works on parts of inputs, any number of rows.
+    """
 
     name: str
     kind: Kind
@@ -67,10 +68,12 @@ def all_layers(model: Model) -> tuple[Layer, ...]:
     x = _fixed_inputs(model)
 
     def note(name: str, layer: nn.Module, _: Any, output: Any) -> None:
-        leaf = next(layer.children(), None) is None
-        found.append(Layer(name, _kind(layer), _rows_of(output, len(x)) is not None, leaf))
+        kind, rows = _kind(layer), _rows_of(output, len(x)) is not None
+        if kind == "dropout":
+            rows = output.dim() >= 2 and len(output) % len(x) == 0
+        found.append(Layer(name, kind, rows, leaf=next(layer.children(), None) is None))
 
-    with torch.no_grad(), torch.random.fork_rng(devices=()), _watching(module, note):
+    with torch.no_grad(), torch.random.fork_rng(devices=()), watching(module, note):
         model.original.ask(x)
     return tuple(found)
 
@@ -84,9 +87,9 @@ def hidden_layers(model: Model) -> tuple[str, ...]:
     layers = all_layers(model)
     first, last = _ends(model, layers)
     inner = layers[first:last]
-    activations = [layer.name for layer in inner if layer.kind == "activation" and layer.rows]
-    if len(activations) >= 2:
-        return tuple(activations)
+    active = tuple(layer.name for layer in inner if layer.kind == "activation" and layer.rows)
+    if len(active) >= 2:
+        return active
     weighted = tuple(layer.name for layer in inner if layer.kind == "weights" and layer.rows)
     if not weighted:
         raise ModelError(f"{model.name}: no hidden layer has one row for each input, so none can be looked at")
@@ -111,13 +114,29 @@ def last_layer(model: Model) -> str:
 
 
 def dropout_layers(model: Model) -> tuple[str, ...]:
-    """The dropout modules that run when the model is asked and would drop something."""
-    return tuple(layer.name for layer in all_layers(model) if layer.kind == "dropout")
+    """The dropout modules that run when the model is asked and would drop something, in training."""
+    found = [layer for layer in all_layers(model) if layer.kind == "dropout"]
+    for layer in found:
+        if not layer.rows:
+            raise ModelError(
+                f"{model.name}: dropout {layer.name!r} does not work on rows of inputs, so the same network cannot be "
+                "drawn for all of them; let rows come first"
+            )
+    return tuple(layer.name for layer in found)
 
 
 def has_dropout(model: Model) -> bool:
     """Whether there is any; `F.dropout` in a forward is out of reach and does not count."""
     return bool(dropout_layers(model))
+
+
+def refuse_without_dropout(model: Model) -> None:
+    """ModelError, with the reason, for a model without dropout modules."""
+    if not has_dropout(model):
+        raise ModelError(
+            f"{model.name} has no dropout to draw from: none of its modules that run is a torch.nn.Dropout with p "
+            "above 0 (F.dropout in a forward is out of reach)"
+        )
 
 
 def activations(
@@ -136,7 +155,7 @@ def activations(
             # A copy: a module that works in place may follow.
             found[name] = _flat(given)[: len(x)].clone() if each is None else each(_flat(given)[: len(x)])
 
-    with _watching(module_of(model), take):
+    with watching(module_of(model), take):
         answer = model.original.ask(x)
     return answer, [_expected(model, found, name) for name in layers]
 
@@ -150,50 +169,43 @@ def last_hidden(model: Model, x: Tensor, *, last: str) -> tuple[Tensor, Tensor]:
         if name == last and (rows := _rows_of(given, n)) is not None:
             found[name] = _flat(rows)[: len(x)].clone()
 
-    with _watching(module_of(model), take):
+    with watching(module_of(model), take):
         answer = model.original.ask(x)
     return answer, _expected(model, found, last)
 
 
-def thinned_answers(model: Model, x: Tensor, *, draws: int, seed: int) -> Iterator[Tensor]:
-    """Answers of `draws` networks that dropout thinned, each the same network for all rows.
+@contextmanager
+def watching(module: nn.Module, seen: Seen) -> Iterator[None]:
+    """Show every call inside a module: name, module, what went in and what came out. What is returned replaces that."""
+    calls: Counter[str] = Counter()
 
-    What is dropped depends on the seed, the draw and the layer alone; no generator is touched. Layers that run before
-    the first dropout are asked once, as they answer every draw alike.
-    """
-    layers, module = all_layers(model), module_of(model)
-    dropping = {layer.name for layer in layers if layer.kind == "dropout"}
-    if not dropping:
-        raise ModelError(_no_dropout(model))
-    first = next(place for place, layer in enumerate(layers) if layer.kind == "dropout")
-    steady = {layer.name for layer in layers[:first] if layer.kind == "weights" and layer.leaf}
-    kept: dict[str, Tensor] = {}
-    n = max(len(x), model.min_rows)
-    for draw in range(draws):
+    def after(name: str) -> Callable[..., Any]:
+        def hook(layer: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+            calls[name] += 1
+            return seen(numbered(name, calls[name]), layer, (args, kwargs), output)
 
-        def thin(name: str, layer: nn.Module, given: Any, output: Any, draw: int = draw) -> Any:
-            if name in dropping:
-                return _dropped(name, layer, given, n, generator("dropout", seed, draw, name))
-            if draw == 0 and name in steady and isinstance(output, Tensor):
-                kept[name] = output.clone()
-            return None
+        return hook
 
-        with _replaying(module, kept if draw else {}), _watching(module, thin):
-            answer = model.original.ask(x)
-        yield answer
+    handles = [layer.register_forward_hook(after(name), with_kwargs=True) for name, layer in modules_in(module)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
-def refuse_without_dropout(model: Model) -> None:
-    """ModelError, with the reason, for a model without dropout modules."""
-    if not has_dropout(model):
-        raise ModelError(_no_dropout(model))
+def modules_in(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    """The modules inside, but for those that TorchScript runs and those that make weights of others."""
+    return [
+        (name, layer)
+        for name, layer in module.named_modules()
+        if name and not isinstance(layer, torch.jit.ScriptModule) and "parametrizations" not in name.split(".")
+    ]
 
 
-def _no_dropout(model: Model) -> str:
-    return (
-        f"{model.name} has no dropout to draw from: none of its modules that run is a torch.nn.Dropout with p above 0 "
-        "(F.dropout in a forward is out of reach)"
-    )
+def numbered(name: str, call: int) -> str:
+    """What a call of a module is called: `relu`, `relu#2`."""
+    return name if call == 1 else f"{name}#{call}"
 
 
 def _ends(model: Model, layers: Sequence[Layer]) -> tuple[int, int]:
@@ -229,58 +241,6 @@ def _fixed_inputs(model: Model) -> Tensor:
     return torch.from_numpy((low + unit * (high - low)).astype("float32")).to(model.device)
 
 
-@contextmanager
-def _watching(module: nn.Module, seen: Seen) -> Iterator[None]:
-    """Show every call inside a module: name, module, what went in and what came out. What is returned replaces that."""
-    calls: Counter[str] = Counter()
-
-    def after(name: str) -> Callable[..., Any]:
-        def hook(layer: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
-            calls[name] += 1
-            numbered = name if calls[name] == 1 else f"{name}#{calls[name]}"
-            return seen(numbered, layer, (args, kwargs), output)
-
-        return hook
-
-    handles = [layer.register_forward_hook(after(name), with_kwargs=True) for name, layer in _modules(module)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextmanager
-def _replaying(module: nn.Module, kept: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let the first calls of modules return what was kept of them, as copies, in the place of computing it again."""
-    replaced = []
-    for name, layer in _modules(module) if kept else ():
-        if outputs := [kept[call] for call in kept if call.partition("#")[0] == name]:
-            replaced.append((layer, layer.__dict__.get("forward")))
-            layer.forward = _replay(outputs, layer.forward)
-    try:
-        yield
-    finally:
-        for layer, own in replaced:
-            del layer.forward
-            if own is not None:
-                layer.forward = own
-
-
-def _replay(outputs: Sequence[Tensor], forward: Callable[..., Any]) -> Callable[..., Any]:
-    left = list(reversed(outputs))
-    return lambda *args, **kwargs: left.pop().clone() if left else forward(*args, **kwargs)
-
-
-def _modules(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    """The modules inside, but for those that TorchScript runs and those that make weights of others."""
-    return [
-        (name, layer)
-        for name, layer in module.named_modules()
-        if name and not isinstance(layer, torch.jit.ScriptModule) and "parametrizations" not in name.split(".")
-    ]
-
-
 def _rows_of(found: Any, n: int) -> Tensor | None:
     """The first tensor of decimals with n rows, in what may be a tuple, a list or a mapping."""
     if isinstance(found, Tensor):
@@ -297,18 +257,3 @@ def _expected(model: Model, found: Mapping[str, Tensor], name: str) -> Tensor:
     if name not in found:
         raise ModelError(f"{model.name}: layer {name!r} did not run, or not with one row for each input")
     return found[name]
-
-
-def _dropped(name: str, layer: nn.Module, given: Any, n: int, rng: Any) -> Tensor:
-    """What dropout makes of its input, with the same places dropped in every row."""
-    assert isinstance(layer, _DropoutNd)
-    args, kwargs = given
-    x: Tensor = args[0] if args else kwargs["input"]
-    if x.dim() < 2 or len(x) % n:
-        raise ModelError(f"dropout {name!r} takes shape {tuple(x.shape)} for {n} inputs; rows must come first")
-    shape = (x.shape[1], *[1] * (x.dim() - 2)) if isinstance(layer, _BY_CHANNEL) else tuple(x.shape[1:])
-    keep = torch.from_numpy(rng.random(shape) >= layer.p).to(x)
-    if not isinstance(layer, nn.AlphaDropout | nn.FeatureAlphaDropout):
-        return x * (keep / (1 - layer.p) if layer.p < 1 else keep)
-    stretch = ((1 - layer.p) * (1 + layer.p * _ALPHA**2)) ** -0.5 if layer.p < 1 else 0.0
-    return stretch * (x * keep + _ALPHA * (1 - keep) + _ALPHA * -layer.p)

@@ -77,7 +77,10 @@ def export_inputs(
 
 
 def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sample: str | None = None) -> int:
-    """Delete stored inputs of a model, or of a sample; outcome rows stay. Returns how many files changed."""
+    """Delete stored inputs of a model, or of a sample; outcome rows stay. Returns how many files changed.
+
+    What detectors learned may hold inputs, too: of that model, or from that sample, it is deleted with them.
+    """
     if (model is None) == (sample is None):
         raise LedgerError("say either a model or a sample whose stored inputs are to be deleted")
     with locked(folder):
@@ -85,11 +88,18 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
             cells = ledger.query("SELECT DISTINCT cell FROM all_cells WHERE model = $model", {"model": model})
             files = [of(folder, cell) for cell in cells["cell"].to_pylist() for of in (cell_inputs, crafted_inputs)]
             files += (folder / "inputs" / "examples" / model).glob("*.npz")
+            files += (folder / "detectors").glob(f"*/{model}.safetensors")
             present = [path for path in files if path.is_file()]
             for path in present:
                 path.unlink()
             return len(present)
-        changed = 0
+        split = ledger.query("SELECT split FROM samples WHERE sample = $sample", {"sample": sample})[
+            "split"
+        ].to_pylist()
+        learned = [*(folder / "detectors").rglob("*.safetensors")] if split == ["train"] else []
+        for path in learned:
+            path.unlink()
+        changed = len(learned)
         for path in sorted((folder / "inputs").rglob("*.npz")):
             inputs = read_inputs(path)
             if sample in inputs:

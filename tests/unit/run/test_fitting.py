@@ -15,6 +15,8 @@ from advrisk.core.errors import DataError, RunError, StudyError
 from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
 from advrisk.ledger import Ledger
+from advrisk.ledger.exporting import delete_inputs
+from advrisk.ledger.inputs import read_inputs
 from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.models.small import SmallCnn
 from advrisk.run.campaign import Options, Progress, run_study
@@ -205,6 +207,21 @@ def test_crafting_that_was_kept_is_not_done_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("advrisk.run.bench.perturb", lambda *_, **__: pytest.fail("crafted again"))
     run(tmp_path)
     assert torch.equal(LESSONS[0].adversarial, LESSONS[1].adversarial)
+
+
+@pytest.mark.parametrize("by", ["model", "sample"])
+def test_what_was_learned_goes_with_the_inputs_it_was_learned_from(tmp_path: Path, by: str) -> None:
+    run(tmp_path)
+    ledger = Ledger.open(tmp_path)
+    of_split = "SELECT sample FROM samples WHERE split = $split ORDER BY sample LIMIT 1"
+    name = {split: ledger.query(of_split, {"split": split})["sample"].to_pylist()[0] for split in ("train", "evaluate")}
+    delete_inputs(tmp_path, ledger, sample=name["evaluate"])
+    assert only_state(tmp_path).is_file()
+    delete_inputs(tmp_path, ledger, **{by: {"model": "one", "sample": name["train"]}[by]})
+    assert not list((tmp_path / "detectors").rglob("*.safetensors"))
+    held = [sample for path in (tmp_path / "inputs" / "examples").rglob("*.npz") for sample in read_inputs(path)]
+    assert name["train"] not in held
+    assert (by == "sample") == bool(held)
 
 
 def test_a_state_lies_under_a_short_name(tmp_path: Path) -> None:

@@ -30,13 +30,16 @@ class Contrast:
     attacked: Tensor
 
 
-def contrast(examples: Examples, model: Model, detector: str, *, without: Tensor | None = None) -> Contrast:
-    """Clean inputs, noisy ones and successes of attacks; none that were made from the rows `without`."""
+def contrast(
+    examples: Examples, model: Model, detector: str, *, without: Tensor | None = None, most: int | None = None
+) -> Contrast:
+    """Clean inputs, noisy ones and successes of attacks: `most` of each, none made from the rows `without`."""
     rows = torch.arange(len(examples.clean))
-    kept = rows if without is None else rows[~torch.isin(rows, without)]
-    success = torch.isin(examples.origin.cpu(), kept)
-    n = int(success.sum())
-    if n < FEWEST or not len(kept):
+    left = rows if without is None else rows[~torch.isin(rows, without)]
+    success = torch.isin(examples.origin.cpu(), left).nonzero().squeeze(1)
+    kept, success = _drawn(left, most, examples.seed), _drawn(success, most, examples.seed)
+    n = len(success)
+    if n < FEWEST:
         raise DataError(
             f"{detector} learns from successful attacks on {model.name}: {n} are there, at least {FEWEST} are needed; "
             "attack more samples or with a larger eps"
@@ -48,6 +51,13 @@ def contrast(examples: Examples, model: Model, detector: str, *, without: Tensor
         torch.cat([kept, origin, origin]),
         torch.arange(len(kept) + 2 * n) >= len(kept) + n,
     )
+
+
+def _drawn(rows: Tensor, most: int | None, seed: int) -> Tensor:
+    """At most so many of the rows, in their order."""
+    if most is None or len(rows) <= most:
+        return rows
+    return rows[torch.from_numpy(np.sort(generator("drawn", seed).permutation(len(rows))[:most]))]
 
 
 def _noisy(adversarial: Tensor, clean: Tensor, bounds: tuple[float, float], seed: int) -> Tensor:

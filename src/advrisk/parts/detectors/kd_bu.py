@@ -19,8 +19,8 @@ from advrisk.engine.layers import (
     last_layer,
     named_layers,
     refuse_without_dropout,
-    thinned_answers,
 )
+from advrisk.engine.thinning import thinned_answers
 from advrisk.parts.detectors.contrast import contrast, fit_logistic, in_batches, log_odds
 from advrisk.parts.detectors.neighbours import log_density, squared_distances
 from advrisk.parts.detectors.registry import Examples, State, detectors
@@ -54,18 +54,19 @@ class DensityAndUncertainty:
     `bandwidth` is one number for all classes; without it, the one with the largest likelihood in 5-fold
     cross-validation, of 26 from 0.01 to 3.2 standard deviations. A class keeps `points` training inputs at most, drawn
     by the seed; one with fewer than 10 takes a density of all classes. While fitting, an input is never compared with
-    itself, nor what was made from it with it. The thinned networks are drawn once, by the seed, and the same for every
-    input.
+    itself, nor what was made from it with it; the logistic regression learns from at most `examples` inputs of each
+    kind. The thinned networks are drawn once, by the seed, and the same for every input.
     """
 
     draws: Annotated[int, Ge(2)] = 50
     bandwidth: Annotated[float, Gt(0)] | None = None
     points: Annotated[int, Ge(ENOUGH)] = 1000
+    examples: Annotated[int, Ge(10)] = 2000
     layer: str | None = None
 
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         refuse_without_dropout(model)
-        look, learned = self._look(model), contrast(examples, model, "kd-bu")
+        look, learned = self._look(model), contrast(examples, model, "kd-bu", most=self.examples)
         hidden = in_batches(examples.clean, lambda x: look(x)[1])
         density = _density(hidden, examples, model.n_classes, most=self.points, bandwidth=self.bandwidth)
         seed = key("kd-bu", examples.seed) >> 1  # fits into 63 bits

@@ -29,14 +29,14 @@ from advrisk.parts.detectors.registry import Examples, State, detectors
 )
 @dataclass(frozen=True, kw_only=True)
 class LocalIntrinsicDimension:
-    """Ma et al. (2018), "Characterizing Adversarial Subspaces Using Local Intrinsic Dimensionality":
+    """Ma et al. (2018), "Characterizing Adversarial Subspaces …": the local intrinsic dimension in each hidden layer.
 
     −(1/k Σ_i log(r_i / r_k))⁻¹, with r_1 … r_k the distances to the `neighbours` nearest of a minibatch of clean
     inputs, in each layer; a logistic regression of these, on z-scores, tells adversarial inputs from clean and noisy
     ones. The score is its log-odds.
 
     The paper draws a new minibatch for every batch that it scores. Here `batches` minibatches of `minibatch` training
-    inputs each are drawn once and kept, and their dimensions averaged, so that an input always gets the same score; what
+    inputs each are drawn once and kept, and their dimensions averaged: an input always gets the same score. What
     was made from these inputs is left out of the fit. `layers` names what to look at; without it, it is the activation
     modules if there are two or more, else the layers with weights but the last.
     """

@@ -1,7 +1,7 @@
 """How far rows lie from points, and what follows from it: kernel density, and local intrinsic dimension.
 
-In float64 and by products of matrices. Rows are padded, so that what one gets does not depend on how many others there
-are. Nothing here knows models.
+In float64 and by products of matrices. These always have the same number of rows, as the order of summation depends on
+it: so what a row gets does not depend on how many others there are. Nothing here knows models.
 """
 
 import math
@@ -11,24 +11,27 @@ from torch import Tensor
 
 LARGEST_DIMENSION = 1e4  # where all neighbours are equally far, which is no dimension at all
 _FEATURES = 8192  # taken at a time
-_ROWS = 32  # padded to a multiple of this
+_ROWS = 32  # taken at a time; fewer are padded
 _SAME = 1e-12  # of the squared lengths: a smaller squared distance is rounding, the points are the same
 
 
 def squared_distances(x: Tensor, points: Tensor) -> Tensor:
     """‖x_i − p_j‖² for rows × points; exactly 0 where they are the same but for rounding."""
-    missing = -len(x) % _ROWS
-    total = torch.zeros(len(x) + missing, len(points), dtype=torch.float64, device=x.device)
-    size = torch.zeros_like(total)
+    rows = torch.split(torch.nn.functional.pad(x, (0, 0, 0, -len(x) % _ROWS)), _ROWS)
+    nothing = torch.zeros(_ROWS, len(points), dtype=torch.float64, device=x.device)
+    total, size = [nothing] * len(rows), [nothing] * len(rows)
     for start in range(0, x.shape[1], _FEATURES):
         some = points[:, start : start + _FEATURES].double()
         centre = some.mean(0)
         some = some - centre
-        rows = torch.nn.functional.pad(x[:, start : start + _FEATURES].double() - centre, (0, 0, 0, missing))
-        lengths = rows.square().sum(1)[:, None] + some.square().sum(1)
-        total = total + (lengths - 2 * rows @ some.T)
-        size = size + lengths.detach()
-    return torch.where(total > _SAME * size, total, 0.0)[: len(x)]
+        lengths = some.square().sum(1)
+        for place, block in enumerate(rows):
+            moved = block[:, start : start + _FEATURES].double() - centre
+            both = moved.square().sum(1)[:, None] + lengths
+            total[place] = total[place] + (both - 2 * moved @ some.T)
+            size[place] = size[place] + both.detach()
+    found, scale = torch.cat(total), torch.cat(size)
+    return torch.where(found > _SAME * scale, found, 0.0)[: len(x)]
 
 
 def log_density(squared: Tensor, bandwidth: float, features: int) -> Tensor:
@@ -37,7 +40,7 @@ def log_density(squared: Tensor, bandwidth: float, features: int) -> Tensor:
     log (1/n) Σ_j (2πh²)^(−D/2) exp(−d_j² / 2h²), summed by logsumexp: it stays finite however far a row lies from all
     points.
     """
-    n = torch.isfinite(squared).sum(1)
+    n = torch.isfinite(squared).sum(1).double()  # the logarithm of whole numbers has few digits
     kernels = torch.logsumexp(squared / (-2 * bandwidth**2), 1)
     return kernels - n.log() - features / 2 * math.log(2 * math.pi * bandwidth**2)
 
