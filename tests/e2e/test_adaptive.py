@@ -128,6 +128,30 @@ def test_what_a_dry_run_promises_is_kept(watched: Study_, tmp_path: Path) -> Non
     assert 20 < spent["b"][0].as_py() <= 2 * 10 * 4
 
 
+def test_a_detector_that_learns(watched: Study_, tmp_path: Path) -> None:
+    """It must learn before anybody can know it; workers read what it learned."""
+    learned = [{"name": "lid", "arms": [PGD]}]
+    arms = [PGD, KNOWING | {"detector": "lid", "steps": 5}]
+    study = Study.from_dict(
+        watched | {"arms": arms, "detectors": learned, "data": {"source": "digits", "evaluate": 32, "train": 200}}
+    )
+    (arm,) = study.dry_run(tmp_path / "run").uncounted
+    assert arm.startswith(f"adaptive-linf-{EPS}-ace,detector=lid")
+    run = study.run(tmp_path / "run", workers=2)
+    assert run.query("SELECT count(*) n FROM outcomes WHERE outcome = 'error'")["n"][0].as_py() == 0
+    detector = arm.partition("detector=")[2].removesuffix(",steps=5,rounds=2")
+    assert auroc(run, detector, arm) < auroc(run, detector, f"pgd-linf-{EPS}-ace,steps=20,keep=last")
+    assert study.dry_run(tmp_path / "run").uncounted == []
+
+
+def test_too_few_passes_for_a_point_are_an_error_not_robustness(watched: Study_, tmp_path: Path) -> None:
+    arm = KNOWING | {"detector": "feature-squeezing", "max_queries": 2}
+    run = Study.from_dict(watched | {"arms": [arm]}).run(tmp_path / "run", workers=1)
+    found = run.query("SELECT DISTINCT outcome, message FROM outcomes WHERE family = 'adaptive'").to_pylist()
+    (error,) = (row["message"] for row in found if row["outcome"] != "already_wrong")
+    assert error == "a point takes 3 passes with feature-squeezing, but max_queries is 2; allow more"
+
+
 def test_is_listed_with_what_it_needs(advrisk: Command) -> None:
     listed = advrisk("list", "attacks", "adaptive")
     assert listed.returncode == 0

@@ -155,8 +155,8 @@ def _attack(
     rows = rows.to(target.x0.device)
     deadline = time.monotonic() + (max_cell_s or float("inf"))
     probe = _probe(target, rows, cell.arm, part.traits, keys, deadline=deadline, crafted=crafted, suspicion=suspicion)
-    unfinished: Settled | None = None
-    if len(rows):
+    unfinished = _too_dear(cell.arm, suspicion)
+    if len(rows) and unfinished is None:
         try:
             part.function(probe, **settings)
         except OutOfTimeError:
@@ -167,6 +167,14 @@ def _attack(
     if part.traits.exhaustive and cell.arm.max_queries is None:
         attempt.trust = replace(attempt.trust, still_gaining=None)
     return attempt
+
+
+def _too_dear(arm: Arm, suspicion: Suspicion | None) -> Settled | None:
+    """Where no point can be asked about, as the detector takes more passes than there are."""
+    if suspicion is None or arm.max_queries is None or arm.max_queries > suspicion.passes:
+        return None
+    taken = f"a point takes {1 + suspicion.passes} passes with {suspicion.name}"
+    return "error", f"{taken}, but max_queries is {arm.max_queries}; allow more"
 
 
 def _probe(

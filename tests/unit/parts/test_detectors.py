@@ -102,3 +102,13 @@ class TestFeatureSqueezing:
     def test_no_squeezer_at_all_is_refused(self) -> None:
         with pytest.raises(StudyError, match="neither bits nor median; at least one squeezer is needed"):
             FeatureSqueezing(bits=None, median=None)
+
+
+def test_the_slope_of_rounding_goes_straight_through() -> None:
+    """It is zero almost everywhere, and an attacker who knows that takes another; the values stay exact."""
+    x = toys.images(4).requires_grad_(True)
+    squeezed = fewer_bits(x, 1, (0.0, 1.0))
+    assert squeezed.unique().tolist() == [0.0, 1.0]
+    weight = toys.images(4, seed=1)
+    (slope,) = torch.autograd.grad((weight * squeezed).sum(), x)
+    assert torch.equal(slope, weight)
