@@ -4,8 +4,8 @@ import importlib
 import sys
 
 # Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`,
-# `labelling`, and `coverage` (more than an hour).
-ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage")
+# `labelling`, `detection_coverage`, and `coverage` (more than an hour).
+ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage", "detection")
 
 for name in sys.argv[1:] or ALL:
     module = importlib.import_module(f"bench.{name}")

@@ -20,7 +20,13 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "lid": [{"minibatch": 30, "neighbours": 5, "batches": 2}],
     "magnet": [{"epochs": 2}],
     "nss": [{}],
-    "feature-squeezing": [{}, {"bits": 1, "median": 3}, {"bits": None}, {"median": None, "bits": 4}],
+    "feature-squeezing": [
+        {},
+        {"bits": 1, "median": 3},
+        {"bits": None},
+        {"median": None, "bits": 4},
+        {"non_local_means": "5-3-20"},
+    ],
 }
 
 

@@ -96,6 +96,29 @@ def test_the_section_on_attacks_shows_what_the_api_says(browser: Any, report: Pa
     assert rows.locator("xpath=self::*[@class='spare']").count() == len(found.spare)
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_the_section_on_detectors_draws_and_shows_what_the_api_says(
+    browser: Any, study: dict[str, Any], tmp_path: Path, width: int, scheme: str
+) -> None:
+    arms = [{"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "objective": ["ace", "gini"], "steps": 10}]
+    run = Study.from_dict(study | {"arms": arms, "detectors": ["confidence"]}).run(tmp_path / "run")
+    visit = Visit(browser, run.report(), width=width, scheme=scheme)
+    section = visit.page.locator("#detectors")
+    figures = section.locator(".figure")
+    assert figures.count() == len(run.detection().models) == 2
+    for place in range(figures.count()):
+        assert figures.nth(place).locator(".trace").count() == 3, "all arms, one objective, and the diagonal"
+    for place, one in enumerate(run.detection().tables):
+        assert f"{one.overall.auroc.value:.3f}" in section.locator("table").nth(3 * place + place).inner_text()
+        section.locator("summary").nth(place).click()
+        shown = section.locator("details").nth(place).inner_text()
+        for row in one.table.rows:
+            assert row.label in shown
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+    assert visit.complaints == []
+    assert visit.left_the_machine() == []
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
-from advrisk.core.seeds import generator
+from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
@@ -19,10 +19,13 @@ from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.convergence import Convergence
+from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
+from advrisk.risk.detection.performance import RESAMPLES
 from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
-from advrisk.risk.monte_carlo import detector_answers
+from advrisk.risk.monte_carlo import Threshold, detector_answers
+from advrisk.risk.walk import detectors_of
 from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
@@ -143,6 +146,34 @@ class Run:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
         return arm_optimality(self.ledger, norm=norm or self._norm(), arms=arms or self._arms())
 
+    def detection(
+        self,
+        *,
+        detectors: list[str] | None = None,
+        models: list[str] | None = None,
+        arms: list[str] | None = None,
+        tpr: float = 0.95,
+        level: float = 0.95,
+        resamples: int = RESAMPLES,
+        threshold: Threshold | None = None,
+    ) -> DetectionAssessment:
+        """How well detectors that scored this run hold against all arms that broke a sample (MEAD).
+
+        By default all detectors, all models and the study's own attacks. `threshold`, a score or `{"false_alarms":
+        0.05}` (the default), is where it is asked which arm defeats a detector.
+        """
+        return assess_detection(
+            self.ledger,
+            detectors=detectors,
+            models=models,
+            arms=arms,
+            tpr=tpr,
+            level=level,
+            resamples=resamples,
+            threshold=threshold,
+            seed=key("detection", self._seed),
+        )
+
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
 
@@ -219,6 +250,7 @@ class Run:
                 settled = assessed_convergence(assessment, rng=generator("convergence", self._seed))
         except RiskError as error:  # corruptions alone, say: the rest of the report stands
             assessment, reason = None, str(error)
+        detection, undetected = self._detected()
         return write_report(
             self.folder,
             self.ledger,
@@ -228,8 +260,19 @@ class Run:
             settled=settled,
             attacks=attacks,
             flags=self.flags(),
+            detection=detection,
+            undetected=undetected,
             reason=reason,
         )
+
+    def _detected(self) -> tuple[DetectionAssessment | None, str]:
+        """What detectors do, or why that cannot be said; neither where there is none."""
+        if not detectors_of(self.ledger):
+            return None, ""
+        try:
+            return self.detection(), ""
+        except RiskError as error:  # not all is scored yet, say: the rest of the report stands
+            return None, str(error)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

@@ -27,6 +27,8 @@ from advrisk.cli.options import (
     RunFolder,
     Workers,
     alarm_of,
+    alarm_threshold,
+    refuse_unused,
     sizes_of,
 )
 from advrisk.core.errors import RiskError, StudyError
@@ -194,7 +196,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[
-        Literal["damage", "convergence", "attacks", "arms", "models"], typer.Argument(help="What to show.")
+        Literal["damage", "convergence", "attacks", "detection", "arms", "models"], typer.Argument(help="What to show.")
     ] = "damage",
     norm: OfNorm = None,
     arm: OfArms = None,
@@ -205,6 +207,9 @@ def show(
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     answers: OfAnswers = None,
+    model: Annotated[list[str] | None, typer.Option(help="Detection: this model only; repeat for more.")] = None,
+    groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
+    out_csv: Annotated[Path | None, typer.Option("--csv", help="Detection: write every entry to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run found.
@@ -213,9 +218,17 @@ def show(
     """
     from advrisk.api import Run
     from advrisk.cli.damage import damage_json, print_convergence, print_damage
+    from advrisk.cli.detection import show_detection
     from advrisk.cli.tables import print_attacks, print_rows
 
     opened = Run.open(folder)
+    if what == "detection":
+        unused = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
+        refuse_unused(what, unused)
+        limit = alarm_threshold(threshold, false_alarms)
+        show_detection(opened, detector, model, arm, limit, groups=groups, out_csv=out_csv, as_json=as_json)
+        return
+    refuse_unused(what, {"--model": model, "--groups": groups or None, "--csv": out_csv})
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     if what == "damage":

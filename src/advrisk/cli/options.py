@@ -1,5 +1,6 @@
 """Options that several verbs share, and how what is written there is meant."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +53,19 @@ def alarm_of(detector: str | None, threshold: float | None, false_alarms: float 
             f"--detector needs either --threshold, a score, or --false-alarms, a share of clean inputs; found {found}"
         )
     return {"name": detector, "threshold": threshold, "false_alarms": false_alarms}
+
+
+def alarm_threshold(threshold: float | None, false_alarms: float | None) -> float | dict[str, float] | None:
+    """Where alarms begin, for all detectors that are shown; None where nothing was said."""
+    if threshold is not None and false_alarms is not None:
+        raise StudyError("give either --threshold, a score, or --false-alarms, a share of clean inputs; found both")
+    return threshold if false_alarms is None else {"false_alarms": false_alarms}
+
+
+def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
+    """Options that mean nothing for what is shown."""
+    if unused := [name for name, value in given.items() if value is not None]:
+        raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
 
 
 def sizes_of(written: list[str] | None) -> list[float] | None:

@@ -32,11 +32,11 @@ def success_curves(assessment: DamageAssessment) -> Figure:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": _short(model),
+            "name": short_label(model),
             "x": sizes.tolist(),
             "y": success_ratio(distances, sizes).tolist(),
-            "line": {"shape": "hv", "color": _cycle(COLOURS, place), "dash": _cycle(DASHES, place), "width": 2.5},
-            "hovertemplate": f"{_plain(model)}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
+            "line": {"shape": "hv", "color": cycled(COLOURS, place), "dash": cycled(DASHES, place), "width": 2.5},
+            "hovertemplate": f"{plain_label(model)}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
         }
         for place, (model, distances) in enumerate(assessment.distances.by_model.items())
     ]
@@ -87,10 +87,10 @@ def damage_intervals(assessment: DamageAssessment) -> Figure:
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": _short(row.model),
+                "name": short_label(row.model),
                 "x": [estimate.value],
                 "y": [row.model],
-                "marker": {"size": 12, "color": _cycle(COLOURS, place), "symbol": _cycle(SYMBOLS, place)},
+                "marker": {"size": 12, "color": cycled(COLOURS, place), "symbol": cycled(SYMBOLS, place)},
                 "error_x": {
                     "type": "data",
                     "symmetric": False,
@@ -99,7 +99,7 @@ def damage_intervals(assessment: DamageAssessment) -> Figure:
                     "thickness": 2,
                     "width": 8,
                 },
-                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{_plain(row.model)}</extra>",
+                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{plain_label(row.model)}</extra>",
             }
         )
     return {
@@ -120,7 +120,7 @@ def settling(found: Convergence, measure: str) -> Figure:
     """One number of every model against the number of samples: the median of the resamples, and their band."""
     lines: list[Figure] = []
     for place, model in enumerate(found.models):
-        band, colour = found.bands[model][measure], _cycle(COLOURS, place)
+        band, colour = found.bands[model][measure], cycled(COLOURS, place)
         known = np.isfinite(band.middle)
         n = found.n[known].tolist()
         shared = {"type": "scatter", "x": n, "legendgroup": model}
@@ -131,10 +131,10 @@ def settling(found: Convergence, measure: str) -> Figure:
             shared
             | {
                 "mode": "lines",
-                "name": _short(model),
+                "name": short_label(model),
                 "y": band.middle[known].tolist(),
-                "line": {"color": colour, "dash": _cycle(DASHES, place), "width": 2},
-                "hovertemplate": f"{_plain(model)}<br>%{{x}} samples: %{{y:.3g}}<extra></extra>",
+                "line": {"color": colour, "dash": cycled(DASHES, place), "width": 2},
+                "hovertemplate": f"{plain_label(model)}<br>%{{x}} samples: %{{y:.3g}}<extra></extra>",
             }
         )
     name = damage_name(relative=found.relative) if measure == DAMAGE else measure
@@ -177,21 +177,27 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     }
 
 
-def _cycle(choices: tuple[str, ...], place: int) -> str:
+def cycled(choices: tuple[str, ...], place: int) -> str:
+    """The choice for the n-th thing; after the last, the first again."""
     return choices[place % len(choices)]
 
 
 def _category_axis(names: list[str]) -> dict[str, Any]:
     """An axis of names, of which long ones are shown shortened."""
-    return {"type": "category", "tickmode": "array", "tickvals": names, "ticktext": [_short(name) for name in names]}
+    return {
+        "type": "category",
+        "tickmode": "array",
+        "tickvals": names,
+        "ticktext": [short_label(name) for name in names],
+    }
 
 
-def _short(name: str) -> str:
+def short_label(name: str) -> str:
     """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
     half = _LABEL // 2
-    return _plain(name if len(name) <= _LABEL else f"{name[: _LABEL - half - 1]}…{name[-half:]}")
+    return plain_label(name if len(name) <= _LABEL else f"{name[: _LABEL - half - 1]}…{name[-half:]}")
 
 
-def _plain(name: str) -> str:
+def plain_label(name: str) -> str:
     """plotly reads a little HTML in labels; names are text."""
     return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -12,12 +12,14 @@ from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
+from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
 from advrisk.study import StudySpec
 
@@ -57,9 +59,14 @@ def write_report(
     settled: Convergence | None,
     attacks: ArmComparison | None,
     flags: list[dict[str, Any]],
+    detection: DetectionAssessment | None = None,
+    undetected: str = "",
     reason: str = "",
 ) -> Path:
-    """Render everything the run holds into `target`; `reason` says why there is no assessment, where there is none."""
+    """Render everything the run holds into `target`.
+
+    `reason` says why there is no assessment, where there is none, and `undetected` why there is none of detectors.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -70,6 +77,7 @@ def write_report(
         content(folder, ledger, study, flags)
         | damage_content(folder, ledger, assessment, settled, reason)
         | attack_content(attacks)
+        | detection_content(detection, undetected)
     )
     unfinished = target.with_name(f".{target.name}")
     try:

@@ -122,7 +122,8 @@ def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Thr
     """What every attacker arrives at and what the detector says of it, read from a run's ledger once."""
     name = find_detector(ledger, detector)
     walked = walks(ledger, distances, name)
-    thresholds, warnings = _thresholds(ledger, name, walked, threshold)
+    clean = {model: walk.clean_score for model, walk in walked.items()}
+    thresholds, warnings = alarm_thresholds(ledger, name, clean, threshold)
     return Watched(name, walked, thresholds, warnings)
 
 
@@ -234,26 +235,25 @@ def _false_alarms(walk: Walk, threshold: float, level: float) -> Estimate | None
     return proportion(int(alarms(scores, threshold).sum()), scores.size, level=level) if scores.size else None
 
 
-def _thresholds(
-    ledger: Ledger, detector: str, walked: Mapping[str, Walk], threshold: Threshold
+def alarm_thresholds(
+    ledger: Ledger, detector: str, clean_scores: Mapping[str, Floats], threshold: Threshold
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """One for each model, and what to be warned of."""
+    """One for each model, and what to be warned of; `clean_scores` serve where no sample to calibrate was scored."""
     given = threshold.get(FALSE_ALARMS) if isinstance(threshold, Mapping) else threshold
     unlike = isinstance(threshold, Mapping) and set(threshold) != {FALSE_ALARMS}
     if unlike or isinstance(given, bool) or not isinstance(given, Real) or np.isnan(float(given)):
         raise RiskError(f"threshold must be a score or {{{FALSE_ALARMS!r}: share}}, found {threshold!r}")
     number = float(given)
     if not isinstance(threshold, Mapping):
-        return dict.fromkeys(walked, number), ()
+        return dict.fromkeys(clean_scores, number), ()
     aside = calibration_scores(ledger, detector)
-    lacking = [model for model in walked if model not in aside]
+    lacking = [model for model in clean_scores if model not in aside]
     warnings = (
         f"{detector}: the threshold for {number:g} false alarms was taken from the very inputs it is tried on, as no "
         f"sample to calibrate was scored ({', '.join(lacking)}): the rate of false alarms looks better than it is; "
         "say `calibrate: 200`, or so, under `data`",
     )
-    clean = {model: aside.get(model, walk.clean_score) for model, walk in walked.items()}
-    found = {model: threshold_at(scores, number) for model, scores in clean.items()}
+    found = {model: threshold_at(aside.get(model, scores), number) for model, scores in clean_scores.items()}
     return found, warnings if lacking else ()
 
 

@@ -5,6 +5,8 @@ from advrisk.parts.detectors import (  # noqa: F401  (their decorators register 
     feature_squeezing,
     kd_bu,
     lid,
+    magnet,
+    nss,
 )
 from advrisk.parts.detectors.registry import Detector, Examples, LearningDetector, State, detectors
 

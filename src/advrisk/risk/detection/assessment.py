@@ -1,0 +1,256 @@
+"""Detectors of a run: the table of each in front of each model, which arm defeats it, and which detector is better."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted, did_you_mean
+from advrisk.ledger import Ledger
+from advrisk.risk.detection.arms import Defeat, defeats
+from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED
+from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, check_rates
+from advrisk.risk.detection.reading import Attacked, chosen_arms, read_attacked, read_scores
+from advrisk.risk.detection.table import Entry, Row, Settings, Table, detection_table
+from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold, alarm_thresholds
+from advrisk.risk.walk import detectors_of, find_detector
+
+DEFAULT_THRESHOLD: Mapping[str, float] = {FALSE_ALARMS: 0.05}
+
+
+@dataclass(frozen=True, eq=False)
+class DetectorTable:
+    """One detector in front of one model."""
+
+    model: str
+    detector: str  # its full name in the ledger
+    n: int  # samples
+    table: Table
+    defeat: Defeat
+
+    @property
+    def name(self) -> str:
+        """The detector without its digest."""
+        return self.detector.rpartition("@")[0]
+
+    @property
+    def overall(self) -> Entry:
+        """Multi-armed, averaged over groups and norms: the one number of the paper's tables."""
+        return self.table.average.entries[MULTI_ARMED]
+
+    @property
+    def worst_single(self) -> tuple[str, Entry] | None:
+        """The single-armed objective with the least average AUROC, and what it leaves."""
+        name = self.table.average.worst_single
+        return None if name is None else (name, self.table.average.entries[name])
+
+
+@dataclass(frozen=True)
+class DetectorPair:
+    """Two detectors in front of one model, the better one first."""
+
+    better: str
+    worse: str
+    difference: Estimate  # of their average multi-armed AUROC, on the same samples
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the paired interval of the difference contains 0."""
+        return self.difference.low <= 0 <= self.difference.high
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**vars(self), "difference": self.difference.as_dict(), "undecided": self.undecided}
+
+
+@dataclass(frozen=True, eq=False)
+class DetectionAssessment:
+    """Every detector in front of every model."""
+
+    tables: tuple[DetectorTable, ...]  # by model, the best detector first
+    pairs: Mapping[str, tuple[DetectorPair, ...]]  # model -> every two detectors
+    tpr: float
+    level: float
+    threshold: Threshold
+    notes: tuple[str, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)  # model -> samples without a verdict from every arm
+
+    def of(self, model: str, detector: str) -> DetectorTable:
+        """The table of a model and a detector, by its name or full name."""
+        found = [one for one in self.tables if one.model == model and detector in (one.name, one.detector)]
+        if not found:
+            known = [f"{one.model}, {one.name}" for one in self.tables]
+            raise RiskError(f"no table of {model}, {detector}; {did_you_mean(f'{model}, {detector}', known)}")
+        return found[0]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, each once."""
+        return tuple(dict.fromkeys(one.model for one in self.tables))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        threshold = dict(self.threshold) if isinstance(self.threshold, Mapping) else self.threshold
+        return {
+            "tpr": self.tpr,
+            "level": self.level,
+            "threshold": threshold,
+            "tables": [_plain(one) for one in self.tables],
+            "pairs": {model: [pair.as_dict() for pair in pairs] for model, pairs in self.pairs.items()},
+            "left_out": dict(self.left_out),
+            "notes": list(self.notes),
+        }
+
+    def flat(self) -> Iterator[dict[str, Any]]:
+        """One mapping for each entry of each table, for CSV."""
+        for one in self.tables:
+            for row in one.table.rows:
+                for column, entry in row.entries.items():
+                    yield _flat(one, row, column, entry)
+
+
+def assess_detection(
+    ledger: Ledger,
+    *,
+    detectors: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+    tpr: float = 0.95,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    threshold: Threshold | None = None,
+    seed: int = 0,
+) -> DetectionAssessment:
+    """The multi-armed evaluation of a run's detectors.
+
+    `detectors` are names or full names; by default all that scored the run, of several of one name the last. `arms`
+    are names or patterns; by default the study's attacks. At `threshold` it is asked which arm defeats a detector.
+    """
+    check_rates(tpr=tpr, level=level, resamples=resamples)
+    settings = Settings(tpr, level, resamples, seed)
+    limit = DEFAULT_THRESHOLD if threshold is None else threshold
+    names = _named(ledger, detectors)
+    tables: list[DetectorTable] = []
+    pairs, left_out, notes = {}, {}, list[str]()
+    for model, chosen in chosen_arms(ledger, arms, models).items():
+        found = read_attacked(ledger, model, chosen)
+        of_model = [_table(ledger, name, found, settings, limit, notes) for name in names]
+        of_model.sort(key=_by_auroc)
+        tables += of_model
+        pairs[model] = _pairs(of_model, level)
+        left_out[model] = found.n_unfinished + found.n_without_verdict
+        notes += _on_left_out(found)
+    return DetectionAssessment(
+        tables=tuple(tables),
+        pairs=pairs,
+        tpr=tpr,
+        level=level,
+        threshold=limit,
+        notes=tuple(dict.fromkeys(notes)),
+        left_out=left_out,
+    )
+
+
+def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
+    if detectors is not None:
+        return list(dict.fromkeys(find_detector(ledger, name) for name in detectors))
+    latest = {full.rpartition("@")[0]: full for full in detectors_of(ledger)}
+    if not latest:
+        raise RiskError("no detector has scored this run; name one under `detectors` in the study and run it again")
+    return list(latest.values())
+
+
+def _table(
+    ledger: Ledger, detector: str, found: Attacked, settings: Settings, threshold: Threshold, notes: list[str]
+) -> DetectorTable:
+    scored = read_scores(ledger, detector, found)
+    if not scored.success.any():
+        notes.append(f"No arm succeeded against {found.model}: there is nothing to detect, and no AUROC to tell.")
+    limits, warnings = alarm_thresholds(ledger, detector, {found.model: scored.clean}, threshold)
+    notes += warnings
+    places = [n for n, arm in enumerate(found.arms) if arm.family != ADAPTIVE or arm.against == detector]
+    return DetectorTable(
+        model=found.model,
+        detector=detector,
+        n=len(found.samples),
+        table=detection_table(scored, detector, settings),
+        defeat=defeats(
+            scored, places, found.passes, found.attacked, threshold=limits[found.model], level=settings.level
+        ),
+    )
+
+
+def _by_auroc(one: DetectorTable) -> tuple[float, str]:
+    return -one.overall.auroc.value if one.overall.auroc else np.inf, one.detector
+
+
+def _pairs(tables: Sequence[DetectorTable], level: float) -> tuple[DetectorPair, ...]:
+    return tuple(
+        DetectorPair(a.detector, b.detector, auroc_difference(a.table.overall, b.table.overall, level))
+        for a, b in combinations(tables, 2)
+        if a.table.overall is not None and b.table.overall is not None
+    )
+
+
+def _on_left_out(found: Attacked) -> list[str]:
+    notes = []
+    if found.n_unfinished:
+        notes.append(f"{found.model}: not finished, and left out: {counted(found.n_unfinished, 'sample')}.")
+    if found.n_without_verdict:
+        notes.append(
+            f"{found.model}: left out because an attack gave no verdict: "
+            f"{counted(found.n_without_verdict, 'sample')}. An error is never counted as robust."
+        )
+    return notes
+
+
+def _plain(one: DetectorTable) -> dict[str, Any]:
+    table = one.table
+    return {
+        "model": one.model,
+        "detector": one.detector,
+        "n": one.n,
+        "columns": list(table.columns),
+        "rows": [_plain_row(row) for row in table.rows],
+        "worst_group": table.worst_group,
+        "adaptive": [
+            {name: value if isinstance(value, str) else value.as_dict() for name, value in vars(survival).items()}
+            for survival in table.adaptive
+        ],
+        "defeat": one.defeat.as_dict(),
+    }
+
+
+def _plain_row(row: Row) -> dict[str, Any]:
+    entries = {name: entry.as_dict() for name, entry in row.entries.items()}
+    return {**vars(row), "entries": entries, "n_left_out": dict(row.n_left_out)}
+
+
+def _flat(one: DetectorTable, row: Row, column: str, entry: Entry) -> dict[str, Any]:
+    measured = {
+        f"{name}{end}": getattr(estimate, part) if estimate else None
+        for name, estimate in (("auroc", entry.auroc), ("fpr_at_tpr", entry.fpr_at_tpr))
+        for part, end in (("value", ""), ("low", "_low"), ("high", "_high"))
+    }
+    return {
+        "model": one.model,
+        "detector": one.detector,
+        "row": row.label,
+        "kind": row.kind,
+        "norm": row.norm,
+        "column": column,
+        **measured,
+        "chance_auroc": entry.chance_auroc,
+        "chance_fpr": entry.chance_fpr,
+        "n_arms": entry.n_arms,
+        "n_broken": entry.n_broken,
+        "successes_per_sample": entry.successes,
+        "worst_column": row.worst == column,
+        "worst_single": row.worst_single == column,
+        "worst_group": column == MULTI_ARMED and one.table.worst_group == row.label,
+        "groups_left_out": row.n_left_out[column],
+        "reason": entry.reason,
+    }

@@ -1,0 +1,177 @@
+"""What arms did to a model's samples and what a detector says of it, from a run's ledger: no loop over rows."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted, did_you_mean, matches, no_match
+from advrisk.ledger import Ledger
+from advrisk.risk.detection.groups import ADAPTIVE, ScoredArm
+from advrisk.risk.detection.roc import Flags, Floats, Integers
+from advrisk.risk.detection.table import Scored
+
+_ARMS = """
+    SELECT model, arm, coalesce(repeats, 1) AS repeats, origin, kind, family, norm, eps, objective, params
+    FROM arms WHERE origin NOT IN ('dropped', 'surrogate') AND kind IS DISTINCT FROM 'clean' ORDER BY model, arm
+"""
+
+_OUTCOMES = """
+    SELECT cell, sample, outcome, (n_forward + n_backward)::DOUBLE AS passes
+    FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms))
+"""
+
+_CELLS = """
+    SELECT c.cell, c.arm, coalesce(c.repeat, 0) AS repeat, a.kind
+    FROM cells c JOIN arms a ON a.model = c.model AND a.arm = c.arm WHERE c.model = $model
+"""
+
+_SCORES = """
+    SELECT cell, sample, score FROM scores
+    WHERE detector = $detector AND cell IN (SELECT cell FROM cells WHERE model = $model)
+"""
+
+_SUCCESS, _RESISTED, _ALREADY_WRONG, _FAILED = 1, 2, 3, 4  # 0: no row
+_VERDICTS = {"success": _SUCCESS, "resisted": _RESISTED, "already_wrong": _ALREADY_WRONG, "rejected": _RESISTED}
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """What all arms did to the samples of one model; arms x samples."""
+
+    model: str
+    arms: tuple[ScoredArm, ...]
+    samples: tuple[str, ...]  # those on which every arm gave a verdict
+    success: Flags
+    attacked: Flags  # the arm tried: the clean input was right
+    passes: Floats  # nan where nobody counted
+    n_samples: int  # all that are to be evaluated
+    n_unfinished: int
+    n_without_verdict: int
+    _cells: pa.Array  # the cell of ...
+    _rows: Integers  # ... each arm's place; that of the clean inputs is the last
+
+
+def chosen_arms(ledger: Ledger, arms: Sequence[str] | None, models: Sequence[str] | None) -> dict[str, list[ScoredArm]]:
+    """Model -> arms: the study's own attacks (those imported where there is no study), or those named."""
+    table = ledger.query(_ARMS).to_pylist()
+    for model in models or ():
+        known = {row["model"] for row in table}
+        if model not in known:
+            raise RiskError(f"no model called {model!r} was attacked in this run; {did_you_mean(model, known)}")
+    table = [row for row in table if models is None or row["model"] in models]
+    if arms is None:
+        own = "study" if any(row["origin"] == "study" for row in table) else "import"
+        table = [row for row in table if row["kind"] == "attack" and row["origin"] == own]
+        if not table:
+            raise RiskError("this run holds no attack, so there is nothing to detect")
+    for pattern in arms or ():
+        if complaint := no_match(pattern, {row["arm"] for row in table}):
+            raise RiskError(complaint)
+    found: dict[str, list[ScoredArm]] = {}
+    for row in table:
+        if arms is None or matches(row["arm"], arms):
+            found.setdefault(row["model"], []).extend(_repeats(row))
+    return found
+
+
+def _repeats(row: dict[str, Any]) -> list[ScoredArm]:
+    against = json.loads(row["params"] or "{}").get("detector") if row["family"] == ADAPTIVE else None
+    facts = {name: row[name] for name in ("family", "norm", "eps", "objective")}
+    return [
+        ScoredArm(row["arm"], repeat, **facts, repeated=row["repeats"] > 1, against=against)
+        for repeat in range(row["repeats"])
+    ]
+
+
+def read_attacked(ledger: Ledger, model: str, arms: Sequence[ScoredArm]) -> Attacked:
+    """Samples without a row, or with an error, of some arm are left out, as wherever arms are put together."""
+    samples = _samples(ledger)
+    cells = ledger.query(_CELLS, {"model": model})
+    names, rows = cells["cell"].combine_chunks(), _arm_places(cells, arms)
+    outcomes = ledger.query(_OUTCOMES, {"model": model, "arms": sorted({arm.name for arm in arms})})
+    row, sample = _places(outcomes, names, rows, samples)
+    used = (row >= 0) & (row < len(arms)) & (sample >= 0)
+    verdict = np.zeros((len(arms), len(samples)), dtype=np.int8)
+    passes = np.full(verdict.shape, np.nan)
+    verdict[row[used], sample[used]] = _codes(outcomes["outcome"])[used]
+    passes[row[used], sample[used]] = outcomes["passes"].to_numpy(zero_copy_only=False)[used]
+    missing, failed = (verdict == 0).any(axis=0), (verdict == _FAILED).any(axis=0)
+    kept = ~missing & ~failed
+    if not kept.any():
+        raise RiskError(
+            f"no sample of {model} has a verdict from every arm ({int(missing.sum())} unfinished, "
+            f"{int((failed & ~missing).sum())} with errors); finish the run, or see `advrisk status`"
+        )
+    return Attacked(
+        model=model,
+        arms=tuple(arms),
+        samples=tuple(pa.array(samples).filter(pa.array(kept)).to_pylist()),
+        success=verdict[:, kept] == _SUCCESS,
+        attacked=verdict[:, kept] != _ALREADY_WRONG,
+        passes=passes[:, kept],
+        n_samples=len(samples),
+        n_unfinished=int(missing.sum()),
+        n_without_verdict=int((failed & ~missing).sum()),
+        _cells=names,
+        _rows=rows,
+    )
+
+
+def read_scores(ledger: Ledger, detector: str, found: Attacked) -> Scored:
+    """What a detector says of these samples. A score that is missing is refused, never left out."""
+    rows = ledger.query(_SCORES, {"detector": detector, "model": found.model})
+    row, sample = _places(rows, found._cells, found._rows, pa.array(found.samples))
+    used = (row >= 0) & (sample >= 0)
+    n_arms = len(found.arms)
+    scores = np.full((n_arms + 1, len(found.samples)), np.nan)
+    scores[row[used], sample[used]] = rows["score"].to_numpy(zero_copy_only=False)[used]
+    missing = np.isnan(scores[n_arms]) | (np.isnan(scores[:n_arms]) & found.success).any(axis=0)
+    if missing.any():
+        raise RiskError(
+            f"{detector} has not scored {counted(int(missing.sum()), 'sample')} of {len(found.samples)} of "
+            f"{found.model}; finish the run with this detector in its study (the same command goes on), or name arms "
+            "whose inputs it scored"
+        )
+    return Scored(found.arms, found.success, scores[:n_arms], scores[n_arms])
+
+
+def _samples(ledger: Ledger) -> pa.Array:
+    table = ledger.query("SELECT sample, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
+    weights = table["weight"].to_numpy()
+    if len(weights) and np.ptp(weights) > 0:
+        raise RiskError("samples of different weight: detection counts every sample alike, so it is refused here")
+    return table["sample"].combine_chunks()
+
+
+def _arm_places(cells: pa.Table, arms: Sequence[ScoredArm]) -> Integers:
+    """The place of each cell's arm and repeat; after the last, that of the clean inputs; -1 for other arms."""
+    place = {(arm.name, arm.repeat): number for number, arm in enumerate(arms)}
+    rows = cells.select(["arm", "repeat", "kind"]).to_pylist()
+    return np.array(
+        [len(arms) if row["kind"] == "clean" else place.get((row["arm"], row["repeat"]), -1) for row in rows],
+        dtype=np.int64,
+    )
+
+
+def _places(table: pa.Table, cells: pa.Array, rows: Integers, samples: pa.Array) -> tuple[Integers, Integers]:
+    """Row and column of each line of a table; -1 where it belongs to none."""
+    cell, sample = (_index(table[name], among) for name, among in (("cell", cells), ("sample", samples)))
+    return np.where(cell >= 0, np.append(rows, -1)[cell], -1), sample
+
+
+def _index(column: pa.ChunkedArray, among: pa.Array) -> Integers:
+    found = pc.fill_null(pc.index_in(column, value_set=among), -1).to_numpy()
+    return np.asarray(found, dtype=np.int64)
+
+
+def _codes(outcomes: pa.ChunkedArray) -> Integers:
+    """Outcomes as numbers; whatever is no verdict has failed."""
+    names = pa.array(list(_VERDICTS))
+    codes = np.array([*_VERDICTS.values(), _FAILED])
+    return np.asarray(codes[_index(outcomes, names)], dtype=np.int64)

@@ -1,0 +1,136 @@
+"""Detectors of a real study: `advrisk show RUN detection`, its files, and the report."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk import Run, Study
+from advrisk.core.errors import RiskError
+from advrisk.risk.detection.groups import MULTI_ARMED
+
+from .conftest import Command
+
+
+@pytest.fixture
+def watched(study: dict[str, Any]) -> dict[str, Any]:
+    """Two detectors, two objectives, and a corruption that is no attack."""
+    return study | {
+        "arms": [
+            {
+                "attack": ["fgsm", "pgd"],
+                "norm": "linf",
+                "eps": [0.1, 0.2],
+                "objective": ["ace", "gini"],
+                "keep": "last",
+            },
+            {"attack": "deepfool", "norm": "l2"},
+            {"corruption": "gaussian-noise", "sigma": 0.3},
+        ],
+        "detectors": ["confidence", {"name": "feature-squeezing", "bits": 2}],
+        "data": {"source": "digits", "evaluate": 48, "calibrate": 100},
+    }
+
+
+@pytest.fixture
+def run(watched: dict[str, Any], tmp_path: Path) -> Run:
+    return Study.from_dict(watched).run(tmp_path / "run")
+
+
+def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    found = run.detection()
+    assert found.models == ("noisy", "plain")
+    assert {one.name for one in found.tables} == {"confidence", "feature-squeezing,bits=2"}
+    one = found.of("plain", "confidence")
+    assert one.table.columns == ("ace", "gini", MULTI_ARMED)
+    assert [row.label for row in one.table.rows] == ["l2 deepfool", "linf 0.1", "linf 0.2", "linf, average", "average"]
+    assert not any("gaussian-noise" in arm.arm for arm in one.defeat.arms)
+
+    summary = advrisk("show", "run", "detection", env={"COLUMNS": "80"})
+    assert (summary.returncode, summary.stderr) == (0, "")
+    assert max(map(len, summary.stdout.splitlines())) <= 80
+    for table in found.tables:
+        assert f"{table.overall.auroc.value:.3f}" in summary.stdout
+        assert f"{table.overall.chance_auroc:.3f}" in summary.stdout
+    assert "linf 0.1" not in summary.stdout.replace("worst group: linf 0.1", ""), "groups are shown on demand"
+
+    whole = advrisk("show", "run", "detection", "--detector", "confidence", "--model", "plain", "--csv", "all.csv")
+    assert whole.returncode == 0, whole.stderr
+    for row in one.table.rows:
+        assert row.label in whole.stdout
+    with (tmp_path / "all.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert whole.stderr == f"{len(lines)} lines written to all.csv\n"
+    last = next(line for line in lines if line["row"] == "average" and line["column"] == MULTI_ARMED)
+    assert float(last["auroc"]) == one.overall.auroc.value
+    assert float(last["auroc_low"]) == one.overall.auroc.low
+
+    machine = json.loads(advrisk("show", "run", "detection", "--json").stdout)
+    assert machine == json.loads(json.dumps(found.as_dict()))
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--detector", "confidenc"], "no detector called 'confidenc' has scored this run; did you mean 'confidence'"),
+        (["--model", "plan"], "no model called 'plan' was attacked in this run; did you mean 'plain'"),
+        (["--arm", "pgb*"], "no arm is called 'pgb*'"),
+        (["--threshold", "1", "--false-alarms", "0.1"], "give either --threshold, a score, or --false-alarms"),
+        (["--false-alarms", "2"], "false_alarms is a share of clean inputs"),
+        (["--norm", "linf"], "`advrisk show RUN detection` has no use for --norm"),
+        (["--csv", "nowhere/all.csv"], "nowhere/all.csv: cannot be written: No such file or directory"),
+    ],
+)
+def test_mistakes_are_named_without_a_traceback(run: Run, advrisk: Command, words: list[str], complaint: str) -> None:
+    said = advrisk("show", "run", "detection", *words)
+    assert said.returncode == 2
+    assert complaint in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_options_of_detection_are_for_detection(run: Run, advrisk: Command) -> None:
+    said = advrisk("show", "run", "arms", "--groups", "--model", "plain")
+    assert said.returncode == 2
+    assert "`advrisk show RUN arms` has no use for --model, --groups; leave that out" in said.stderr
+
+
+def test_a_detector_that_is_added_later_attacks_nothing_again(watched: dict[str, Any], tmp_path: Path) -> None:
+    one = watched | {"detectors": ["confidence"]}
+    before = Study.from_dict(one).run(tmp_path / "run")
+    cells = before.query("SELECT cell, wall_s FROM cells ORDER BY cell").to_pylist()
+    alone = before.detection()
+    after = Study.from_dict(watched).run(tmp_path / "run")
+    assert after.query("SELECT cell, wall_s FROM cells ORDER BY cell").to_pylist() == cells
+    assert len(after.detection().tables) == 2 * len(alone.tables)
+    assert after.detection().of("plain", "confidence").overall == alone.of("plain", "confidence").overall
+
+
+def test_the_report_has_a_section(run: Run, tmp_path: Path) -> None:
+    page = run.report(tmp_path / "report.html").read_text()
+    assert '<section id="detectors">' in page
+    for one in run.detection().tables:
+        assert f"{one.overall.auroc.value:.3f}" in page
+        assert f"{one.name} in front of {one.model}: every group" in page
+
+
+def test_a_report_says_why_nothing_can_be_said_of_detectors(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unscored(self: Run, **settings: Any) -> None:
+        raise RiskError("eye has not scored <3> samples")
+
+    monkeypatch.setattr(Run, "detection", unscored)
+    page = run.report().read_text()
+    assert "Nothing can be said of the detectors: eye has not scored &lt;3&gt; samples." in page
+    assert '<a href="#detectors">' in page
+
+
+def test_a_run_without_detectors_has_no_section_and_says_why(
+    study: dict[str, Any], advrisk: Command, write_study: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = Study.from_dict(study).run(tmp_path / "run")
+    assert 'id="detectors"' not in run.report().read_text()
+    said = advrisk("show", "run", "detection")
+    assert said.returncode == 2
+    assert "no detector has scored this run; name one under `detectors` in the study and run it again" in said.stderr

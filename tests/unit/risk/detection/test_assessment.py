@@ -1,0 +1,297 @@
+"""The table of a ledger against loops over its rows written out in plain Python."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from advrisk.core.errors import RiskError
+from advrisk.ledger import Ledger, table_from
+from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
+from advrisk.risk.detection.groups import MULTI_ARMED
+from advrisk.risk.monte_carlo import threshold_at
+
+from .conftest import ARMS, EYE, Rows, random_rows
+
+Write = Callable[..., Ledger]
+
+
+def assessed(ledger: Ledger, **settings: Any) -> DetectionAssessment:
+    return assess_detection(ledger, **{"resamples": 20} | settings)
+
+
+def auroc_by_hand(rows: Rows, arms: list[str], *, model: str = "net", of: str = "score") -> tuple[float, float, int]:
+    """AUROC, chance and successes over all samples, by loops."""
+    score = getattr(rows, of)
+    clean = [score[model, "clean", 0, sample] for sample in range(rows.n)]
+    least, chances, n_successes = [], [], 0
+    for sample in range(rows.n):
+        hits = [
+            score[place]
+            for place in rows.places(model)
+            if place[3] == sample and place[1] in arms and rows.outcome[place] == "success"
+        ]
+        n_successes += len(hits)
+        if hits:
+            least.append(min(hits))
+            chances.append(1 / (len(hits) + 1))
+    labels = [0] * len(clean) + [1] * len(least)
+    return float(roc_auc_score(labels, clean + least)), float(np.mean(chances)), n_successes
+
+
+GROUPS = {
+    "l2 carlini-wagner": {"ace": ["cw-l2"], "kl": ["cw-l2"], MULTI_ARMED: ["cw-l2"]},
+    "l2 deepfool": {"ace": ["deepfool-l2"], "kl": ["deepfool-l2"], MULTI_ARMED: ["deepfool-l2"]},
+    "linf 0.1": {
+        "ace": ["pgd-linf-0.1-ace", "square-linf-0.1"],
+        "kl": ["pgd-linf-0.1-kl", "square-linf-0.1"],
+        MULTI_ARMED: ["pgd-linf-0.1-ace", "pgd-linf-0.1-kl", "square-linf-0.1"],
+    },
+    "linf 0.2": {
+        "ace": ["pgd-linf-0.2-ace"],
+        "kl": ["pgd-linf-0.2-kl"],
+        MULTI_ARMED: ["pgd-linf-0.2-ace", "pgd-linf-0.2-kl"],
+    },
+    "no norm": {"ace": ["spatial"], "kl": ["spatial"], MULTI_ARMED: ["spatial"]},
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_entry_is_that_of_loops_over_the_rows(write: Write, seed: int) -> None:
+    rows = random_rows(seed)
+    table = assessed(write(rows)).of("net", "eye").table
+    assert table.columns == ("ace", "kl", MULTI_ARMED)
+    assert [row.label for row in table.rows] == [*GROUPS, "l2, average", "linf, average", "average"]
+    expected: dict[tuple[str, str], float] = {}
+    for label, of_column in GROUPS.items():
+        for column, arms in of_column.items():
+            entry = table.row(label).entries[column]
+            if label == "l2 carlini-wagner":
+                assert (entry.auroc, entry.fpr_at_tpr, entry.reason) == (None, None, "no arm succeeded")
+                continue
+            auroc, chance, n_successes = auroc_by_hand(rows, arms)
+            assert entry.auroc is not None
+            assert entry.auroc.value == pytest.approx(auroc)
+            assert entry.chance_auroc == pytest.approx(chance)
+            assert entry.successes == pytest.approx(n_successes / rows.n)
+            assert entry.n_arms == len(arms) + ("pgd-linf-0.1-kl" in arms)
+            expected[label, column] = auroc
+    for column in table.columns:
+        linf = np.mean([expected["linf 0.1", column], expected["linf 0.2", column]])
+        norms = [expected["l2 deepfool", column], linf, expected["no norm", column]]
+        for label, value in (("l2, average", norms[0]), ("linf, average", linf), ("average", np.mean(norms))):
+            entry = table.row(label).entries[column]
+            assert entry.auroc is not None
+            assert entry.auroc.value == pytest.approx(value), (label, column)
+        assert table.row("average").n_left_out[column] == 1
+    worst = min(("l2 deepfool", "linf 0.1", "linf 0.2", "no norm"), key=lambda label: expected[label, MULTI_ARMED])
+    assert table.worst_group == worst
+    single = {column: table.average.entries[column].auroc for column in ("ace", "kl")}
+    assert table.average.worst_single == min(single, key=lambda column: single[column].value)
+    assert table.row("l2 deepfool").worst is None, "all columns are equal"
+
+
+def test_the_roc_of_an_entry_is_that_of_its_arms(write: Write) -> None:
+    rows = random_rows(1)
+    table = assessed(write(rows)).of("net", "eye").table
+    for column, arms in GROUPS["linf 0.1"].items():
+        fpr, tpr, _ = table.roc("linf 0.1", column)
+        assert np.trapezoid(tpr, fpr) == pytest.approx(auroc_by_hand(rows, arms)[0])
+
+
+def test_samples_without_a_verdict_from_every_arm_are_left_out(write: Write) -> None:
+    rows = random_rows(2)
+    rows.outcome["net", "spatial", 0, 3] = "error"
+    rows.outcome["net", "pgd-linf-0.1-kl", 1, 5] = "timeout"
+    del rows.outcome["net", "deepfool-l2", 0, 7]
+    found = assessed(write(rows))
+    assert found.left_out == {"net": 3}
+    assert found.of("net", "eye").n == rows.n - 3
+    assert "net: not finished, and left out: 1 sample." in found.notes
+    assert any("gave no verdict: 2 samples" in note for note in found.notes)
+    kept = [sample for sample in range(rows.n) if sample not in (3, 5, 7)]
+    fewer = random_rows(2)
+    renumbered = Rows(rows.arms, len(kept))
+    for part in ("outcome", "score"):
+        for (model, arm, repeat, sample), value in getattr(fewer, part).items():
+            if sample in kept:
+                getattr(renumbered, part)[model, arm, repeat, kept.index(sample)] = value
+    same = assessed(write(renumbered, folder="fewer"))
+    assert same.of("net", "eye").overall == found.of("net", "eye").overall
+
+
+def test_arms_are_named_by_pattern_and_corruptions_only_then(write: Write) -> None:
+    rows = random_rows(3)
+    ledger = write(rows)
+    named = assessed(ledger, arms=["pgd-linf-0.2*", "noise"]).of("net", "eye").table
+    assert [row.label for row in named.rows] == ["linf 0.2", "no norm", "average"]
+    auroc, *_ = auroc_by_hand(rows, ["noise"])
+    assert named.row("no norm").entries[MULTI_ARMED].auroc.value == pytest.approx(auroc)
+    with pytest.raises(RiskError, match=r"no arm is called 'pgd-linf-0\.3'; did you mean"):
+        assessed(ledger, arms=["pgd-linf-0.3"])
+    with pytest.raises(RiskError, match="no model called 'nets' was attacked in this run; did you mean 'net'"):
+        assessed(ledger, models=["nets"])
+    with pytest.raises(RiskError, match="no detector called 'ear' has scored this run; known: eye"):
+        assessed(ledger, detectors=["ear"])
+
+
+@pytest.mark.parametrize("missing", ["clean", "deepfool-l2"])
+def test_a_missing_score_is_refused(write: Write, missing: str) -> None:
+    rows = random_rows(4)
+    gone = next(place for place in rows.score if place[1] == missing)
+    del rows.score[gone]
+    with pytest.raises(RiskError, match=f"{EYE} has not scored 1 sample of 40 of net; finish the run with this"):
+        assessed(write(rows))
+
+
+def test_a_run_without_scores_attacks_or_verdicts_is_refused(write: Write) -> None:
+    bare = random_rows(5)
+    bare.score.clear()
+    with pytest.raises(RiskError, match="no detector has scored this run; name one under `detectors`"):
+        assessed(write(bare, folder="bare"))
+    corrupted = random_rows(5, arms={"noise": ARMS["noise"]})
+    with pytest.raises(RiskError, match="this run holds no attack, so there is nothing to detect"):
+        assessed(write(corrupted, folder="corrupted"))
+    failed = random_rows(5, arms={"spatial": ARMS["spatial"]})
+    failed.outcome |= dict.fromkeys(failed.places("net"), "error")
+    with pytest.raises(RiskError, match=r"no sample of net has a verdict from every arm \(0 unfinished, 40 with"):
+        assessed(write(failed, folder="failed"))
+
+
+def test_a_model_that_nothing_broke_says_so(write: Write) -> None:
+    rows = random_rows(6, arms={"spatial": ARMS["spatial"]})
+    for place in rows.places("net"):
+        rows.outcome[place] = "resisted"
+        rows.score.pop(place, None)
+    found = assessed(write(rows))
+    one = found.of("net", "eye")
+    assert one.overall.auroc is None
+    assert one.defeat.most_often is None
+    assert one.defeat.cheapest is None
+    assert "No arm succeeded against net: there is nothing to detect, and no AUROC to tell." in found.notes
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_which_arm_gets_past_a_detector(write: Write) -> None:
+    rows = random_rows(7)
+    rows.calibrate = {"net": [float(score) for score in range(20)]}
+    found = assessed(write(rows), threshold={"false_alarms": 0.5}).of("net", "eye").defeat
+    limit = threshold_at(rows.calibrate["net"], 0.5)
+    assert found.threshold == limit
+    by_arm = {arm.arm: arm for arm in found.arms}
+    assert set(by_arm) == {"pgd-linf-0.1-kl #1", "pgd-linf-0.1-kl #2", *ARMS} - {"pgd-linf-0.1-kl", "noise"}
+    least = {
+        sample: min(
+            (rows.score[place] for place in rows.places("net") if place[3] == sample and _counts(rows, place)),
+            default=None,
+        )
+        for sample in range(rows.n)
+    }
+    for label, arm in by_arm.items():
+        name, _, number = label.partition(" #")
+        own = [place for place in rows.places("net") if place[1] == name and place[2] == int(number or 1) - 1]
+        hits = [place for place in own if rows.outcome[place] == "success"]
+        unseen = [place for place in hits if rows.score[place] <= limit]
+        spent = [15 + place[3] for place in own if rows.outcome[place] != "already_wrong"]
+        assert (arm.n_broken, arm.n_unseen) == (len(hits), len(unseen))
+        assert arm.unseen.value == len(unseen) / rows.n
+        assert arm.n_least == sum(rows.score[place] == least[place[3]] for place in hits)
+        assert arm.passes == pytest.approx(np.mean(spent))
+        expected = sum(spent) / len(unseen) if unseen else None
+        assert arm.passes_per_unseen == (expected if expected is None else pytest.approx(expected))
+    assert found.most_often is not None
+    assert found.most_often.n_unseen == max(arm.n_unseen for arm in found.arms)
+    assert found.cheapest is not None
+    known = [arm.passes_per_unseen for arm in found.arms if arm.passes_per_unseen is not None]
+    assert found.cheapest.passes_per_unseen == min(known)
+
+
+def _counts(rows: Rows, place: tuple[str, str, int, int]) -> bool:
+    return rows.outcome[place] == "success" and place[1] != "noise"
+
+
+def test_a_threshold_without_samples_to_calibrate_comes_with_a_warning(write: Write) -> None:
+    rows = random_rows(8)
+    ledger = write(rows)
+    found = assessed(ledger)
+    assert any("taken from the very inputs it is tried on" in note for note in found.notes)
+    clean = [rows.score["net", "clean", 0, sample] for sample in range(rows.n)]
+    assert found.of("net", "eye").defeat.threshold == threshold_at(clean, 0.05)
+    assert assessed(ledger, threshold=2.5).of("net", "eye").defeat.threshold == 2.5
+    assert assessed(ledger, threshold=2.5).notes == ()
+
+
+def test_detectors_are_ranked_and_compared_on_the_same_samples(write: Write) -> None:
+    rows = random_rows(9, n=120, models=("net", "other"))
+    ledger = write(rows, second=True)
+    found = assessed(ledger)
+    for model in ("net", "other"):
+        first, last = (one for one in found.tables if one.model == model)
+        assert (first.name, last.name) == ("eye", "second")
+        (pair,) = found.pairs[model]
+        assert (pair.better, pair.worse) == (EYE, "second@2")
+        assert pair.difference.value == pytest.approx(first.overall.auroc.value - last.overall.auroc.value)
+        assert not pair.undecided
+        auroc, *_ = auroc_by_hand(rows, GROUPS["linf 0.2"][MULTI_ARMED], model=model, of="second")
+        assert last.table.row("linf 0.2").entries[MULTI_ARMED].auroc.value == pytest.approx(auroc)
+    only = assessed(ledger, detectors=["second"], models=["other"])
+    assert [(one.model, one.name) for one in only.tables] == [("other", "second")]
+    assert only.tables[0].overall == found.of("other", "second").overall, "draws do not depend on what else is asked"
+
+
+def test_adaptive_arms_stand_apart_and_only_beside_their_detector(write: Write) -> None:
+    knowing = {"family": "adaptive", "norm": "linf", "eps": 0.2, "objective": "ace"}
+    arms = ARMS | {
+        "adaptive-eye": knowing | {"params": json.dumps({"detector": EYE})},
+        "adaptive-second": knowing | {"params": json.dumps({"detector": "second@2"})},
+    }
+    rows = random_rows(10, arms=arms)
+    found = assessed(write(rows, second=True))
+    for detector, of, knows in (("eye", "score", "adaptive-eye"), ("second", "second", "adaptive-second")):
+        one = found.of("net", detector)
+        (survival,) = one.table.adaptive
+        assert survival.label == "linf 0.2"
+        usual = GROUPS["linf 0.2"][MULTI_ARMED]
+        for entry, names in (
+            (survival.without, usual),
+            (survival.alone, [knows]),
+            (survival.together, [*usual, knows]),
+        ):
+            auroc, chance, _ = auroc_by_hand(rows, names, of=of)
+            assert entry.auroc.value == pytest.approx(auroc)
+            assert entry.chance_auroc == pytest.approx(chance)
+        assert survival.without == one.table.row("linf 0.2").entries[MULTI_ARMED]
+        listed = {arm.arm for arm in one.defeat.arms}
+        assert knows in listed
+        assert not {"adaptive-eye", "adaptive-second"} - {knows} & listed
+
+
+def test_weights_are_refused(write: Write) -> None:
+    rows = random_rows(11)
+    ledger = write(rows)
+    weighted = {"sample": ["s000"], "split": ["evaluate"], "weight": [2.0], "label": [0]}
+    ledger.append({"samples": table_from("samples", weighted)})
+    with pytest.raises(RiskError, match="samples of different weight"):
+        assessed(Ledger.open(ledger.path))
+
+
+def test_everything_is_there_for_machines(write: Write) -> None:
+    found = assessed(write(random_rows(12)))
+    plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    (table,) = plain["tables"]
+    assert table["detector"] == EYE
+    assert table["rows"][-1]["entries"][MULTI_ARMED]["auroc"]["value"] == found.of("net", "eye").overall.auroc.value
+    assert plain["threshold"] == {"false_alarms": 0.05}
+    lines = list(found.flat())
+    assert len(lines) == len(table["rows"]) * 3
+    assert {line["row"] for line in lines} == {row["label"] for row in table["rows"]}
+    none = next(line for line in lines if line["row"] == "l2 carlini-wagner")
+    assert (none["auroc"], none["fpr_at_tpr"], none["reason"]) == (None, None, "no arm succeeded")
+
+
+def test_no_table_of_that_name(write: Write) -> None:
+    with pytest.raises(RiskError, match="no table of net, ear; did you mean 'net, eye'"):
+        assessed(write(random_rows(13))).of("net", "ear")
