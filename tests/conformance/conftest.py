@@ -18,10 +18,12 @@ from advrisk.plan import Cell, Shard
 from advrisk.run.judge import judge
 from advrisk.run.perturb import Target, goal_of, perturb
 from advrisk.study import Arm
+from advrisk.testing import toys
 
 # Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults. How strong
 # attacks are is tested in test_closed_form.py and test_peers.py.
 QUICK = {
+    "adaptive": {"steps": 3, "rounds": 2, "samples": 4},
     "apgd": {"steps": 5, "restarts": 2},
     "apgd-t": {"steps": 4, "targets": 3},
     "autoattack": {"steps": 4, "targets": 3, "queries": 20},
@@ -139,7 +141,8 @@ def verdict_of():
         label = predicted(model, answer) if label is None else label
         goal = goal_of(success, label, model, answer)
         target = Target(model, space or Space.box(*model.bounds), x0, label, answer, goal)
-        attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=max_cell_s)
+        suspicion = toys.suspicion() if part.traits.watches else None
+        attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=max_cell_s, suspicion=suspicion)
         return judge(target, attempt, arm), attempt
 
     return run

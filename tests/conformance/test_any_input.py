@@ -13,6 +13,7 @@ from advrisk.testing.conformance import checkable
 
 EVERY = [(part.name, norm) for part in checkable(attacks) for norm in part.traits.norms or (None,)]
 QUICK = {
+    "adaptive": {"steps": 2, "rounds": 2},
     "apgd": {"steps": 4},
     "apgd-t": {"steps": 3, "targets": 3},
     "autoattack": {"steps": 2, "targets": 3, "queries": 4},
@@ -74,6 +75,7 @@ def tasks(draw, name, norm):
         objective=draw(st.sampled_from(fitting(traits, targeted=targeted))),
         keep=draw(st.sampled_from(keeps)),
         within_eps=traits.stays_within_eps(norm),
+        suspicion=toys.suspicion() if traits.watches else None,
     )
 
 

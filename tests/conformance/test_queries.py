@@ -24,6 +24,7 @@ from advrisk.parts.attacks import attacks
 from advrisk.parts.data import Dataset
 from advrisk.parts.models.registry import Loaded
 from advrisk.run.bench import Workbench
+from advrisk.run.campaign import know_detectors
 from advrisk.run.question import plan_study
 from advrisk.testing import toys
 from advrisk.testing.conformance import checkable
@@ -144,11 +145,17 @@ def set_up(part, guard, arms, folder):
     )
     content = {"name": "queries", "data": {"source": "guarded", "evaluate": N}, "device": "cpu", "keep_inputs": "none"}
     content |= {"models": {"model": {"source": "guarded"}}, "arms": arms, "success": "prediction"}
+    if part.traits.watches:
+        content["detectors"] = ["confidence"]
     study = Study.from_dict(content).spec
     bench = Workbench.set_up(study, registries, folder=folder, run="run", device="cpu")
+    detectors = know_detectors(bench, {})
     model = replace(bench.material.models["model"], answer=Closed(guard.answer), owner=Closed(guard.owner))
     bench = replace(bench, material=replace(bench.material, models={"model": model}))
-    return bench, list(plan_study(study, Ledger(folder / "ledger"), bench).cells())
+    cells = list(plan_study(study, Ledger(folder / "ledger"), bench, detectors).cells())
+    for cell in cells:
+        bench.suspicion(cell.model, cell.arm)  # which is tried out once, on behalf of no sample
+    return bench, cells
 
 
 def carried_out(part, guard, arms, folder):
@@ -166,6 +173,7 @@ def carried_out(part, guard, arms, folder):
 def arms_of(part, params, *, keep):
     """One for each norm and limit."""
     sizes = [{"norm": norm, "eps": EPS[norm]} for norm in part.traits.norms] or [{}]
+    params = params | ({"detector": "confidence"} if part.traits.watches else {})
     return [
         {"attack": part.name, "keep": keep, "max_queries": limit, **size, **params}
         for size in sizes

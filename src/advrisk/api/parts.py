@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import AttackTraits, DetectorTraits, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, AttackTraits, DetectorTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
 
 
@@ -57,6 +57,7 @@ def _facts_of_attack(traits: AttackTraits) -> list[str]:
     needs = traits.needs if traits.resolve is None else "what the attack needs"
     facts = [f"needs {needs}; {norms}; keep: {traits.keep}"]
     facts += ["for images only"] if traits.images else []
+    facts += [f"needs `{DETECTOR}`, one of the study's detectors"] if traits.watches else []
     facts += [f"objective: {traits.objective}"] if traits.objective else []
     if traits.accounting == "batch":
         facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]

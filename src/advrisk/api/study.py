@@ -69,10 +69,11 @@ class Study:
         device: str | None = None,
         retry_errors: bool = False,
         modules: "Mapping[str, nn.Module] | None" = None,
+        detectors: "Mapping[str, Scores] | None" = None,
     ) -> "DryRun":
         """What `run` would do at most, and about how long that would take here; nothing is written."""
         from advrisk.run.campaign import Options
         from advrisk.run.dry import dry_run
 
         options = Options(workers=workers, device=device, retry_errors=retry_errors)
-        return dry_run(self.spec, Path(folder), options=options, modules=modules)
+        return dry_run(self.spec, Path(folder), options=options, modules=modules, detectors=detectors)

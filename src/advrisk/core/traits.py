@@ -8,6 +8,7 @@ Norm = Literal["l0", "l1", "l2", "linf"]
 Keep = Literal["first", "smallest", "strongest", "last"]
 Capability = Literal["labels", "scores", "gradients"]
 Accounting = Literal["sample", "batch", "none"]
+DETECTOR = "detector"  # the parameter of an arm that names the detector it knows
 CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each gives all before it
 
 
@@ -25,6 +26,18 @@ class Resolved:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """What is known of a detector that an attack knows: how often it asks a model about a point, beside the attack.
+
+    `follows_score`, `follows_model`: whether torch can follow the score, and the model's answer, back to the point.
+    """
+
+    passes: int
+    follows_score: bool
+    follows_model: bool
+
+
+@dataclass(frozen=True)
 class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
@@ -38,6 +51,8 @@ class AttackTraits:
     - `images` is true for those that need images: inputs of channels × height × width.
     - `accounting` is `batch` where passes cannot be told apart by sample, as in attacks of other libraries, and `none`
       where the model is not asked.
+    - `watches` is true for those that know a detector, whose name their arms give; `passes` finds a `Watch` under
+      "watch", beside the parameters.
     - `resolve` is for attacks whose needs depend on their parameters: it checks these for a norm and an eps.
     """
 
@@ -54,6 +69,7 @@ class AttackTraits:
     images: bool = False
     exhaustive: bool = False
     accounting: Accounting = "sample"
+    watches: bool = False
     resolve: Callable[[Mapping[str, Any], Norm | None, float | None], Resolved] | None = None
 
     def resolved(self, params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:

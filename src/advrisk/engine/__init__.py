@@ -6,8 +6,10 @@ torch lives from here up, and only here, in `parts` and in `run`.
 from advrisk.engine.goal import Goal
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
-from advrisk.engine.probe import OutOfTimeError, Pass, Probe, Task
+from advrisk.engine.probe import OutOfTimeError, Pass, Probe
 from advrisk.engine.space import Space, within_rounding
+from advrisk.engine.suspicion import Suspicion
+from advrisk.engine.task import Task
 from advrisk.engine.trust import Trust
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Pass",
     "Probe",
     "Space",
+    "Suspicion",
     "Task",
     "Trust",
     "predicted",

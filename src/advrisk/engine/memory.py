@@ -50,10 +50,10 @@ class Memory:
             offered=column(False, torch.bool),
         )
 
-    def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float) -> None:
-        """Count one pass for each row; its time is shared equally by the rows of the batch."""
+    def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float, *, passes: int = 1) -> None:
+        """Count one pass (or more) for each row; the time is shared equally by the rows of the batch."""
         if len(rows):
-            counter.index_add_(0, rows, torch.ones_like(rows))
+            counter.index_add_(0, rows, torch.full_like(rows, passes))
             share = torch.full((len(rows),), elapsed_s / len(rows), dtype=torch.float32, device=rows.device)
             self.spent_s.index_add_(0, rows, share)
 

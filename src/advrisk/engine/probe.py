@@ -9,8 +9,7 @@ itself, tracks its own best, or can forget a success.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -22,10 +21,12 @@ from advrisk.engine.goal import Goal
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
-from advrisk.engine.rows import ascending, occurrence
-from advrisk.engine.space import Space, within_rounding
+from advrisk.engine.rows import occurrence
+from advrisk.engine.space import within_rounding
+from advrisk.engine.suspicion import Scored, scored
+from advrisk.engine.task import Around, Task
 from advrisk.engine.trust import Trace, Trust
-from advrisk.study import Keep, Norm
+from advrisk.study import Norm
 
 # An unasked row answers with this lead for the class it should lose: an attack sees a failure.
 _UNASKED_LEAD = 50.0
@@ -34,27 +35,6 @@ _LEAD = 1e-5  # of the largest score: ten times what rounding was seen to change
 
 class OutOfTimeError(Exception):
     """The cell's time is up; what is not finished becomes `timeout` rows."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What an attack is to achieve against one shard of samples.
-
-    `within_eps` says that the attack promised never to propose a point beyond eps. `crafted` are points that were made
-    for these samples against another model, for an attack that takes them over.
-    """
-
-    x0: Tensor
-    goal: Goal
-    space: Space
-    norm: Norm | None
-    eps: float | None
-    objective: str = "ace"
-    keep: Keep = "first"
-    max_queries: int | None = None
-    within_eps: bool = True
-    deadline: float = float("inf")  # on time.monotonic's clock
-    crafted: Tensor | None = None
 
 
 class Probe:
@@ -68,9 +48,11 @@ class Probe:
         self._reach = float("inf")
         if task.eps is not None and task.norm is not None:
             self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
-        self._remembered: _Around | None = None
+        self._remembered: Around | None = None
         self._projected: tuple[Tensor, int, Tensor, int] | None = None
-        self._done = torch.zeros(len(task.x0), dtype=torch.bool, device=task.x0.device)
+        self._cost = 1 if task.suspicion is None else 1 + task.suspicion.passes  # forward passes of a point
+        too_dear = task.max_queries is not None and task.max_queries < self._cost
+        self._done = torch.full((len(task.x0),), too_dear, dtype=torch.bool, device=task.x0.device)
 
     @property
     def norm(self) -> Norm:
@@ -137,7 +119,7 @@ class Probe:
         gradient = gradient and gives(self.model.capability, "gradients")
         rows_asked = rows if whole else rows.index_select(0, asked)
         goal = self.goal.of(rows_asked)
-        answer, height = None, None
+        answer, height, suspected = None, None, None
         began = _now(self.x0)
         with torch.set_grad_enabled(gradient):
             points.requires_grad_(gradient)
@@ -145,12 +127,16 @@ class Probe:
                 answer = self.model.ask(points)
                 if answer.is_floating_point():
                     height = objectives.value(self.task.objective, answer, goal)
-        self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began)
+                if self.task.suspicion is not None:
+                    suspected = scored(self.task.suspicion, self.model, points, answer)
+        passes = 1 if suspected is None else 1 + suspected.n_forward
+        self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began, passes=passes)
         if answer is not None:
             near = None if projected else self._near(points.detach(), rows_asked)
             ascending = self._around(rows).ascending
-            self._notice(points.detach(), rows_asked, goal, answer.detach(), height, near, ascending=ascending)
-        return Pass(self, rows, asked, points, goal, answer, height)
+            score = None if suspected is None else suspected.score.detach()
+            self._notice(points.detach(), rows_asked, goal, answer.detach(), height, near, score, ascending=ascending)
+        return Pass(self, rows, asked, points, goal, answer, height, suspected)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
         """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
@@ -185,8 +171,8 @@ class Probe:
         askable = self.is_active(rows)
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward.index_select(0, rows)
-            if len(rows) and int(left.min()) < len(rows):  # else there are enough, whoever they belong to
-                askable &= occurrence(rows) < left
+            if len(rows) and int(left.min()) < len(rows) * self._cost:  # else there are enough, whoever they belong to
+                askable &= (occurrence(rows) + 1) * self._cost <= left
         return askable
 
     def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
@@ -211,11 +197,11 @@ class Probe:
             for point in ((distance > self._reach) & ~self._done[rows]).nonzero().flatten().tolist():
                 self.fail(int(rows[point]), f"the attack left eps: {distance[point]:.7g} > {self.eps:.7g}")
 
-    def _around(self, rows: Tensor) -> "_Around":
+    def _around(self, rows: Tensor) -> Around:
         """The clean inputs of these rows and the bounds around them; remembered for the next call."""
         known = self._remembered
         if known is None or known.rows is not rows or known.version != rows._version:
-            known = _Around(self.task, rows, rows._version)
+            known = Around(self.task, rows, rows._version)
             self._remembered = known
         return known
 
@@ -227,6 +213,7 @@ class Probe:
         answer: Tensor,
         height: Tensor | None,
         near: Tensor | None,
+        score: Tensor | None,
         *,
         ascending: bool,
     ) -> None:
@@ -239,7 +226,9 @@ class Probe:
             success &= told
             for point in (~told).nonzero().flatten().tolist():
                 self.fail(int(rows[point]), "the model answered with a number that is not finite")
-        merit = self._merit(x, rows, height, success)
+        if score is not None and not math.isfinite(float(score.sum())):
+            success = success & self._told_scores(rows, score)
+        merit = self._merit(x, rows, height, success, score)
         if bool(success.any()):
             self.memory.note_first(rows[success])
             if self.task.keep == "first":
@@ -252,7 +241,14 @@ class Probe:
         else:
             self.memory.keep_best(x, rows, success, merit, ascending=ascending)
         if self.task.max_queries is not None:
-            self._done |= self.memory.n_forward >= self.task.max_queries
+            self._done |= self.memory.n_forward + self._cost > self.task.max_queries
+
+    def _told_scores(self, rows: Tensor, score: Tensor) -> Tensor:
+        """Which scores are finite; a sample with another ends with an error."""
+        told = torch.isfinite(score)
+        for point in (~told).nonzero().flatten().tolist():
+            self.fail(int(rows[point]), "the detector answered with a number that is not finite")
+        return told
 
     def _met(self, goal: Goal, answer: Tensor) -> Tensor:
         met = goal.met(predicted(self.model, answer))
@@ -266,7 +262,7 @@ class Probe:
             return None
         return self.space.distance(x, self.x0[rows], self.norm) <= self._reach
 
-    def _merit(self, x: Tensor, rows: Tensor, height: Tensor | None, success: Tensor) -> Tensor:
+    def _merit(self, x: Tensor, rows: Tensor, height: Tensor | None, success: Tensor, score: Tensor | None) -> Tensor:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
         if height is None:
             merit = torch.zeros(len(rows), device=x.device)
@@ -276,37 +272,9 @@ class Probe:
             points = success.nonzero().squeeze(1)
             clean = self.x0.index_select(0, rows.index_select(0, points))
             merit[points] = -self.space.distance(x.index_select(0, points), clean, self.norm)
+        elif score is not None:
+            merit = torch.where(success, -score.float(), merit)
         return merit
-
-
-@dataclass(frozen=True)
-class _Around:
-    """What surrounds the clean inputs of some rows. `version` tells whether `rows` was written to since."""
-
-    task: Task
-    rows: Tensor
-    version: int
-
-    @cached_property
-    def x0(self) -> Tensor:
-        return self.task.x0.index_select(0, self.rows)
-
-    @cached_property
-    def ascending(self) -> bool:
-        """Whether each sample has one row, in the order of the shard."""
-        return ascending(self.rows)
-
-    @cached_property
-    def box(self) -> tuple[Tensor, Tensor] | None:
-        """In linf, the bounds within eps, if all points between them are allowed."""
-        if self.task.norm != "linf" or self.task.eps is None:
-            return None
-        return self.task.space.linf_box(self.x0, self.task.eps)
-
-    @cached_property
-    def room(self) -> tuple[Tensor, Tensor]:
-        """How far each feature can move down and up."""
-        return self.task.space.room(self.x0)
 
 
 class Pass:
@@ -324,9 +292,11 @@ class Pass:
         goal: Goal,
         answer: Tensor | None,
         height: Tensor | None,
+        suspected: Scored | None,
     ) -> None:
         self._probe, self._rows, self._asked = probe, rows, asked
         self._points, self._goal, self._answer, self._height = points, goal, answer, height
+        self._suspected = suspected
         self._other_height: tuple[str | None, Tensor | None, Tensor] | None = None
 
     @property
@@ -374,6 +344,27 @@ class Pass:
         height = self._climbed(objective, target)
         return self._backward(height, self._chosen(wanted), retain=retain)
 
+    @property
+    def suspicion(self) -> Tensor:
+        """The detector's score of every row; infinite where a row was not asked."""
+        if self._probe.task.suspicion is None:
+            raise ValueError("this arm knows no detector")
+        score = None if self._suspected is None else self._suspected.score.detach().float().double()
+        return self._filled(score, lambda: torch.full_like(self._rows, torch.inf, dtype=torch.float64))
+
+    def suspicion_gradient(self, *, wanted: Tensor | None = None, retain: bool = False) -> Tensor:
+        """The slope of the detector's score in every feature, for every row; `wanted` as in `gradient`."""
+        known = self._suspected
+        score = None if known is None else self._followed(known.score)
+        return self._backward(
+            score, self._chosen(wanted), retain=retain, passes=0 if known is None else known.n_backward
+        )
+
+    def _followed(self, score: Tensor) -> Tensor:
+        if not score.requires_grad:
+            raise ModelError("torch cannot follow this detector's score back to the point")
+        return score
+
     def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:
         own = self._probe.task.objective
         if self._answer is None or (target is None and objective in (None, own)):
@@ -412,7 +403,7 @@ class Pass:
         """Of the rows that were asked, those whose slope is wanted; None for all."""
         return None if wanted is None or bool(wanted.all()) else wanted[self._asked]
 
-    def _backward(self, heights: Tensor | None, chosen: Tensor | None, *, retain: bool) -> Tensor:
+    def _backward(self, heights: Tensor | None, chosen: Tensor | None, *, retain: bool, passes: int = 1) -> Tensor:
         """The slopes of numbers that belong to the rows asked; zero for rows that are not asked or not chosen."""
         if heights is None or (chosen is not None and not bool(chosen.any())):
             return torch.zeros_like(self._probe.x0[self._rows])
@@ -423,7 +414,8 @@ class Pass:
         total = heights.sum() if chosen is None else heights[chosen].sum()  # its slope holds every row's own
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
-        memory.spend(memory.n_backward, rows if chosen is None else rows[chosen], _now(self._points) - began)
+        whose = rows if chosen is None else rows[chosen]
+        memory.spend(memory.n_backward, whose, _now(self._points) - began, passes=passes)
         immutable = self._probe.space.immutable
         slope = slope if immutable is None else slope.masked_fill(immutable, 0.0)
         self._probe._trace.note_slope(slope if chosen is None else slope[chosen])

@@ -9,20 +9,22 @@ from advrisk.core.errors import AdvriskError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import AttackTraits, Norm, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, AttackTraits, Norm, ObjectiveTraits
 from advrisk.study import CLEAN, TRANSFER, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
 _BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
 
+Named = Mapping[str, tuple[str, ...]]  # what detectors may be called -> their full names
 
-def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
-    """Every arm of a study, the clean one first, each once."""
+
+def expand_arms(study: StudySpec, registries: Registries, detectors: Named | None = None) -> list[Arm]:
+    """Every arm of a study, the clean one first, each once; `detectors` are those that an attack may know."""
     arms = {CLEAN.id: CLEAN}
     seen = dict(arms)  # and the arms that craft what is transferred
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
         try:
-            expanded = list(expand_entry(entry, registries))
+            expanded = list(expand_entry(entry, registries, detectors=detectors or {}))
             _check_surrogates(expanded, study)
         except AdvriskError as error:
             raise study.where.error(loc, str(error)) from None
@@ -34,10 +36,10 @@ def expand_arms(study: StudySpec, registries: Registries) -> list[Arm]:
     return list(arms.values())
 
 
-def place_of(arm: Arm, study: StudySpec, registries: Registries) -> Loc:
+def place_of(arm: Arm, study: StudySpec, registries: Registries, detectors: Named | None = None) -> Loc:
     """Which entry of `arms` brings an arm, or one that is crafted by it, for a complaint about it."""
     for index, entry in enumerate(study.arms):
-        for other in expand_entry(entry, registries):
+        for other in expand_entry(entry, registries, detectors=detectors or {}):
             if arm.id in (other.id, other.crafted_by and other.crafted_by.id):
                 return ("arms", index)
     return ("arms",)
@@ -54,21 +56,29 @@ def _differing(before: Arm, arm: Arm) -> str:
     return " and ".join(name for name in names if getattr(before, name) != getattr(arm, name))
 
 
-def expand_entry(entry: ArmEntry, registries: Registries, *, to_transfer: bool = False) -> Iterator[Arm]:
-    """The arms that one entry of `arms` stands for."""
+def expand_entry(
+    entry: ArmEntry, registries: Registries, *, to_transfer: bool = False, detectors: Named | None = None
+) -> Iterator[Arm]:
+    """The arms that one entry of `arms` stands for; without `detectors`, there are none that an attack could know."""
     if entry.preset:
-        yield from _from_presets(entry, registries, to_transfer=to_transfer)
+        yield from _from_presets(entry, registries, to_transfer=to_transfer, detectors=detectors)
     elif entry.arm:
         yield from _transfer_arms(entry, entry.arm, registries)
     elif entry.attack:
         for name in entry.attack:
-            yield from _attack_arms(entry, registries.attacks.get(name), registries, to_transfer=to_transfer)
+            part = registries.attacks.get(name)
+            if part.traits.watches:
+                yield from _watching_arms(entry, part, registries, detectors)
+            else:
+                yield from _attack_arms(entry, entry.params, part, registries, to_transfer=to_transfer)
     else:
         for name in entry.corruption or ():
             yield from _corruption_arms(entry, registries.corruptions.get(name))
 
 
-def _from_presets(entry: ArmEntry, registries: Registries, *, to_transfer: bool) -> Iterator[Arm]:
+def _from_presets(
+    entry: ArmEntry, registries: Registries, *, to_transfer: bool, detectors: Named | None
+) -> Iterator[Arm]:
     given = _given(entry, ("norm", "eps", "objective"))
     settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
     for name in entry.preset or ():
@@ -77,7 +87,8 @@ def _from_presets(entry: ArmEntry, registries: Registries, *, to_transfer: bool)
         for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
             common = _given(entry, entry.model_fields_set.intersection(_BESIDE_PRESETS))
             line = line | ({"arm": line["arm"] | common} if "arm" in line else common)
-            yield from expand_entry(validated(ArmEntry, line, Source()), registries, to_transfer=to_transfer)
+            line_entry = validated(ArmEntry, line, Source())
+            yield from expand_entry(line_entry, registries, to_transfer=to_transfer, detectors=detectors)
 
 
 def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
@@ -108,8 +119,46 @@ def _transfer_arms(entry: ArmEntry, crafting: ArmEntry, registries: Registries) 
             )
 
 
+def _watching_arms(
+    entry: ArmEntry, part: Part[AttackTraits], registries: Registries, detectors: Named | None
+) -> Iterator[Arm]:
+    """The arms of an attack that knows a detector: for each one that it is to know, under that one's name."""
+    if detectors is None:
+        raise AdvriskError(
+            f"{part.name} knows a detector of the model it attacks: no arm to transfer, or to learn from"
+        )
+    params = {key: value for key, value in entry.params.items() if key != DETECTOR}
+    for full in _known_detectors(entry.params.get(DETECTOR), part, detectors):
+        extra = f"{DETECTOR}={full.rpartition('@')[0]}"
+        for arm in _attack_arms(entry, params, part, registries, to_transfer=False):
+            head, *settings = arm.id.split(",")
+            yield replace(arm, id=",".join([head, extra, *settings]), params={**arm.params, DETECTOR: full})
+
+
+def _known_detectors(asked: Any, part: Part[AttackTraits], detectors: Named) -> list[str]:
+    """The full names of the detectors that an arm names."""
+    if not detectors:
+        found = f"{part.name} gets past a detector, and this study has none"
+        raise AdvriskError(f"{found}; add `detectors: [confidence]`, say, and name it here: `{DETECTOR}: confidence`")
+    shown = [name for name in detectors if "@" not in name]
+    if asked is None or asked == []:
+        raise AdvriskError(f"{part.name} needs `{DETECTOR}`, the one that it is to get past: {', '.join(shown)}")
+    full: dict[str, None] = {}
+    for name in asked if isinstance(asked, list) else [asked]:
+        if not isinstance(name, str) or name not in detectors:
+            hint = did_you_mean(str(name), shown)
+            raise AdvriskError(f"{part.name}: no detector of this study is called {name!r}; {hint}")
+        full |= dict.fromkeys(detectors[name])
+    return list(full)
+
+
 def _attack_arms(
-    entry: ArmEntry, part: Part[AttackTraits], registries: Registries, *, to_transfer: bool
+    entry: ArmEntry,
+    params: Mapping[str, Any],
+    part: Part[AttackTraits],
+    registries: Registries,
+    *,
+    to_transfer: bool,
 ) -> Iterator[Arm]:
     traits = part.traits
     norms: list[Norm | None] = [*(entry.norm or traits.norms)] or [None]
@@ -120,11 +169,11 @@ def _attack_arms(
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
     # The first success lies just across the surrogate's boundary: elsewhere it would seldom be one.
     keeps = entry.keep or ["strongest" if to_transfer and traits.keep == "first" else traits.keep]
-    settings = [part.bind(params, beside=ArmEntry.model_fields) for params in grid(entry.params, part)]
-    for norm, eps, objective, keep, params in itertools.product(norms, sizes, objectives, keeps, settings):
+    settings = [part.bind(choice, beside=ArmEntry.model_fields) for choice in grid(params, part)]
+    for norm, eps, objective, keep, bound in itertools.product(norms, sizes, objectives, keeps, settings):
         words = [norm, _shown(eps), objective]
         yield Arm(
-            id=readable_id(part, words, params, keep=keep, max_queries=entry.max_queries),
+            id=readable_id(part, words, bound, keep=keep, max_queries=entry.max_queries),
             kind="attack",
             family=part.name,
             version=part.version,
@@ -134,7 +183,7 @@ def _attack_arms(
             keep=keep,
             max_queries=entry.max_queries,
             repeats=entry.repeats,
-            params=traits.resolved(params, norm, eps).params,
+            params=traits.resolved(bound, norm, eps).params,
         )
 
 

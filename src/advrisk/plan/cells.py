@@ -7,10 +7,10 @@ from functools import cached_property
 from advrisk.core.digest import digest
 from advrisk.core.names import no_match
 from advrisk.core.registries import Registries
-from advrisk.core.traits import Capability, Resolved, gives
-from advrisk.plan.arms import expand_arms, place_of
+from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
+from advrisk.plan.arms import Named, expand_arms, place_of
 from advrisk.plan.card import ModelCard
-from advrisk.plan.detectors import ConfiguredDetector, refuse_detectors
+from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detectors
 from advrisk.plan.samples import Shard
 from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
 
@@ -56,7 +56,7 @@ class Plan:
     @cached_property
     def watched(self) -> frozenset[str]:
         """The detectors, by full name, that some arm tries to get past."""
-        return frozenset(str(arm.params["detector"]) for _, arm in self.assessed if "detector" in arm.params)
+        return frozenset(str(arm.params[DETECTOR]) for _, arm in self.assessed if DETECTOR in arm.params)
 
     def cells(self) -> Iterator[Cell]:
         """Every cell, shard by shard, so that an interrupted run has whole samples to show."""
@@ -135,7 +135,8 @@ def outline_plan(
     detectors: Sequence[ConfiguredDetector] = (),
 ) -> Plan:
     """Which arm meets which model, without samples and recipes; refuses what these models cannot answer."""
-    arms = expand_arms(study, registries)
+    names = names_of(detectors)
+    arms = expand_arms(study, registries, names)
     _refuse_unknown_arms(study, arms)
     _refuse_average_of_one(study, [model for model in models if not model.surrogate])
     _refuse_targets(study, models)
@@ -145,11 +146,11 @@ def outline_plan(
     known = {name: _resolved(arm, registries) for name, arm in attacks.items()}
     for model, arm in outline.attempts:
         if arm.id in known:
-            _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries)
+            _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries, names)
     for model, arm in outline.attempts:
-        _refuse_objective(study, cards[model], arm, registries)
+        _refuse_objective(study, cards[model], arm, registries, names)
     for name, arm in attacks.items():
-        _refuse_goal(study, arm, known[name], registries)
+        _refuse_goal(study, arm, known[name], registries, names)
     refuse_detectors(study, registries, detectors, models)
     return outline
 
@@ -195,7 +196,7 @@ def _refuse_average_of_one(study: StudySpec, assessed: Sequence[ModelCard]) -> N
         )
 
 
-def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
+def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries, names: Named) -> None:
     """An objective that cannot be climbed towards the goal, or from what a model answers."""
     if arm.objective is None or arm.crafted_by is not None:  # a transfer climbs nothing
         return
@@ -214,10 +215,10 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
     if found:
         remedy = "use the objective ace or margin"
-        raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}; {remedy}")
+        raise study.where.error(place_of(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
 
 
-def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries) -> None:
+def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries, names: Named) -> None:
     """An attack that cannot lead where the study's success lies."""
     found = ""
     if study.criterion == "target" and not known.towards:
@@ -227,7 +228,7 @@ def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Regist
     if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
         found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
     if found:
-        raise study.where.error(place_of(arm, study, registries), f"{arm.id} {found}")
+        raise study.where.error(place_of(arm, study, registries, names), f"{arm.id} {found}")
 
 
 def _resolved(arm: Arm, registries: Registries) -> Resolved:
@@ -250,7 +251,9 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
                 )
 
 
-def _refuse_incapable(study: StudySpec, model: ModelCard, arm: Arm, needs: Capability, registries: Registries) -> None:
+def _refuse_incapable(
+    study: StudySpec, model: ModelCard, arm: Arm, needs: Capability, registries: Registries, names: Named
+) -> None:
     """A model that does not answer what an attack asks."""
     found = ""
     if not gives(model.capability, needs):
@@ -261,4 +264,4 @@ def _refuse_incapable(study: StudySpec, model: ModelCard, arm: Arm, needs: Capab
     elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
         found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
     if found:
-        raise study.where.error(place_of(arm, study, registries), found)
+        raise study.where.error(place_of(arm, study, registries, names), found)

@@ -47,6 +47,17 @@ def expand_detectors(study: StudySpec, registries: Registries, *, train: str = "
     return list(found.values())
 
 
+def names_of(detectors: Sequence[ConfiguredDetector]) -> dict[str, tuple[str, ...]]:
+    """What detectors may be called -> the full names of those that are meant.
+
+    A readable or full name means one; a part's name means all of that part, unless one of them is called just so.
+    """
+    found: dict[str, tuple[str, ...]] = {name: (one.id,) for one in detectors for name in (one.readable, one.id)}
+    for part in dict.fromkeys(one.name for one in detectors):
+        found.setdefault(part, tuple(one.id for one in detectors if one.name == part))
+    return found
+
+
 def detector_id(readable: str, decisive: Any) -> str:
     """The readable name and a short digest of everything that decides a score but the model."""
     return f"{readable}@{digest(decisive)[:8]}"

@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 from torch import nn
 
 from advrisk.core.registries import Registries
+from advrisk.core.traits import DETECTOR
+from advrisk.engine import Suspicion
+from advrisk.engine.suspicion import measured
 from advrisk.engine.threads import one_thread
 from advrisk.ledger.inputs import cell_inputs, crafted_inputs, example_inputs, read_inputs, shard_inputs, write_inputs
 from advrisk.parts.data import Dataset
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
+from advrisk.run.detectors import known_suspicion
 from advrisk.run.judge import Verdict, judge
 from advrisk.run.loading import Material, load_material
 from advrisk.run.perturb import Attempt, Crafted, Settled, Target, load_target, perturb
 from advrisk.run.rows import CellResult, failed_result, judged_result
-from advrisk.study import StudySpec
+from advrisk.study import Arm, StudySpec
 
 _TARGETS_REMEMBERED = 16
 _CRAFTED_REMEMBERED = 4
@@ -40,6 +44,7 @@ class Workbench:
     detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
     _targets: dict[tuple[str, str], Target] = field(default_factory=dict)
     _crafted: dict[str, Points] = field(default_factory=dict)
+    _suspicions: dict[tuple[str, str], Suspicion] = field(default_factory=dict)
 
     @classmethod
     def set_up(
@@ -89,8 +94,20 @@ class Workbench:
                 seed=self.study.seed,
                 max_cell_s=self.study.max_cell_s,
                 crafted=crafted,
+                suspicion=self.suspicion(cell.model, cell.arm),
             )
             return target, attempt, judge(target, attempt, cell.arm)
+
+    def suspicion(self, model: str, arm: Arm) -> Suspicion | None:
+        """The detector that an arm knows, and what it costs to ask it about a point; None for all other arms."""
+        if arm.kind != "attack" or not self.registries.attacks.get(arm.family).traits.watches:
+            return None
+        place = model, str(arm.params[DETECTOR])
+        if place not in self._suspicions:
+            first = torch.from_numpy(self.material.data.x[:1]).to(self.material.models[model].device)
+            known = known_suspicion(place[1], self.detectors[place[1]], self.registries)
+            self._suspicions[place] = measured(known, self.material.models[model].original, first)
+        return self._suspicions[place]
 
     def _take_over(self, cell: Cell) -> Crafted | None:
         """What the cell that this one needs has crafted; None for a cell that crafts its own points."""

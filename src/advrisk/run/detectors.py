@@ -15,7 +15,7 @@ from torch import Tensor
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.core.registries import Registries
-from advrisk.engine import Model
+from advrisk.engine import Model, Suspicion
 from advrisk.parts.detectors import Detector, LearningDetector, State
 from advrisk.plan import ConfiguredDetector, detector_id
 from advrisk.study import StudySpec
@@ -66,6 +66,15 @@ def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Regist
         return Learned(one.id, made, folder)
     ready: Detector = made
     return ready
+
+
+def known_suspicion(full: str, detector: Detector, registries: Registries) -> Suspicion:
+    """A detector, by its full name, as an attack that knows it sees it; torch cannot follow an object's score."""
+    readable = full.rpartition("@")[0]
+    if isinstance(detector, HandedOver):
+        return Suspicion(readable, detector.score)
+    traits = registries.detectors.get(readable.partition(",")[0]).traits
+    return Suspicion(readable, detector.score, differentiable=traits.differentiable)
 
 
 def handed_over(

@@ -8,12 +8,14 @@ from pathlib import Path
 from torch import nn
 
 from advrisk.core.digest import digest
-from advrisk.core.registries import Registries
+from advrisk.core.errors import RunError
+from advrisk.core.traits import Watch, gives
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
-from advrisk.run.campaign import DEFAULTS, Options, set_up, unfinished_cells, worker_count
+from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
+from advrisk.run.detectors import Scores
 from advrisk.run.question import plan_study
 from advrisk.study import Arm, StudySpec
 
@@ -50,17 +52,17 @@ def dry_run(
     *,
     options: Options = DEFAULTS,
     modules: Mapping[str, nn.Module] | None = None,
+    detectors: Mapping[str, Scores] | None = None,
 ) -> DryRun:
     """Plan a study, try out one cell of each kind here for a moment, and multiply."""
     bench = set_up(study, folder, options, modules)
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
-    plan = plan_study(study, ledger, bench)
+    plan = plan_study(study, ledger, bench, know_detectors(bench, detectors or {}))
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-    counted = [cell for cell in missing if _is_counted(cell.arm, bench.registries)]
+    counted = [cell for cell in missing if _is_counted(cell.model, cell.arm, bench)]
     pass_s = _seconds_per_pass(counted, bench)
     n_forward, n_backward, longest_s = 0, 0, 0.0
-    arms = {arm.id: arm for _, arm in plan.attempts}
-    by_arm = {name: 0 for name, arm in arms.items() if _is_counted(arm, bench.registries)}
+    by_arm = {arm.id: 0 for model, arm in plan.attempts if _is_counted(model, arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
     for cell in counted:
         forward, backward = _most_passes(cell, bench)
@@ -87,8 +89,7 @@ def dry_run(
 
 def _most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
     """Forward and backward passes of each sample of a cell at most, those of the judge included."""
-    n_classes = bench.material.models[cell.model].n_classes
-    forward, backward = _arm_passes(cell.arm, bench.registries, n_classes)
+    forward, backward = _arm_passes(cell.model, cell.arm, bench)
     return forward + _judge_passes(cell.arm), backward
 
 
@@ -96,16 +97,32 @@ def _judge_passes(arm: Arm) -> int:
     return 2 if arm.kind == "attack" else 1
 
 
-def _is_counted(arm: Arm, registries: Registries) -> bool:
+def _is_counted(model: str, arm: Arm, bench: Workbench) -> bool:
     """Whether it is known how many passes an arm takes at most."""
-    return arm.kind != "attack" or registries.attacks.get(arm.family).traits.passes is not None
+    if arm.kind != "attack":
+        return True
+    traits = bench.registries.attacks.get(arm.family).traits
+    return traits.passes is not None and (not traits.watches or _watch(model, arm, bench) is not None)
 
 
-def _arm_passes(arm: Arm, registries: Registries, n_classes: int) -> tuple[int, int]:
-    passes = registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
+def _watch(model: str, arm: Arm, bench: Workbench) -> Watch | None:
+    """What is known of the detector that an arm knows; None where it has none, or one that has yet to learn."""
+    try:
+        suspicion = bench.suspicion(model, arm)
+    except RunError:
+        return None
+    if suspicion is None:
+        return None
+    follows_model = gives(bench.material.models[model].capability, "gradients")
+    return Watch(suspicion.passes, follows_model and suspicion.differentiable, follows_model)
+
+
+def _arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
+    passes = bench.registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
     if passes is None:
         return 0, 0
-    forward, backward = passes(arm.params, n_classes)
+    given = {**arm.params, "watch": _watch(model, arm, bench)}
+    forward, backward = passes(given, bench.material.models[model].n_classes)
     return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
 
 

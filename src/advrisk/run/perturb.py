@@ -11,8 +11,8 @@ from torch import Tensor
 from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
-from advrisk.core.traits import Accounting, AttackTraits, gives
-from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Task, Trust, predicted
+from advrisk.core.traits import DETECTOR, Accounting, AttackTraits, gives
+from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust, predicted
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
@@ -117,11 +117,12 @@ def perturb(
     seed: int,
     max_cell_s: float | None,
     crafted: Crafted | None = None,
+    suspicion: Suspicion | None = None,
 ) -> Attempt:
-    """Run the cell's arm on its shard; `crafted` is what a transfer takes over."""
+    """Run the cell's arm on its shard; `crafted` is what a transfer takes over, `suspicion` the detector it knows."""
     keys = [key("noise", seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
     if cell.arm.kind == "attack":
-        return _attack(target, cell, registries, keys, max_cell_s, crafted)
+        return _attack(target, cell, registries, keys, max_cell_s, crafted, suspicion)
     x = target.x0
     if cell.arm.kind == "corruption":
         corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
@@ -138,11 +139,14 @@ def _attack(
     keys: list[int],
     max_cell_s: float | None,
     crafted: Crafted | None,
+    suspicion: Suspicion | None,
 ) -> Attempt:
     """Attack the samples that the model has right; the others are settled."""
     part = registries.attacks.get(cell.arm.family)
     attempt = Attempt(target.x0.clone(), settled=target.settled(), accounting=part.traits.accounting)
-    settings = cell.arm.params
+    settings = dict(cell.arm.params)
+    if part.traits.watches:
+        settings.pop(DETECTOR, None)  # it is handed over as `suspicion`
     if crafted is not None:
         attempt.not_crafted = not crafted.missing.keys() <= attempt.settled.keys()
         attempt.settled = crafted.missing | attempt.settled
@@ -150,9 +154,9 @@ def _attack(
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     deadline = time.monotonic() + (max_cell_s or float("inf"))
-    probe = _probe(target, rows, cell.arm, part.traits, keys, deadline=deadline, crafted=crafted)
-    unfinished: Settled | None = None
-    if len(rows):
+    probe = _probe(target, rows, cell.arm, part.traits, keys, deadline=deadline, crafted=crafted, suspicion=suspicion)
+    unfinished = _too_dear(cell.arm, suspicion)
+    if len(rows) and unfinished is None:
         try:
             part.function(probe, **settings)
         except OutOfTimeError:
@@ -165,6 +169,14 @@ def _attack(
     return attempt
 
 
+def _too_dear(arm: Arm, suspicion: Suspicion | None) -> Settled | None:
+    """Where no point can be asked about, as the detector takes more passes than there are."""
+    if suspicion is None or arm.max_queries is None or arm.max_queries > suspicion.passes:
+        return None
+    taken = f"a point takes {1 + suspicion.passes} passes with {suspicion.name}"
+    return "error", f"{taken}, but max_queries is {arm.max_queries}; allow more"
+
+
 def _probe(
     target: Target,
     rows: Tensor,
@@ -174,6 +186,7 @@ def _probe(
     *,
     deadline: float,
     crafted: Crafted | None,
+    suspicion: Suspicion | None,
 ) -> Probe:
     task = Task(
         x0=target.x0[rows],
@@ -187,6 +200,7 @@ def _probe(
         within_eps=traits.stays_within_eps(arm.norm),
         deadline=deadline,
         crafted=None if crafted is None else crafted.x[rows],
+        suspicion=suspicion,
     )
     noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
     # Other libraries' attacks end at the boundary, where a quicker version may differ by rounding.

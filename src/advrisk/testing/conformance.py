@@ -12,7 +12,7 @@
 
 A broken promise raises `ConformanceError`, which says what was promised and what was seen. The part is
 run against toys that give no more than it says it needs: a linear model, a convolutional one, and a
-table with immutable and integer columns.
+table with immutable and integer columns. An attack that knows a detector is handed a toy one.
 """
 
 import random
@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from advrisk.core.registry import Part
 from advrisk.core.seeds import key
-from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, gives
-from advrisk.engine import Goal, Model, Noise, Probe, Space, Task, predicted, within_rounding
+from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, Watch, gives
+from advrisk.engine import Goal, Model, Noise, Probe, Space, Suspicion, Task, predicted, within_rounding
 from advrisk.engine.memory import Memory
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.engine.probe import clear_lead
@@ -86,13 +86,22 @@ def check_attack(
     settings = part.bind(params or {})
     with one_thread(), global_generators_untouched(part.name):
         for norm in norms or part.traits.norms or (None,):
-            for case in cases(part.traits.needs, images=part.traits.images):
-                trial = _Trial(part, settings, case, norm)
-                trial.check_points()
-                trial.check_passes()
-                trial.check_max_queries()
-                trial.check_rows_stand_alone()
-                trial.check_nothing_forgotten()
+            for needs, suspicion in _opponents(part.traits):
+                for case in cases(needs, images=part.traits.images):
+                    trial = _Trial(part, settings, case, norm, suspicion)
+                    trial.check_points()
+                    trial.check_passes()
+                    trial.check_max_queries()
+                    trial.check_rows_stand_alone()
+                    trial.check_nothing_forgotten()
+
+
+def _opponents(traits: AttackTraits) -> list[tuple[Capability, Suspicion | None]]:
+    """What models give, and the detector that is known; both with and without slopes, for an attack that knows one."""
+    if not traits.watches:
+        return [(traits.needs, None)]
+    blind = toys.suspicion(differentiable=False)
+    return [("gradients", toys.suspicion()), ("gradients", blind), (traits.needs, blind)]
 
 
 def checkable(parts: Iterable[Part[AttackTraits]]) -> list[Part[AttackTraits]]:
@@ -149,6 +158,7 @@ class _Trial:
     settings: Mapping[str, object]
     case: Case
     norm: Norm | None
+    suspicion: Suspicion | None = None
 
     @property
     def eps(self) -> float | None:
@@ -180,12 +190,21 @@ class _Trial:
             keep=keep,
             max_queries=max_queries,
             within_eps=self.part.traits.stays_within_eps(self.norm),
+            suspicion=self.suspicion,
         )
         noise = Noise([key("conformance", seed, row) for row in rows])
         probe = Probe(model or self.case.model, task, noise)
         returned = self.part.function(probe, **self.settings)
         self.promise(returned is None, f"to return nothing, but it returned {type(returned).__name__}")
         return probe.memory
+
+    @property
+    def watch(self) -> Watch | None:
+        """What the traits are told of the detector."""
+        if self.suspicion is None:
+            return None
+        follows_model = gives(self.case.model.capability, "gradients")
+        return Watch(self.suspicion.passes, follows_model and self.suspicion.differentiable, follows_model)
 
     def distance(self, x: Tensor, x0: Tensor) -> Tensor:
         """In the trial's norm; without one, no point is farther than another."""
@@ -226,7 +245,7 @@ class _Trial:
         passes = self.part.traits.passes
         self.promise(passes is not None, "to say how many passes it takes at most")
         assert passes is not None
-        n_forward, n_backward = passes(self.settings, self.case.model.n_classes)
+        n_forward, n_backward = passes({**self.settings, "watch": self.watch}, self.case.model.n_classes)
         model, record = toys.recorded(self.case.model)
         memory = self.run(model=_unpadded(model), keep="last")
         spent = int(memory.n_forward.max()), int(memory.n_backward.max())
@@ -292,7 +311,8 @@ class _Trial:
                 hit &= clear_lead(answer)
             if bool(hit.any()):
                 nearest = min(nearest, float(distance[hit].min()))
-                n_first = n_passes if n_first < 0 else n_first
+                beside = 0 if self.suspicion is None else self.suspicion.passes * len(x)  # which it asks right after
+                n_first = n_passes + beside if n_first < 0 else n_first
         return nearest, n_first
 
 

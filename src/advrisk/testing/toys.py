@@ -6,7 +6,8 @@
     label_only(toy.model)               # the same model, stingier
 
 The wrappers change what a model says or allows: `score_only`, `label_only`, `noisy`, `answering_nan`,
-`answering_wrong_shape`, `raising`, `slow`, `recorded`. Nothing here knows attacks.
+`answering_wrong_shape`, `raising`, `slow`, `recorded`. `suspicion` is a detector for attacks that know one. Nothing
+here knows attacks.
 """
 
 import time
@@ -18,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from advrisk.core.errors import ModelError
-from advrisk.engine import Model, predicted
+from advrisk.engine import Model, Suspicion, predicted
 from advrisk.study import Norm
 
 _DUAL = {"linf": 1.0, "l2": 2.0, "l1": float("inf")}  # norm of a move -> the norm that measures slopes
@@ -199,3 +200,19 @@ def recorded(model: Model) -> tuple[Model, Record]:
         return answered
 
     return replace(model, answer=answer), record
+
+
+def suspicion(*, differentiable: bool = True) -> Suspicion:
+    """A detector that looks for inputs unlike a pattern, and asks the model twice: about the point and far outside.
+
+    The second pass has no part in the score; it is there to be counted, and no attack takes it for a point of its own.
+    """
+
+    def score(x: Tensor, model: Model) -> Tensor:
+        sure = model.ask(x).double().softmax(1).amax(1)
+        elsewhere = model.ask(x + 1000.0).double().sum(1)
+        flat = x.flatten(1).double()
+        pattern = torch.linspace(-1, 1, flat.shape[1], dtype=torch.float64, device=x.device)
+        return (flat * pattern).sum(1) - sure + 0 * elsewhere
+
+    return Suspicion("toy", score, passes=1, differentiable=differentiable)

@@ -13,7 +13,7 @@ from torch import nn
 import studies
 from advrisk import Study
 from advrisk.ledger import Ledger
-from advrisk.run.campaign import DEFAULTS, set_up
+from advrisk.run.campaign import DEFAULTS, know_detectors, set_up
 from advrisk.run.question import plan_study
 
 FOLDER = Path(studies.__file__).parent
@@ -65,3 +65,13 @@ def test_a_study_can_be_planned(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert len(cells) == n_models * len(arms) * n_shards
     assert {cell.model for cell in cells} == set(spec.models)
     assert {arm.split("-")[0] for arm in arms} >= {"clean", "minimum", "apgd"}
+
+
+def test_the_study_of_adaptive_attacks_can_be_planned(tmp_path: Path) -> None:
+    spec = Study.load(FOLDER / "adaptive-demo.yaml").spec
+    bench = set_up(spec, tmp_path / "run", DEFAULTS)
+    plan = plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench, know_detectors(bench, {}))
+    knowing = [arm for _, arm in plan.assessed if arm.family == "adaptive"]
+    assert len(knowing) == 2 * 3 * 4  # models, sizes, detectors
+    assert len(plan.watched) == 4
+    assert not (tmp_path / "run").exists()

@@ -1,6 +1,7 @@
 """Attacks: short functions that propose points through the probe."""
 
 from advrisk.parts.attacks import (  # noqa: F401  (their decorators register them)
+    adaptive,
     apgd,
     art,
     autoattack,

@@ -1,5 +1,6 @@
 """NES: climbing by slopes that are estimated from scores alone."""
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import torch
@@ -7,7 +8,7 @@ from annotated_types import Ge, Gt, MultipleOf
 from torch import Tensor
 
 from advrisk.core.traits import AttackTraits
-from advrisk.engine import Probe
+from advrisk.engine import Pass, Probe
 from advrisk.engine.norms import steepest
 from advrisk.parts.attacks.moves import positions, samples_at_once
 from advrisk.parts.attacks.registry import attacks
@@ -58,15 +59,26 @@ def nes(
 
 def slopes(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> Tensor:
     """The estimated slope of the objective at each point, in units of the scale."""
+    (slope,) = estimated(probe, x, rows, pairs, sigma, (Pass.heights,))
+    return slope
+
+
+def estimated(
+    probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float, values: Sequence[Callable[[Pass], Tensor]]
+) -> list[Tensor]:
+    """The estimated slopes of several values of a pass at each point, from the same points around it."""
     size = samples_at_once(probe, 2 * _PAIRS_AT_ONCE)
     parts = zip(torch.split(x, size), torch.split(rows, size), strict=True)
-    return torch.cat([_slope(probe, *part, pairs, sigma) for part in parts])
+    found = [_estimated(probe, *part, pairs, sigma, values) for part in parts]
+    return [torch.cat(column) for column in zip(*found, strict=True)]
 
 
-def _slope(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> Tensor:
+def _estimated(
+    probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float, values: Sequence[Callable[[Pass], Tensor]]
+) -> list[Tensor]:
     """Pairs are added up one by one, in float64: batch mates do not matter."""
     n, shape = len(rows), tuple(x.shape[1:])
-    total = torch.zeros_like(x, dtype=torch.float64)
+    totals = [torch.zeros_like(x, dtype=torch.float64) for _ in values]
     for done in range(0, pairs, _PAIRS_AT_ONCE):
         k = min(_PAIRS_AT_ONCE, pairs - done)
         way = probe.noise.normal(rows.repeat_interleave(k), shape).view(n, k, *shape)
@@ -74,9 +86,12 @@ def _slope(probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float) -> T
         around = torch.cat([x[:, None] + move, x[:, None] - move], 1).flatten(0, 1)
         each = rows.repeat_interleave(2 * k)
         around = probe.space.project(around, probe.x0[each])
-        heights = probe.forward(around, each, gradient=False).heights().view(n, 2, k)
-        gain = (heights[:, 0] - heights[:, 1]) / (2 * sigma)
-        for place in range(k):
-            total += gain[:, place].view(-1, *[1] * len(shape)) * way[:, place].double()
-    slope = (total / pairs).to(x.dtype)
-    return slope if probe.space.immutable is None else slope.masked_fill(probe.space.immutable, 0.0)
+        answered = probe.forward(around, each, gradient=False)
+        for total, value in zip(totals, values, strict=True):
+            seen = value(answered).view(n, 2, k)
+            gain = (seen[:, 0] - seen[:, 1]) / (2 * sigma)
+            for place in range(k):
+                total += gain[:, place].view(-1, *[1] * len(shape)) * way[:, place].double()
+    still = probe.space.immutable
+    found = [(total / pairs).to(x.dtype) for total in totals]
+    return found if still is None else [slope.masked_fill(still, 0.0) for slope in found]

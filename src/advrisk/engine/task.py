@@ -1,0 +1,65 @@
+"""What an attack is to achieve, and what surrounds the inputs it begins from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from advrisk.engine.goal import Goal
+from advrisk.engine.rows import ascending
+from advrisk.engine.space import Space
+from advrisk.engine.suspicion import Suspicion
+from advrisk.study import Keep, Norm
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an attack is to achieve against one shard of samples.
+
+    `within_eps` says that the attack promised never to propose a point beyond eps. `crafted` are points that were made
+    for these samples against another model, for an attack that takes them over. `suspicion` is the detector that the
+    attack knows: every point is scored by it, and the `strongest` success is the least suspicious one.
+    """
+
+    x0: Tensor
+    goal: Goal
+    space: Space
+    norm: Norm | None
+    eps: float | None
+    objective: str = "ace"
+    keep: Keep = "first"
+    max_queries: int | None = None
+    within_eps: bool = True
+    deadline: float = float("inf")  # on time.monotonic's clock
+    crafted: Tensor | None = None
+    suspicion: Suspicion | None = None
+
+
+@dataclass(frozen=True)
+class Around:
+    """What surrounds the clean inputs of some rows. `version` tells whether `rows` was written to since."""
+
+    task: Task
+    rows: Tensor
+    version: int
+
+    @cached_property
+    def x0(self) -> Tensor:
+        return self.task.x0.index_select(0, self.rows)
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether each sample has one row, in the order of the shard."""
+        return ascending(self.rows)
+
+    @cached_property
+    def box(self) -> tuple[Tensor, Tensor] | None:
+        """In linf, the bounds within eps, if all points between them are allowed."""
+        if self.task.norm != "linf" or self.task.eps is None:
+            return None
+        return self.task.space.linf_box(self.x0, self.task.eps)
+
+    @cached_property
+    def room(self) -> tuple[Tensor, Tensor]:
+        """How far each feature can move down and up."""
+        return self.task.space.room(self.x0)
