@@ -7,13 +7,14 @@ import numpy as np
 
 from advrisk import Run
 from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.risk.detection.groups import ADAPTIVE
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.monte_carlo import MonteCarloDamage, monte_carlo_damage
 from advrisk.run.detectors import read_state, state_file
 from studies.text import NOTHING, table, wrapped
 
 FALSE_ALARMS = 0.05
-ADAPTIVE = "adaptive"  # the family of arms that know a detector
 
 
 def short(detector: str) -> str:
@@ -36,27 +37,25 @@ def learned(folder: Path, model: str, detectors: Sequence[str]) -> list[str]:
 
 def damage(run: Run, model: str, detectors: Sequence[str]) -> list[str]:
     """P^dam with each detector in front of the model, at a threshold that few clean inputs pass."""
-    rows = []
-    for detector in detectors:
-        found = _damage(run, detector, _arms(run))
-        rows.append(
-            [
-                short(detector),
-                str(found.false_alarms[model] or NOTHING),
-                str(found.estimates[model]),
-                str(found.any_arm[model]),
-                _knowing(run, model, detector),
-            ]
-        )
-    success = found.success[model]
+    arms = _arms(run)
+    found = {detector: _damage(run, detector, arms) for detector in detectors}
+    knowing = {detector: adaptive_arms(run, detector) for detector in detectors}
+    rows = [
+        [short(detector), *map(_text, (one.false_alarms[model], one.estimates[model], one.any_arm[model]))]
+        for detector, one in found.items()
+    ]
+    head = ["detector", "false alarms", "nearest", "least suspicious"]
     sentence = (
         f"Damage with a detector in front (threshold: {FALSE_ALARMS:.0%} false alarms on the images set aside to "
-        f"calibrate), sizes in linf, all arms that have a norm. Without any detector it is {success}. `nearest`: the "
-        "attacker takes the nearest success; `least suspicious`: of all arms the success with the least score; "
-        "`knowing`: the same with the arms that know this detector."
+        f"calibrate), sizes in linf, all arms that have a norm. Without any detector it is "
+        f"{found[detectors[0]].success[model]}. `nearest`: the attacker takes the nearest success; `least suspicious`: "
+        "of all arms the success with the least score"
     )
-    head = ["detector", "false alarms", "nearest", "least suspicious", "knowing"]
-    return [*wrapped([sentence]), *table(head, rows)]
+    if any(knowing.values()):
+        for row, (detector, more) in zip(rows, knowing.items(), strict=True):
+            row.append(_text(_damage(run, detector, [*arms, *more]).any_arm[model] if more else None))
+        head, sentence = [*head, "knowing"], f"{sentence}; `knowing`: the same with the arms that know this detector"
+    return [*wrapped([f"{sentence}."]), *table(head, rows)]
 
 
 def _damage(run: Run, detector: str, arms: Sequence[str]) -> MonteCarloDamage:
@@ -65,10 +64,8 @@ def _damage(run: Run, detector: str, arms: Sequence[str]) -> MonteCarloDamage:
     return monte_carlo_damage(run.ledger, distances, detector, threshold={"false_alarms": FALSE_ALARMS}, rng=rng)
 
 
-def _knowing(run: Run, model: str, detector: str) -> str:
-    """The damage of the least suspicious success where arms that know the detector are among them."""
-    knowing = adaptive_arms(run, detector)
-    return str(_damage(run, detector, [*_arms(run), *knowing]).any_arm[model]) if knowing else NOTHING
+def _text(estimate: Estimate | None) -> str:
+    return NOTHING if estimate is None else str(estimate)
 
 
 def _arms(run: Run) -> list[str]:

@@ -31,7 +31,7 @@ def dots(found: Findings) -> Figure:
             traces.append(_trace(shown, names, values, mark))
     multi = [each.columns[MULTI].auroc for each in judged]
     traces.append(_trace(MULTI, names, [_value(each) for each in multi], _MULTI_MARK) | _bars(multi))
-    chance = [each.columns[MULTI].chance for each in judged]
+    chance = [each.columns[MULTI].chance_auroc for each in judged]
     traces.append(
         _trace("chance, multi-armed", names, chance, _CHANCE_MARK | {"line": {"width": 3, "color": "#888888"}})
     )

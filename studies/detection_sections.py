@@ -2,50 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from advrisk import Run
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.risk.detection.arms import ArmDefeat
+from advrisk.risk.detection.assessment import DetectorPair
+from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
+from advrisk.risk.detection.table import Entry, Survival
 from studies.detection_damage import damage, learned, short
 from studies.text import NOTHING, table, wrapped
 
-MULTI = "multi-armed"
 OBJECTIVES = {"ace": "ACE", "kl": "KL", "fisher-rao": "Fisher-Rao", "gini": "Gini"}  # in the paper's order
 
 
-class Entry(NamedTuple):
-    """A detector against a set of arms; None where no arm of the set succeeded."""
-
-    auroc: Estimate | None
-    false_alarms: Estimate | None  # where it sees 95 %
-    chance: float | None  # AUROC of a detector that answers at random
-
-
-class Group(NamedTuple):
+@dataclass(frozen=True)
+class Group:
     """Arms of one norm and size."""
 
     name: str
-    n_arms: int
-    n_broken: int  # samples on which at least one succeeded
-    successes: float  # arms that succeed, the mean over the samples that at least one broke
-
-
-class Defeat(NamedTuple):
-    """An arm that gets past a detector."""
-
-    arm: str
-    unseen: float  # share of all samples that it breaks without an alarm
-    passes: float  # for each such sample
-
-
-class Survival(NamedTuple):
-    """What is left of a detector once the attacker knows it."""
-
-    group: str
-    without: Estimate | None  # AUROC against the arms that do not know it
-    knowing: Estimate | None  # against those that do
-    together: Estimate | None
+    entry: Entry  # all arms of it together; the same for every detector but for the scores
 
 
 @dataclass(frozen=True)
@@ -55,8 +31,8 @@ class Judged:
     detector: str
     columns: Mapping[str, Entry]  # objective, and MULTI -> average over norms
     norms: Mapping[str, Entry]  # norm -> average over its groups, all arms together
-    oftenest: Defeat | None  # the arm that defeats it on most samples
-    cheapest: Defeat | None  # and the one with the fewest passes for each
+    oftenest: ArmDefeat | None  # the arm that defeats it on most samples
+    cheapest: ArmDefeat | None  # and the one with the fewest passes for each
     survival: tuple[Survival, ...] = ()
 
     @property
@@ -89,7 +65,8 @@ class Findings:
     n: int  # samples
     accuracy: float
     groups: tuple[Group, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[Judged, ...]  # best first
+    pairs: tuple[DetectorPair, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -112,17 +89,15 @@ def averages(found: Findings) -> list[str]:
     """The paper's Table 3, last rows: averages over the norms."""
     names = [*(name for name in OBJECTIVES if name in found.judged[0].columns), MULTI]
     head = ["detector", *(OBJECTIVES.get(name, name) for name in names)]
-    auroc = [
-        [each.name, *(_text(each.columns[name].auroc) for name in names), _chance(each.columns[MULTI])]
-        for each in found.judged
-    ]
-    alarms = [[each.name, *(_text(each.columns[name].false_alarms) for name in names)] for each in found.judged]
+    auroc = [[each.name, *(_text(each.columns[name].auroc) for name in names)] for each in found.judged]
+    alarms = [[each.name, *(_text(each.columns[name].fpr_at_tpr) for name in names)] for each in found.judged]
+    guessed = [found.judged[0].columns[name] for name in names]  # arms and successes are the same for all detectors
     return [
-        "AUROC, averaged over the sizes of a norm and then over the norms; chance is that of the multi-armed column:",
-        *table([*head, "chance"], auroc),
+        "AUROC, averaged over the sizes of a norm and then over the norms:",
+        *table(head, [*auroc, ["(chance)", *(_number(entry.chance_auroc) for entry in guessed)]]),
         "",
         "FPR@95, averaged in the same way:",
-        *table(head, alarms),
+        *table(head, [*alarms, ["(chance)", *(_number(entry.chance_fpr) for entry in guessed)]]),
         *wrapped(told(found)),
     ]
 
@@ -139,9 +114,12 @@ def told(found: Findings) -> list[str]:
         if worst is not None and multi is not None:
             below = "below" if multi.value < each.single[worst] else "not below"
             sentences.append(
-                f"{each.name}: hurt most by {OBJECTIVES.get(worst, worst)} ({each.single[worst]:.3f}); multi-armed "
-                f"({multi.value:.3f}) is {below} that."
+                f"{each.name}: least against {OBJECTIVES.get(worst, worst)} ({each.single[worst]:.3f}; most against "
+                f"{_best(each)}); multi-armed ({multi.value:.3f}) is {below} the least."
             )
+    open_ = [f"{short(pair.better)} and {short(pair.worse)}" for pair in found.pairs if pair.undecided]
+    if found.pairs:
+        sentences.append(f"Not told apart by these samples, multi-armed: {'; '.join(open_) or 'no two detectors'}.")
     return sentences
 
 
@@ -149,7 +127,7 @@ def by_norm(found: Findings) -> list[str]:
     """Multi-armed, norm by norm."""
     names = list(found.judged[0].norms)
     rows = [[each.name, *(_text(each.norms[name].auroc) for name in names)] for each in found.judged]
-    chance = ["(chance)", *(_chance(found.judged[0].norms[name]) for name in names)]
+    chance = ["(chance)", *(_number(found.judged[0].norms[name].chance_auroc) for name in names)]
     return [
         "AUROC against all arms of a norm together, averaged over its sizes:",
         *table(["detector", *names], [*rows, chance]),
@@ -158,8 +136,11 @@ def by_norm(found: Findings) -> list[str]:
 
 def counts(found: Findings) -> list[str]:
     """The paper's Table 4: how many arms succeed on a sample."""
-    rows = [[group.name, str(group.n_arms), str(group.n_broken), f"{group.successes:.2f}"] for group in found.groups]
-    sentence = "Arms of each norm and size, samples that at least one broke, and arms that succeed on such a sample:"
+    rows = [
+        [group.name, str(group.entry.n_arms), str(group.entry.n_broken), f"{group.entry.successes:.2f}"]
+        for group in found.groups
+    ]
+    sentence = "Arms of each norm and size, samples that at least one broke, and arms that succeed on a sample (mean):"
     return [sentence, *table(["group", "arms", "broken samples", "successful arms"], rows)]
 
 
@@ -183,7 +164,7 @@ def defeats(found: Findings) -> list[str]:
 def survivals(found: Findings) -> list[str]:
     """What is left once the attacker knows the detector."""
     rows = [
-        [each.name, kept.group, _text(kept.without), _text(kept.knowing), _text(kept.together)]
+        [each.name, kept.label, *(_text(entry.auroc) for entry in (kept.without, kept.alone, kept.together))]
         for each in found.judged
         for kept in each.survival
     ]
@@ -209,7 +190,7 @@ def compared(all_found: Sequence[Findings]) -> list[str]:
     if not judged:
         return ["No finished run yet."]
     below = [each for _, each in judged if _multi(each) < min(each.single.values())]
-    near = [each for _, each in judged if (chance := each.columns[MULTI].chance) and _multi(each) < chance + 0.1]
+    near = [each for _, each in judged if (chance := each.columns[MULTI].chance_auroc) and _multi(each) < chance + 0.1]
     lines = [
         f"- **A single attack is too optimistic.** All arms together leave less than the worst objective alone in "
         f"{len(below)} of {len(judged)} pairs of network and detector; the mean fall from the best objective is "
@@ -236,6 +217,11 @@ def _best_and_falling(found: Findings) -> str:
     )
 
 
+def _best(each: Judged) -> str:
+    best = max(each.single, key=each.single.__getitem__)
+    return f"{OBJECTIVES.get(best, best)}, {each.single[best]:.3f}"
+
+
 def _multi(each: Judged) -> float:
     found = each.columns[MULTI].auroc
     return found.value if found else float("nan")
@@ -245,9 +231,12 @@ def _text(estimate: Estimate | None) -> str:
     return NOTHING if estimate is None else str(estimate)
 
 
-def _chance(entry: Entry) -> str:
-    return NOTHING if entry.chance is None else f"{entry.chance:.3f}"
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.3f}"
 
 
-def _defeat(found: Defeat | None) -> list[str]:
-    return [NOTHING] * 3 if found is None else [found.arm, f"{found.unseen:.1%}", f"{found.passes:,.0f}"]
+def _defeat(found: ArmDefeat | None) -> list[str]:
+    if found is None:
+        return [NOTHING] * 3
+    passes = NOTHING if found.passes_per_unseen is None else f"{found.passes_per_unseen:,.0f}"
+    return [found.arm.removesuffix(",keep=last"), f"{found.unseen.value:.1%}", passes]
