@@ -146,3 +146,18 @@ def test_a_run_without_detectors_has_no_section_and_says_why(
     said = advrisk("show", "run", "detection")
     assert said.returncode == 2
     assert "no detector has scored this run; name one under `detectors` in the study and run it again" in said.stderr
+
+
+def test_the_study_says_how_detectors_are_measured_and_arguments_override_it(watched: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(watched, folder)
+    content = yaml.safe_load((folder / "study.yaml").read_text())
+    asked = {"tpr": 0.5, "false_alarms": 0.2, "level": 0.8, "resamples": 200, "arms": ["pgd*"]}
+    (folder / "study.yaml").write_text(yaml.safe_dump(content | {"assess": {"detection": asked}}))
+    found = Run.open(folder).detection()
+    assert (found.tpr, found.level) == (0.5, 0.8)
+    assert all(one.defeat.false_alarms.value <= 0.3 for one in found.tables)
+    assert all(arm.arm.startswith("pgd") for one in found.tables for arm in one.defeat.arms)
+    assert Run.open(folder).detection(tpr=0.9).tpr == 0.9
+    with pytest.raises(StudyError, match="tpr"):
+        Run.open(folder).detection(tpr=1.5)

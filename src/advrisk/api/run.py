@@ -20,13 +20,12 @@ from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_co
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
-from advrisk.risk.detection.performance import RESAMPLES
 from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
 from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.risk.walk import detectors_of
-from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, StudySpec, load_study, validated
+from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, DetectionSpec, Norm, Source, StudySpec, load_study, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
@@ -152,25 +151,29 @@ class Run:
         detectors: list[str] | None = None,
         models: list[str] | None = None,
         arms: list[str] | None = None,
-        tpr: float = 0.95,
-        level: float = 0.95,
-        resamples: int = RESAMPLES,
+        tpr: float | None = None,
+        level: float | None = None,
+        resamples: int | None = None,
         threshold: Threshold | None = None,
     ) -> DetectionAssessment:
-        """How well detectors that scored this run hold against all arms that broke a sample (MEAD).
+        """How well detectors that scored this run hold against all arms that broke a sample (MEAD), as the study asks.
 
-        By default all detectors, all models and the study's own attacks. `threshold`, a score or `{"false_alarms":
-        0.05}` (the default), is where it is asked which arm defeats a detector.
+        Arguments override the study; by default all detectors, all models and the study's own attacks. `threshold`, a
+        score or `{"false_alarms": 0.05}`, is where it is asked which arm defeats a detector.
         """
+        given = {"arms": arms, "tpr": tpr, "level": level, "resamples": resamples}
+        base = self.study.assess.detection if self.study else DetectionSpec()
+        changed = {name: value for name, value in given.items() if value is not None}
+        asked = validated(DetectionSpec, base.model_dump() | changed, Source())
         return assess_detection(
             self.ledger,
             detectors=detectors,
             models=models,
-            arms=arms,
-            tpr=tpr,
-            level=level,
-            resamples=resamples,
-            threshold=threshold,
+            arms=asked.arms,
+            tpr=asked.tpr,
+            level=asked.level,
+            resamples=asked.resamples,
+            threshold={"false_alarms": asked.false_alarms} if threshold is None else threshold,
             seed=key("detection", self._seed),
         )
 

@@ -209,6 +209,10 @@ def show(
     answers: OfAnswers = None,
     model: Annotated[list[str] | None, typer.Option(help="Detection: this model only; repeat for more.")] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
+    tpr: Annotated[
+        float | None,
+        typer.Option("--tpr", help="Detection: the share of attacks to detect (default: the study's, 0.95)."),
+    ] = None,
     out_csv: Annotated[Path | None, typer.Option("--csv", help="Detection: write every entry to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -226,9 +230,9 @@ def show(
         unused = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
         refuse_unused(what, unused)
         limit = alarm_threshold(threshold, false_alarms)
-        show_detection(opened, detector, model, arm, limit, groups=groups, out_csv=out_csv, as_json=as_json)
+        show_detection(opened, detector, model, arm, limit, tpr, groups=groups, out_csv=out_csv, as_json=as_json)
         return
-    refuse_unused(what, {"--model": model, "--groups": groups or None, "--csv": out_csv})
+    refuse_unused(what, {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv})
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     if what == "damage":

@@ -39,13 +39,15 @@ def show_detection(
     models: list[str] | None,
     arms: list[str] | None,
     threshold: float | dict[str, float] | None,
+    tpr: float | None,
     *,
     groups: bool,
     out_csv: Path | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN detection`: a summary, or everything where one detector is named."""
-    found = run.detection(detectors=[detector] if detector else None, models=models, arms=arms, threshold=threshold)
+    names = [detector] if detector else None
+    found = run.detection(detectors=names, models=models, arms=arms, tpr=tpr, threshold=threshold)
     if out_csv is not None:
         n_lines = write_detection(found, out_csv)
         print(f"{n_lines} lines written to {out_csv}", file=sys.stderr)

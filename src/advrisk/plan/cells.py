@@ -181,9 +181,10 @@ def _crafting(cards: Mapping[str, ModelCard], arms: Sequence[Arm]) -> tuple[tupl
 def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
     """What an assessment names must be among the arms, or the answer would come after all the work."""
     ids = [arm.id for arm in arms]
-    for place, pattern in enumerate(study.assess.damage.arms or ()):
-        if complaint := no_match(pattern, ids):
-            raise study.where.error(("assess", "damage", "arms", place), complaint)
+    for method, named in (("damage", study.assess.damage.arms), ("detection", study.assess.detection.arms)):
+        for place, pattern in enumerate(named or ()):
+            if complaint := no_match(pattern, ids):
+                raise study.where.error(("assess", method, "arms", place), complaint)
 
 
 def _refuse_average_of_one(study: StudySpec, assessed: Sequence[ModelCard]) -> None:

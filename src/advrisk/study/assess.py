@@ -90,7 +90,21 @@ class DamageSpec(Strict):
         return self
 
 
+class DetectionSpec(Strict):
+    """Which attacks detectors are held against, where the false-positive rate is read off, and where alarms begin.
+
+    `false_alarms` is the share of clean inputs above the threshold at which it is asked which arm gets past.
+    """
+
+    arms: Names | None = None
+    tpr: Annotated[Number, Field(gt=0, le=1)] = 0.95
+    false_alarms: Annotated[Number, Field(ge=0, lt=1)] = 0.05
+    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 1000
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
     damage: DamageSpec = DamageSpec()
+    detection: DetectionSpec = DetectionSpec()
