@@ -4,7 +4,7 @@ import importlib
 import sys
 
 # Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`,
-# `labelling`, `detection_coverage`, and `coverage` (more than an hour).
+# `labelling`, `fitting`, `detection_coverage`, and `coverage` (more than an hour).
 ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage", "detection")
 
 for name in sys.argv[1:] or ALL:

@@ -46,15 +46,15 @@ def success_and_evasion(damage: DamageAssessment) -> Figure:
     ]
     axis = {"type": "log", "title": {"text": f"size τ of the perturbation ({damage.distances.norm})"}, **_ticks(sizes)}
     layout = {
-        "xaxis": axis | _FRAME,
+        "xaxis": axis | FRAME,
         "yaxis": {"title": {"text": "ASR(τ): share of samples broken; Ψ(τ)"}, "range": [0, 1.01], "tickformat": ".0%"}
-        | _FRAME,
+        | FRAME,
         "shapes": [_upright(eps) for eps in damage.thresholds],
         "annotations": [_above(eps) for eps in damage.thresholds],
         "legend": {"x": 1.02, "y": 1, "traceorder": "normal"},
         "margin": {"l": 70, "r": 20, "t": 30, "b": 55},
     }
-    return {"data": lines, "layout": _COMMON | layout | {"width": 900, "height": 430}}
+    return {"data": lines, "layout": COMMON | layout | {"width": 900, "height": 430}}
 
 
 def settling(settled: Convergence, order: Sequence[str]) -> Figure:
@@ -67,7 +67,7 @@ def settling(settled: Convergence, order: Sequence[str]) -> Figure:
         "mean size": MEAN,
     }
     shown = settled.n >= 5
-    lines, layout = [], dict(_COMMON)
+    lines, layout = [], dict(COMMON)
     for place, measure in enumerate(panels.values(), start=1):
         for rank, model in enumerate(order):
             band = settled.bands[model][measure]
@@ -109,8 +109,8 @@ def photograph(figures: dict[Path, Figure]) -> None:
         browser.close()
 
 
-_FRAME: dict[str, Any] = {"showline": True, "linecolor": "#888888", "gridcolor": "#E6E6E6", "zeroline": False}
-_COMMON: dict[str, Any] = {"font": _FONT, "paper_bgcolor": "white", "plot_bgcolor": "white"}
+FRAME: dict[str, Any] = {"showline": True, "linecolor": "#888888", "gridcolor": "#E6E6E6", "zeroline": False}
+COMMON: dict[str, Any] = {"font": _FONT, "paper_bgcolor": "white", "plot_bgcolor": "white"}
 
 
 def _style(place: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _panel(place: int, *, sizes: Any, most: int) -> Figure:
         x["title"] = {"text": "number of samples n"}
     if sizes is not None:
         y |= {"type": "log", **_ticks([0.75 * np.nanmin(sizes), np.nanmax(sizes)])}
-    return {f"xaxis{place}": x | _FRAME, f"yaxis{place}": y | _FRAME}
+    return {f"xaxis{place}": x | FRAME, f"yaxis{place}": y | FRAME}
 
 
 def _title(place: int, title: str) -> Figure:

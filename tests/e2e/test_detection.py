@@ -57,8 +57,20 @@ def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Comma
         assert f"{table.overall.chance_auroc:.3f}" in summary.stdout
     assert "linf 0.1" not in summary.stdout.replace("worst group: linf 0.1", ""), "groups are shown on demand"
 
-    whole = advrisk("show", "run", "detection", "--detector", "confidence", "--model", "plain", "--csv", "all.csv")
+    whole = advrisk(
+        "show",
+        "run",
+        "detection",
+        "--detector",
+        "confidence",
+        "--model",
+        "plain",
+        "--csv",
+        "all.csv",
+        env={"COLUMNS": "80"},
+    )
     assert whole.returncode == 0, whole.stderr
+    assert max(map(len, whole.stdout.splitlines())) <= 80
     for row in one.table.rows:
         assert row.label in whole.stdout
     with (tmp_path / "all.csv").open(newline="") as file:

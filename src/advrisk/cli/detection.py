@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,12 +60,16 @@ def detection_json(found: "DetectionAssessment") -> str:
 def write_detection(found: "DetectionAssessment", target: Path) -> int:
     """Every entry of every table as a line of CSV; returns their number."""
     lines = list(found.flat())
+    unfinished = target.with_name(f".{target.name}")
     try:
-        with target.open("w", encoding="utf-8", newline="") as file:
+        with unfinished.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(lines[0]))
             writer.writeheader()
             writer.writerows(lines)
+        unfinished.replace(target)
     except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
         raise RunError(f"{target}: cannot be written: {error.strerror}") from None
     return len(lines)
 

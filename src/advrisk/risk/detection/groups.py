@@ -77,7 +77,7 @@ def _key(arm: ScoredArm) -> tuple[str, bool, float, str]:
         return NO_NORM, False, 0.0, ""
     if arm.eps is None:
         return arm.norm, True, 0.0, arm.family or arm.name
-    return arm.norm, False, arm.eps, ""
+    return arm.norm, False, float(f"{arm.eps:.6g}"), ""  # 8/255 and 0.0313725 are one size
 
 
 def _in_order(key: tuple[str, bool, float, str]) -> tuple[bool, str, bool, float, str]:

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
 from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED, Group, ScoredArm, arms_of, columns, grouped, size_of
 from advrisk.risk.detection.measure import Measure, average, measures
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
@@ -93,7 +95,10 @@ class Table:
 
     def row(self, label: str) -> Row:
         """The row of that label."""
-        return next(row for row in self.rows if row.label == label)
+        found = next((row for row in self.rows if row.label == label), None)
+        if found is None:
+            raise RiskError(f"there is no row {label!r}; {did_you_mean(label, [row.label for row in self.rows])}")
+        return found
 
     @property
     def average(self) -> Row:
@@ -101,9 +106,14 @@ class Table:
         return self.rows[-1]
 
     def roc(self, group: str, column: str = MULTI_ARMED) -> Roc:
-        """The exact worst-case ROC of an entry that has an AUROC."""
-        chosen = arms_of(column, self._groups[group], self._scored.arms, self.columns)
-        worst = _worst(self._scored, chosen)
+        """The exact worst-case ROC of an entry; averages have none."""
+        row = self.row(group)
+        if column not in self.columns:
+            raise RiskError(f"there is no column {column!r}; {did_you_mean(column, self.columns)}")
+        if group not in self._groups or row.entries[column].auroc is None:
+            reason = row.entries[column].reason or "it is an average"
+            raise RiskError(f"{group}, {column}: there is no ROC: {reason}")
+        worst = _worst(self._scored, arms_of(column, self._groups[group], self._scored.arms, self.columns))
         return exact_roc(self._scored.clean, worst[~np.isnan(worst)])
 
 

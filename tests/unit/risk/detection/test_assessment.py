@@ -102,6 +102,21 @@ def test_the_roc_of_an_entry_is_that_of_its_arms(write: Write) -> None:
         assert np.trapezoid(tpr, fpr) == pytest.approx(auroc_by_hand(rows, arms)[0])
 
 
+@pytest.mark.parametrize(
+    ("group", "column", "complaint"),
+    [
+        ("linf 0.3", MULTI_ARMED, "there is no row 'linf 0.3'; did you mean"),
+        ("linf 0.1", "ce", "there is no column 'ce'; did you mean 'ace'"),
+        ("linf, average", MULTI_ARMED, "linf, average, multi-armed: there is no ROC: it is an average"),
+        ("l2 carlini-wagner", "ace", "l2 carlini-wagner, ace: there is no ROC: no arm succeeded"),
+    ],
+)
+def test_an_entry_without_a_roc_says_why(write: Write, group: str, column: str, complaint: str) -> None:
+    table = assessed(write(random_rows(1))).of("net", "eye").table
+    with pytest.raises(RiskError, match=complaint):
+        table.roc(group, column)
+
+
 def test_samples_without_a_verdict_from_every_arm_are_left_out(write: Write) -> None:
     rows = random_rows(2)
     rows.outcome["net", "spatial", 0, 3] = "error"

@@ -32,6 +32,11 @@ def test_a_size_is_a_group_and_so_is_a_family_that_has_none() -> None:
     assert [group.arms for group in found] == [(7,), (6,), (4,), (5,), (1, 2, 3), (0,)]
 
 
+def test_sizes_that_are_written_alike_are_one_group() -> None:
+    (group,) = grouped([arm("pgd", eps=8 / 255), arm("square", eps=0.0313725)])
+    assert (group.label, group.arms) == ("linf 0.0313725", (0, 1))
+
+
 def test_objectives_that_somebody_chose_are_columns() -> None:
     arms = [arm("pgd", objective="ace"), arm("pgd", objective="kl"), arm("square", objective="margin"), arm("boundary")]
     names = columns(arms)

@@ -1,0 +1,85 @@
+"""Detectors in the terminal: whole, and readable where it is narrow."""
+
+import numpy as np
+import pytest
+
+from advrisk.cli.detection import print_detection
+from advrisk.core.estimate import Estimate
+from advrisk.risk.detection.arms import defeats
+from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
+from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
+from advrisk.risk.detection.table import Scored, Settings, detection_table
+
+EYE = "[red]eye[/red]@1"
+N = 80
+
+
+def assessment() -> DetectionAssessment:
+    """A model called by markup, two objectives, an attack without a size that breaks nothing, and an adaptive arm."""
+    draw = np.random.default_rng(0)
+    arms = (
+        ScoredArm("pgd-linf-0.1-ace", family="pgd", norm="linf", eps=0.1, objective="ace"),
+        ScoredArm("pgd-linf-0.1-kl", family="pgd", norm="linf", eps=0.1, objective="kl"),
+        ScoredArm("deepfool-l2", family="deepfool", norm="l2"),
+        ScoredArm("adaptive-linf-0.1", family="adaptive", norm="linf", eps=0.1, objective="ace", against=EYE),
+    )
+    success = draw.random((4, N)) < 0.7
+    success[2] = False
+    scores = draw.normal([[2.0], [1.0], [3.0], [0.2]], 1, (4, N))
+    scored = Scored(arms, success, scores, draw.normal(size=N))
+    passes = np.full((4, N), 12.0)
+    one = DetectorTable(
+        model="[bold]net",
+        detector=EYE,
+        n=N,
+        table=detection_table(scored, EYE, Settings(0.95, 0.95, 50, 0)),
+        defeat=defeats(scored, range(4), passes, np.ones((4, N), dtype=bool), threshold=1.0, level=0.95),
+    )
+    pair = DetectorPair(EYE, "ear@2", Estimate(0.1, -0.1, 0.3, 0.95, N, "paired"))
+    return DetectionAssessment((one,), {"[bold]net": (pair,)}, 0.95, 0.95, 1.0, ("A note.",))
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_everything_fits_and_names_from_outside_are_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = assessment()
+    print_detection(found, groups=True)
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    words = " ".join(shown.split())
+    assert "[bold]net: 80 samples, 4 arms" in words
+    assert "[red]eye[/red] > ear: difference of AUROC 0.100 [-0.100, 0.300], undecided" in words
+    assert "1 group without a success, left out of the averages" in words
+    assert "· A note." in words
+    table = found.tables[0].table
+    for entry in (table.row("linf 0.1").entries[MULTI_ARMED], table.adaptive[0].alone, table.adaptive[0].together):
+        assert entry.auroc is not None
+        assert f"{entry.auroc.value:.3f}" in shown
+    assert "AUROC against arms that know it" in words
+    for arm in found.tables[0].defeat.arms:
+        assert arm.arm in words.replace(" ", ""), "it may be broken into lines"
+
+
+def test_the_summary_shows_no_groups(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_detection(assessment(), groups=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "successful arms per sample" not in shown
+    assert "--groups shows them all" in shown
+    assert "worst group: linf 0.1" in shown
+
+
+def test_what_survives_an_attacker_who_knows_the_detector_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found = assessment()
+    print_detection(found, groups=False)
+    (survival,) = found.tables[0].table.adaptive
+    assert survival.together.auroc is not None
+    assert survival.without.auroc is not None
+    assert survival.together.auroc.value < survival.without.auroc.value
+    expected = f"AUROC {survival.together.auroc.value:.3f} of {survival.without.auroc.value:.3f} survives"
+    assert expected in " ".join(capsys.readouterr().out.split())
