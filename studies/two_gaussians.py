@@ -102,7 +102,7 @@ def classifier(points: Drawn, seed: int) -> nn.Module:
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(EPOCHS):
         adam.zero_grad()
-        nn.functional.cross_entropy(net(x), y).backward()
+        nn.functional.cross_entropy(net(x), y).backward()  # type: ignore[no-untyped-call]
         adam.step()
     return net
 

@@ -8,11 +8,11 @@ import pytest
 from advrisk.core.estimate import Estimate
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectorPair
+from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
 from advrisk.risk.detection.table import Entry, Survival
 from studies.detection_damage import short
 from studies.detection_figure import dots
 from studies.detection_sections import (
-    MULTI,
     Findings,
     Group,
     Judged,
