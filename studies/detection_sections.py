@@ -239,4 +239,5 @@ def _defeat(found: ArmDefeat | None) -> list[str]:
     if found is None:
         return [NOTHING] * 3
     passes = NOTHING if found.passes_per_unseen is None else f"{found.passes_per_unseen:,.0f}"
-    return [found.arm.removesuffix(",keep=last"), f"{found.unseen.value:.1%}", passes]
+    arm = found.arm.partition(",detector=")[0].removesuffix(",keep=last")  # of the arms that know one, its own alone
+    return [arm, f"{found.unseen.value:.1%}", passes]

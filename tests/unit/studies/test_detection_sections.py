@@ -50,7 +50,7 @@ STEADY = judged("steady,bits=1", {"ace": 0.9, "kl": 0.88, "fisher-rao": 0.89, "g
 FALLING = judged(
     "falling,arms=pgd-linf-0.3",
     {"ace": 0.95, "kl": 0.9, "fisher-rao": 0.91, "gini": 0.5, MULTI: 0.25},
-    oftenest=defeat("deepfool-l2", 0.5, 96.4),
+    oftenest=defeat("adaptive-linf-0.3-ace,detector=falling", 0.5, 96.4),
     cheapest=defeat("fgsm-linf-0.3-ace,keep=last", 0.25, None),
     survival=(Survival("linf 0.3", entry(0.8), entry(0.1), entry(None)),),
 )
@@ -115,7 +115,14 @@ def test_norms_show_their_chance() -> None:
 
 def test_counts_defeats_and_survival() -> None:
     assert row(counts(found()), "linf 0.3") == ["14", "90", "7.26"]
-    assert row(defeats(found()), "falling") == ["deepfool-l2", "50.0%", "96", "fgsm-linf-0.3-ace", "25.0%", "–"]
+    assert row(defeats(found()), "falling") == [
+        "adaptive-linf-0.3-ace",
+        "50.0%",
+        "96",
+        "fgsm-linf-0.3-ace",
+        "25.0%",
+        "–",
+    ]
     assert defeats(found(ODD)) == []
     assert row(survivals(found()), "falling") == ["linf 0.3", str(estimate(0.8)), str(estimate(0.1)), "–"]
     assert survivals(found(ODD)) == []
