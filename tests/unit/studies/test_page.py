@@ -8,6 +8,7 @@ import studies
 from advrisk.core.errors import RunError
 from studies.detection import PLACES
 from studies.page import fenced, fill, filled, places
+from studies.two_gaussians import PLACE
 
 PAGE = "# Title\n\n<!-- one -->\nold\nolder\n<!-- /one -->\n\nBetween.\n\n<!-- two -->\n<!-- /two -->\nEnd.\n"
 
