@@ -119,6 +119,14 @@ def print_dry_run(plan: "DryRun") -> None:
         "cells tried out just now; samples that fall early make it shorter.",
         highlight=False,
     )
+    if plan.n_scores:
+        console.print(f"Detectors score {counted(plan.n_scores, 'input')} at most.", highlight=False)
+    if plan.lessons:
+        console.print(
+            f"Before that, detectors must learn, which is not in these numbers: {', '.join(plan.lessons)}.",
+            markup=False,
+            highlight=False,
+        )
     table = new_table("arm", "passes at most")
     for arm, passes in plan.by_arm.items():
         table.add_row(*plain([arm, short(passes)]))

@@ -1,22 +1,28 @@
 """What a run would do and cost, before it does it."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.traits import Watch, gives
+from advrisk.engine import Model
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
+from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
-from advrisk.run.detectors import Scores
-from advrisk.run.question import plan_study
+from advrisk.run.detectors import Scores, checked_scores
+from advrisk.run.fitting import lessons
+from advrisk.run.question import plan_study, splits
+from advrisk.run.scoring import unscored
 from advrisk.study import Arm, StudySpec
 
 # How long a cell is tried out, and about how long all of them together; single passes may take longer.
@@ -25,13 +31,15 @@ _TRIALS_S = 5.0
 # What a run takes beside its cells: for each one of them, and once.
 _CELL_S = 0.02
 _START_S = 6.0
+_SCORED = 64  # inputs that a detector is tried out on
 
 
 @dataclass(frozen=True)
 class DryRun:
     """Passes at most, and the time they would take; samples that fall early leave their batch and cost less.
 
-    Arms of which nobody knows the passes before they run are named in `uncounted`; no number here holds theirs.
+    Arms of which nobody knows the passes before they run are named in `uncounted`; no number here holds theirs. The
+    seconds hold those of scoring, but for detectors that have yet to learn.
     """
 
     n_cells: int
@@ -44,6 +52,8 @@ class DryRun:
     by_arm: dict[str, int]  # arm -> passes, forward and backward
     by_model: dict[str, float]  # model -> seconds of one worker
     uncounted: list[str]  # arms
+    n_scores: int = 0  # inputs that detectors would score, if every attack succeeded
+    lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
 
 
 def dry_run(
@@ -57,7 +67,8 @@ def dry_run(
     """Plan a study, try out one cell of each kind here for a moment, and multiply."""
     bench = set_up(study, folder, options, modules)
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
-    plan = plan_study(study, ledger, bench, know_detectors(bench, detectors or {}))
+    known = know_detectors(bench, detectors or {})
+    plan = plan_study(study, ledger, bench, known)
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
     counted = [cell for cell in missing if _is_counted(cell.model, cell.arm, bench)]
     pass_s = _seconds_per_pass(counted, bench)
@@ -73,18 +84,51 @@ def dry_run(
         by_model[cell.model] += cell_s
         longest_s = max(longest_s, cell_s)
     workers = worker_count(bench, plan, options) or 1
+    to_learn = lessons(bench, known)
+    n_scores, score_s = _scoring(ledger, bench, missing, {lesson.detector.id for lesson in to_learn})
+    attack_s = _START_S + max(sum(by_model.values()) / workers, longest_s) if missing else 0.0
     return DryRun(
         n_cells=len(missing),
         n_skipped=plan.n_cells - len(missing),
         n_rows=sum(len(cell.shard.samples) for cell in missing),
         n_forward=n_forward,
         n_backward=n_backward,
-        seconds=_START_S + max(sum(by_model.values()) / workers, longest_s) if missing else 0.0,
+        seconds=attack_s + score_s,
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,
         uncounted=sorted({cell.arm.id for cell in missing} - by_arm.keys()),
+        n_scores=n_scores,
+        lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
     )
+
+
+def _scoring(ledger: Ledger, bench: Workbench, missing: Sequence[Cell], unlearned: set[str]) -> tuple[int, float]:
+    """How many inputs detectors would score at most, and how long those take that need not learn first."""
+    surrogates = {name for name, spec in bench.study.models.items() if spec.surrogate}
+    to_come = Counter(cell.model for cell in missing for _ in cell.shard.samples if cell.model not in surrogates)
+    n_calibrate = sum(split == "calibrate" for split in splits(bench.study, bench).values())
+    for name in to_come.keys() - set(ledger.query("SELECT DISTINCT model FROM arms")["model"].to_pylist()):
+        to_come[name] += n_calibrate  # of others, what is not scored yet is known
+    n_scores, seconds = 0, 0.0
+    waiting = Counter((batch.scorer.id, batch.model) for batch in unscored(ledger, bench) for _ in batch.samples)
+    for name, detector in bench.detectors.items():
+        for model in bench.material.models.values():
+            n = to_come[model.name] + waiting[name, model.name]
+            n_scores += n
+            if n and name not in unlearned:
+                seconds += n * _score_s(name, detector, model, bench)
+    return n_scores, seconds
+
+
+def _score_s(name: str, detector: Detector, model: Model, bench: Workbench) -> float:
+    """Seconds that a detector takes for an input; the second time, as the first warms up."""
+    x = torch.from_numpy(bench.material.data.x[:_SCORED]).to(model.device)
+    with one_thread():
+        for _ in range(2):
+            began = time.perf_counter()
+            checked_scores(name, detector, x, model, "inputs tried out")
+    return (time.perf_counter() - began) / len(x)
 
 
 def _most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:

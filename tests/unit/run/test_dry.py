@@ -98,3 +98,12 @@ def test_passes_that_nobody_knows_are_named_and_left_out(planned):
     assert without.uncounted == []
     assert (found.n_forward, found.by_arm) == (without.n_forward, without.by_arm)
     assert found.n_cells == without.n_cells + 2
+
+
+def test_inputs_to_score_are_counted_and_what_must_learn_first_is_named(planned):
+    data = {"source": "digits", "evaluate": 64, "calibrate": 5, "train": 20}
+    found = planned(data=data, detectors=["confidence", "magnet"])
+    assert found.n_scores == 2 * (64 + 64 + 5)  # clean, attacked, to calibrate
+    assert found.lessons == ("magnet to same",)
+    assert found.seconds > planned(data=data).seconds
+    assert planned(data=data).n_scores == 0

@@ -52,8 +52,8 @@ FALLING = judged(
     {"ace": 0.95, "kl": 0.9, "fisher-rao": 0.91, "gini": 0.5, MULTI: 0.25},
     oftenest=defeat("adaptive-linf-0.3-ace,detector=falling", 0.5, 96.4),
     cheapest=defeat("fgsm-linf-0.3-ace,keep=last", 0.25, None),
-    survival=(Survival("linf 0.3", entry(0.8), entry(0.1), entry(None)),),
 )
+KNOWN = replace(FALLING, survival=(Survival("linf 0.3", entry(0.8), entry(0.1), entry(0.05)),))
 ODD = judged("odd", {"ace": 0.6, "kl": 0.7, "fisher-rao": 0.7, "gini": 0.7, MULTI: 0.65})
 
 
@@ -124,7 +124,7 @@ def test_counts_defeats_and_survival() -> None:
         "–",
     ]
     assert defeats(found(ODD)) == []
-    assert row(survivals(found()), "falling") == ["linf 0.3", str(estimate(0.8)), str(estimate(0.1)), "–"]
+    assert row(survivals(found(KNOWN)), "falling") == ["linf 0.3", *(str(estimate(v)) for v in (0.8, 0.1, 0.05))]
     assert survivals(found(ODD)) == []
 
 
@@ -139,6 +139,13 @@ def test_claims_are_counted_over_all_runs() -> None:
         in lines
     )
     assert "worst single-armed column is ACE for 2, KL for 0, Fisher-Rao for 0, Gini for 3 of 5." in text
+
+
+def test_runs_whose_arms_know_a_detector_are_told_apart() -> None:
+    lines = compared([found(), found(KNOWN, name="known")])
+    assert lines[:-1] == compared([found()])
+    assert lines[-1:] == compared([found(KNOWN, name="known")])
+    assert lines[-1] == "- **Attackers who know the detector** (`known`): AUROC falls, falling from 0.800 to 0.050."
 
 
 def test_the_figure_shows_the_best_first_and_chance() -> None:

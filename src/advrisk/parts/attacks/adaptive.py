@@ -1,4 +1,4 @@
-"""Adaptive: PGD by an attacker who knows the detector and wants to be broken in unseen."""
+"""Adaptive: PGD by an attacker who knows the detector and wants to get past it unseen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
