@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.report.figures import COLOURS, SYMBOLS, Figure
-from studies.detection_sections import MULTI, OBJECTIVES, Findings
+from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
+from studies.detection_sections import OBJECTIVES, Findings
 from studies.figures import COMMON, FRAME, photograph
 
 _ROW = 56  # pixels

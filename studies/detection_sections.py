@@ -73,6 +73,11 @@ class Findings:
     def detectors(self) -> list[str]:
         return [each.detector for each in self.judged]
 
+    @property
+    def knowing(self) -> bool:
+        """Whether some arms know a detector."""
+        return any(each.survival for each in self.judged)
+
 
 def lines_of(found: Findings) -> list[str]:
     """All sections."""
@@ -184,11 +189,11 @@ def learning(found: Findings) -> list[str]:
 
 def compared(all_found: Sequence[Findings]) -> list[str]:
     """The paper's claims, and what the runs say of each."""
-    judged = [
-        (found, each) for found in all_found for each in found.judged if each.columns[MULTI].auroc and each.single
-    ]
+    usual = [found for found in all_found if not found.knowing]
+    judged = [(found, each) for found in usual for each in found.judged if each.columns[MULTI].auroc and each.single]
+    known = [line for found in all_found for line in _known(found)]
     if not judged:
-        return ["No finished run yet."]
+        return known or ["No finished run yet."]
     below = [each for _, each in judged if _multi(each) < min(each.single.values())]
     near = [each for _, each in judged if (chance := each.columns[MULTI].chance_auroc) and _multi(each) < chance + 0.1]
     lines = [
@@ -198,14 +203,27 @@ def compared(all_found: Sequence[Findings]) -> list[str]:
         f"- **Poor against all.** The multi-armed AUROC is below 0.5 in {sum(_multi(e) < 0.5 for _, e in judged)} of "
         f"{len(judged)} pairs, and within 0.1 of chance in {len(near)}.",
     ]
-    lines += [_best_and_falling(found) for found in all_found if any(f is found for f, _ in judged)]
+    lines += [_best_and_falling(found) for found in usual if any(f is found for f, _ in judged)]
     hurt = {name: sum(each.worst_single == name for _, each in judged) for name in OBJECTIVES}
     lines.append(
         "- **Which objective hurts.** The worst single-armed column is "
         + ", ".join(f"{OBJECTIVES[name]} for {n}" for name, n in hurt.items())
         + f" of {len(judged)}."
     )
-    return lines
+    return lines + known
+
+
+def _known(found: Findings) -> list[str]:
+    """What is left of each detector once the attacker knows it."""
+    falls = [
+        f"{each.name} from {kept.without.auroc.value:.3f} to {kept.together.auroc.value:.3f}"
+        for each in found.judged
+        for kept in each.survival
+        if kept.without.auroc and kept.together.auroc
+    ]
+    return (
+        [f"- **Attackers who know the detector** (`{found.name}`): AUROC falls, {', '.join(falls)}."] if falls else []
+    )
 
 
 def _best_and_falling(found: Findings) -> str:
@@ -239,4 +257,5 @@ def _defeat(found: ArmDefeat | None) -> list[str]:
     if found is None:
         return [NOTHING] * 3
     passes = NOTHING if found.passes_per_unseen is None else f"{found.passes_per_unseen:,.0f}"
-    return [found.arm.removesuffix(",keep=last"), f"{found.unseen.value:.1%}", passes]
+    arm = found.arm.partition(",detector=")[0].removesuffix(",keep=last")  # of the arms that know one, its own alone
+    return [arm, f"{found.unseen.value:.1%}", passes]

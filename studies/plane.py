@@ -6,7 +6,7 @@ import numpy as np
 
 from advrisk.report.figures import COLOURS, Figure
 from studies.figures import COMMON, FRAME, photograph
-from studies.two_gaussians import EPS, Detector, Example
+from studies.two_gaussians_example import EPS, Detector, Example
 
 _REACH = 6.5  # of the axes
 _GRID = 121

@@ -12,6 +12,7 @@ from advrisk import Run, Study
 from studies import detection
 from studies.detection_damage import adaptive_arms, damage
 from studies.detection_findings import findings
+from studies.detection_sections import survivals
 
 PLACES = "<!-- detection -->\nwritten before\n<!-- /detection -->\nBetween.\n<!-- compared -->\n<!-- /compared -->\n"
 
@@ -46,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "arms": [
             {"attack": "pgd", "norm": "linf", "eps": [0.1, 0.3], "objective": ["ace", "gini"], "keep": "last"},
             {"attack": "deepfool", "norm": "l2"},
+            {"attack": "adaptive", "norm": "linf", "eps": 0.3, "detector": "grain", "rounds": 1, "steps": 5},
         ],
         "shard": 40,
     }
@@ -72,12 +74,29 @@ def test_damage_is_that_of_the_detector_at_its_threshold(folder: Path) -> None:
     for detector in ("brightness", "grain"):
         (full,) = [one.detector for one in run.detection(detectors=[detector]).tables]
         asked = {"name": detector, "false_alarms": 0.05}
-        (model,) = run.damage(norm="linf", detector=asked).models
-        line = damage(run, "linear", [full])[-1]
-        assert model.by_detector is not None
-        assert str(model.by_detector.monte_carlo) in line
-        assert str(model.by_detector.any_arm) in line
-        assert adaptive_arms(run, full) == []
+        usual, all_arms = (
+            run.damage(norm="linf", detector=asked, arms=arms).models[0].by_detector
+            for arms in (["pgd*", "deepfool*"], ["*-*"])
+        )
+        assert usual is not None
+        assert all_arms is not None
+        cells = [cell.strip() for cell in damage(run, "linear", [full])[-1].split("   ") if cell.strip()]
+        assert cells[:4] == [detector, *map(str, (usual.false_alarms, usual.monte_carlo, usual.any_arm))]
+        assert cells[4:] == ([str(all_arms.any_arm)] if detector == "grain" else [])
+        assert len(adaptive_arms(run, full)) == (detector == "grain")
+
+
+def test_what_is_left_once_the_attacker_knows_is_told_of_the_known_detector(folder: Path) -> None:
+    (found,) = findings(folder)
+    (kept,) = next(each.survival for each in found.judged if each.name == "grain")
+    line = survivals(found)[-1]
+    assert line.split()[:3] == ["grain", "linf", "0.3"]
+    for entry in (kept.without, kept.alone, kept.together):
+        assert str(entry.auroc) in line
+    assert kept.together.auroc is not None
+    assert kept.without.auroc is not None
+    assert kept.together.auroc.value <= kept.without.auroc.value
+    assert [each.survival for each in found.judged if each.name == "brightness"] == [()]
 
 
 def test_the_page_holds_what_is_printed(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

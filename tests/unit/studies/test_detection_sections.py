@@ -8,11 +8,11 @@ import pytest
 from advrisk.core.estimate import Estimate
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectorPair
+from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
 from advrisk.risk.detection.table import Entry, Survival
 from studies.detection_damage import short
 from studies.detection_figure import dots
 from studies.detection_sections import (
-    MULTI,
     Findings,
     Group,
     Judged,
@@ -50,10 +50,10 @@ STEADY = judged("steady,bits=1", {"ace": 0.9, "kl": 0.88, "fisher-rao": 0.89, "g
 FALLING = judged(
     "falling,arms=pgd-linf-0.3",
     {"ace": 0.95, "kl": 0.9, "fisher-rao": 0.91, "gini": 0.5, MULTI: 0.25},
-    oftenest=defeat("deepfool-l2", 0.5, 96.4),
+    oftenest=defeat("adaptive-linf-0.3-ace,detector=falling", 0.5, 96.4),
     cheapest=defeat("fgsm-linf-0.3-ace,keep=last", 0.25, None),
-    survival=(Survival("linf 0.3", entry(0.8), entry(0.1), entry(None)),),
 )
+KNOWN = replace(FALLING, survival=(Survival("linf 0.3", entry(0.8), entry(0.1), entry(0.05)),))
 ODD = judged("odd", {"ace": 0.6, "kl": 0.7, "fisher-rao": 0.7, "gini": 0.7, MULTI: 0.65})
 
 
@@ -115,9 +115,16 @@ def test_norms_show_their_chance() -> None:
 
 def test_counts_defeats_and_survival() -> None:
     assert row(counts(found()), "linf 0.3") == ["14", "90", "7.26"]
-    assert row(defeats(found()), "falling") == ["deepfool-l2", "50.0%", "96", "fgsm-linf-0.3-ace", "25.0%", "–"]
+    assert row(defeats(found()), "falling") == [
+        "adaptive-linf-0.3-ace",
+        "50.0%",
+        "96",
+        "fgsm-linf-0.3-ace",
+        "25.0%",
+        "–",
+    ]
     assert defeats(found(ODD)) == []
-    assert row(survivals(found()), "falling") == ["linf 0.3", str(estimate(0.8)), str(estimate(0.1)), "–"]
+    assert row(survivals(found(KNOWN)), "falling") == ["linf 0.3", *(str(estimate(v)) for v in (0.8, 0.1, 0.05))]
     assert survivals(found(ODD)) == []
 
 
@@ -132,6 +139,13 @@ def test_claims_are_counted_over_all_runs() -> None:
         in lines
     )
     assert "worst single-armed column is ACE for 2, KL for 0, Fisher-Rao for 0, Gini for 3 of 5." in text
+
+
+def test_runs_whose_arms_know_a_detector_are_told_apart() -> None:
+    lines = compared([found(), found(KNOWN, name="known")])
+    assert lines[:-1] == compared([found()])
+    assert lines[-1:] == compared([found(KNOWN, name="known")])
+    assert lines[-1] == "- **Attackers who know the detector** (`known`): AUROC falls, falling from 0.800 to 0.050."
 
 
 def test_the_figure_shows_the_best_first_and_chance() -> None:

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import studies
 from advrisk.core.errors import RunError
+from studies.detection import PLACES
 from studies.page import fenced, fill, filled, places
+from studies.two_gaussians import PLACE
 
 PAGE = "# Title\n\n<!-- one -->\nold\nolder\n<!-- /one -->\n\nBetween.\n\n<!-- two -->\n<!-- /two -->\nEnd.\n"
 
@@ -42,3 +45,10 @@ def test_a_page_that_cannot_be_read_or_written_is_refused(tmp_path: Path) -> Non
     with pytest.raises(RunError, match="cannot be read"):
         fill(tmp_path / "nowhere.md", {})
     assert filled(PAGE, "two", ["x"]).count("x") == 1
+
+
+def test_the_case_study_has_the_places_that_programs_fill() -> None:
+    page = Path(studies.__file__).parent.parent / "docs" / "case-study-detection.md"
+    assert sorted(places(page.read_text())) == sorted((PLACE, *PLACES))
+    for name in places(page.read_text()):
+        filled(page.read_text(), name, [])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from safetensors.torch import save_file
 from torch import nn
 
@@ -15,6 +16,8 @@ from advrisk import Study
 from advrisk.ledger import Ledger
 from advrisk.run.campaign import DEFAULTS, know_detectors, set_up
 from advrisk.run.question import plan_study
+from studies.nets import ConvNet
+from studies.zoo import layer
 
 FOLDER = Path(studies.__file__).parent
 FILES = {"damage-mnist.yaml": (6, 1000, (28, 28)), "damage-cifar10.yaml": (7, 200, (32, 32, 3))}
@@ -39,7 +42,8 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The factories lie beside the study file, where the runner finds them; it leaves that folder on the path."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    sys.modules.pop("zoo", None)
+    for name in ("zoo", "nets"):
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.usefixtures("importable")
@@ -75,3 +79,51 @@ def test_the_study_of_adaptive_attacks_can_be_planned(tmp_path: Path) -> None:
     assert len(knowing) == 2 * 3 * 4  # models, sizes, detectors
     assert len(plan.watched) == 4
     assert not (tmp_path / "run").exists()
+
+
+DETECTION = {
+    "detection-mnist-convnet.yaml": (1000, (28, 28), "train"),
+    "detection-mnist-cnn-a-adv.yaml": (1000, (28, 28), "train"),
+    "detection-mnist-adaptive.yaml": (100, (28, 28), "train"),
+    "detection-cifar10-convnet.yaml": (200, (32, 32, 3), "train_10k"),
+    "detection-cifar10-cnn-a-adv.yaml": (200, (32, 32, 3), "train_10k"),
+}
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("name", DETECTION)
+def test_a_detection_study_can_be_planned(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for images and weights; the net itself is the study's own, or a small one with hidden layers."""
+    n_samples, shape, half = DETECTION[name]
+    content = yaml.safe_load((FOLDER / name).read_text())
+    (model,) = content["models"].values()
+    size, channels = shape[0], 3 if len(shape) == 3 else 1
+    if "weights" in model:
+        net = ConvNet(**model["args"])
+        save_file(net.state_dict(), tmp_path / "weights.safetensors")
+        model["weights"] = "weights.safetensors"
+    else:
+        arch = f"conv({channels},2,4,4,0) relu flatten fc({2 * (size // 4) ** 2},8) relu fc(8,10)"
+        layers = nn.Sequential(*[layer(text) for text in arch.split()])
+        save_file(layers.state_dict(), tmp_path / f"{model['args']['name']}.safetensors")
+        entry = {"arch": arch, "mean": [0], "std": [1], "dataset": "any"}
+        (tmp_path / "registry.json").write_text(json.dumps({model["args"]["name"]: entry}))
+    for part, n in (("test", n_samples + 1000), (half, 5000)):
+        images = np.zeros((n, *shape), dtype=np.uint8)
+        np.savez(tmp_path / f"{content['data']['source']}_{part}.npz", x=images, y=np.arange(n) % 10)
+    monkeypatch.setenv("ADVRISK_ZOO", str(tmp_path))
+    monkeypatch.setenv("ADVRISK_DATA", str(tmp_path))
+    monkeypatch.syspath_prepend(str(FOLDER))
+    (tmp_path / name).write_text(yaml.safe_dump(content))
+    spec = Study.load(tmp_path / name).spec
+    bench = set_up(spec, tmp_path / "run", DEFAULTS)
+    ledger = Ledger(tmp_path / "run" / "ledger")
+    cells = list(plan_study(spec, ledger, bench, know_detectors(bench, {})).cells())
+    arms = {cell.arm.id: cell.arm for cell in cells}
+    knowing = {arm.params["detector"].partition("@")[0] for arm in arms.values() if arm.family == "adaptive"}
+    assert f"{spec.name}.yaml" == name
+    assert len(spec.detectors) == (5 if "weights" in model else 4)
+    assert len(knowing) == (5 if "adaptive" in name else 0)
+    mead = {"deepfool", "square", "spatial", "hopskipjump", "carlini-wagner"}
+    assert {arm.family for arm in arms.values()} >= {"pgd", "fgsm", "bim"} | (set() if "adaptive" in name else mead)
+    assert len(cells) == len(arms) * -(-n_samples // spec.shard)

@@ -8,7 +8,8 @@ from sklearn.metrics import roc_auc_score
 
 from studies import two_gaussians
 from studies.plane import plane
-from studies.two_gaussians import EPS, LEARNED, MULTI, TESTED, Example, drawn, example, measured
+from studies.two_gaussians import MULTI, TESTED, measured
+from studies.two_gaussians_example import EPS, LEARNED, MEANS, Example, drawn, example
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Example:
 
 def test_points_are_300_of_each_class_and_70_percent_are_for_training() -> None:
     points = drawn(3)
-    for label, mean in enumerate(two_gaussians.MEANS):
+    for label, mean in enumerate(MEANS):
         mine = points.y == label
         assert (mine.sum(), (mine & points.train).sum()) == (300, 210)
         assert points.x[mine].mean(0) == pytest.approx(mean, abs=0.25)  # more than four standard errors
