@@ -1,5 +1,6 @@
 """Scores of a detector that ran elsewhere, from a CSV or Parquet file: put beside the outcomes they belong to."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.ledger.importing import read_table
+from advrisk.ledger.known_detectors import add_imported_detectors, read_known_detectors
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.tables import table_from
@@ -56,6 +58,7 @@ def import_scores(source: Path, folder: Path) -> ImportedScores:
         ledger = Ledger.open(folder)
         found = _placed(table, ledger, source)
         names = {name: f"{name}@{_digest_of(found, name)}" for name in pc.unique(found["detector"]).to_pylist()}
+        _refuse_taken(names, folder)
         held = set(ledger.query("SELECT DISTINCT detector FROM scores")["detector"].to_pylist())
         for full in names.values():
             if full in held:
@@ -66,7 +69,17 @@ def import_scores(source: Path, folder: Path) -> ImportedScores:
         detector = [names[name] for name in wanted["detector"].to_pylist()]
         columns = {name: wanted[name].to_pylist() for name in ("cell", "sample", "score")}
         ledger.append({"scores": table_from("scores", columns | {"detector": detector})})
+        add_imported_detectors(folder, list(names.values()))
     return ImportedScores(tuple(names.values()), wanted.num_rows, found.num_rows - wanted.num_rows)
+
+
+def _refuse_taken(names: Iterable[str], folder: Path) -> None:
+    """A name of a detector of the study would then mean another one."""
+    known = read_known_detectors(folder)
+    taken = {full.rpartition("@")[0] for full in known.study} if known else set()
+    for name in names:
+        if name in taken:
+            raise LedgerError(f"{folder}: the study has a detector called {name!r}; give the imported one another name")
 
 
 def _checked(table: pa.Table, source: Path) -> pa.Table:
@@ -145,4 +158,5 @@ def _first(flags: pa.ChunkedArray) -> int | None:
 
 def _digest_of(table: pa.Table, detector: str) -> str:
     rows = table.filter(pc.equal(table["detector"], detector)).select([*_KEY, "score"])
+    rows = rows.sort_by([(name, "ascending") for name in _KEY])  # the order of a file says nothing
     return digest([list(row.values()) for row in rows.to_pylist()])[:8]

@@ -3,7 +3,7 @@
 from advrisk.plan.arms import expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
-from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors
+from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "expand_arms",
     "expand_detectors",
     "make_plan",
+    "names_of",
     "outline_plan",
     "refuse_moved",
 ]

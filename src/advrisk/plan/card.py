@@ -16,4 +16,4 @@ class ModelCard:
     takes_images: bool = True  # inputs are channels × height × width
     surrogate: bool = False  # not assessed: points are crafted on it
     opaque: str = ""  # why its hidden layers cannot be seen; empty where they can
-    dropout: bool = True  # it has layers of dropout
+    undropped: str = ""  # why its dropout cannot be switched on; empty where it can

@@ -11,11 +11,9 @@ from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
 from advrisk.plan.arms import Named, expand_arms, place_of
 from advrisk.plan.card import ModelCard
 from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detectors
+from advrisk.plan.recipe import recipe_of
 from advrisk.plan.samples import Shard
 from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
-
-# Rises when the probe or the judge change what a row says: older cells are then run again.
-RUNNER_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def make_plan(
     recipes: dict[tuple[str, str], str] = {}
     for model, arm in outline.attempts:
         crafted = recipes[arm.surrogate, arm.crafted_by.id] if arm.crafted_by and arm.surrogate else None
-        recipes[model, arm.id] = _recipe(study, registries, digests[model], arm, space, crafted=crafted)
+        recipes[model, arm.id] = recipe_of(study, registries, digests[model], arm, space, crafted=crafted)
     return replace(outline, shards=tuple(shards), recipes=recipes)
 
 
@@ -107,24 +105,8 @@ def example_cell(
     study: StudySpec, registries: Registries, model: str, model_digest: str, arm: Arm, shard: Shard, *, space: str
 ) -> Cell:
     """A cell that is in no plan: what it crafts is learned from."""
-    recipe = _recipe(study, registries, model_digest, arm, space)
+    recipe = recipe_of(study, registries, model_digest, arm, space)
     return Cell(digest([recipe, model, arm.id, shard.id, 0]), recipe, model, arm, shard, 0, is_example=True)
-
-
-def _recipe(
-    study: StudySpec, registries: Registries, model_digest: str, arm: Arm, space: str, *, crafted: str | None = None
-) -> str:
-    """Names everything that decides what an arm does to a sample of a model."""
-    decisive = {
-        "runner": RUNNER_VERSION,
-        "seed": study.seed,
-        "criterion": study.model_dump(mode="json", include={"success"}),
-        "space": space,
-        "model": model_digest,
-        "arm": arm.identity(),
-        "objective": arm.objective and registries.objectives.get(arm.objective).version,
-    }
-    return digest(decisive if crafted is None else decisive | {"crafted": crafted})
 
 
 def outline_plan(

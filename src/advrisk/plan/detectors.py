@@ -12,6 +12,7 @@ from advrisk.core.registry import Part
 from advrisk.core.traits import DetectorTraits, gives
 from advrisk.plan.arms import expand_entry, grid, readable_id
 from advrisk.plan.card import ModelCard
+from advrisk.plan.recipe import recipe_of
 from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec
 
 # What a detector learns from where the study does not say: the attack that MEAD's are trained on.
@@ -34,13 +35,13 @@ class ConfiguredDetector:
         return self.id.rpartition("@")[0]
 
 
-def expand_detectors(study: StudySpec, registries: Registries, *, train: str = "") -> list[ConfiguredDetector]:
-    """Every detector of a study, each once; `train` names the samples that those learn from that must."""
+def expand_detectors(study: StudySpec, registries: Registries, *, examples: str = "") -> list[ConfiguredDetector]:
+    """Every detector of a study, each once; `examples` names the samples to learn from and what these may become."""
     found: dict[str, ConfiguredDetector] = {}
     for index, spec in enumerate(study.detectors):
         place: Loc = ("detectors", index)
         try:
-            for one in _configured(spec, study, registries, train, place):
+            for one in _configured(spec, study, registries, examples, place):
                 found.setdefault(one.id, one)
         except AdvriskError as error:
             raise study.where.error(place, str(error)) from None
@@ -87,8 +88,8 @@ def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard, 
         return f"{one.name} is for images (channels × height × width), which {model.name} does not take"
     if traits.inside and model.opaque:
         return f"{one.name} looks at hidden layers, but {model.opaque}"
-    if traits.dropout and not model.dropout:
-        return f"{one.name} switches dropout on, but {model.name} has no dropout layer"
+    if traits.dropout and model.undropped:
+        return f"{one.name} switches dropout on, but {model.undropped}"
     for arm in one.arms:
         attack = registries.attacks.get(arm.family).traits
         needs = attack.resolved(arm.params, arm.norm, arm.eps).needs
@@ -101,7 +102,7 @@ def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard, 
 
 
 def _configured(
-    spec: DetectorSpec, study: StudySpec, registries: Registries, train: str, place: Loc
+    spec: DetectorSpec, study: StudySpec, registries: Registries, examples: str, place: Loc
 ) -> list[ConfiguredDetector]:
     part = registries.detectors.get(spec.name)
     arms = _learned_arms(spec, part, registries)
@@ -113,8 +114,8 @@ def _configured(
         bound = part.bind(params, folder=study.where.folder, beside=["name", "arms"])
         decisive = {"name": part.name, "version": part.version, "params": _plain(bound)}
         if part.traits.learns:
-            success = study.model_dump(mode="json", include={"success"}) if arms else {}
-            decisive |= {"arms": [arm.identity() for arm in arms], "train": train, "seed": study.seed, **success}
+            recipes = [recipe_of(study, registries, "", arm, "") for arm in arms]  # model and space apart
+            decisive |= {"arms": recipes, "examples": examples, "seed": study.seed}
         readable = ",".join([readable_id(part, [], bound), *words])
         configured.append(ConfiguredDetector(detector_id(readable, decisive), part.name, bound, place, arms))
     return configured

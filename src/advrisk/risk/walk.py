@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.ledger import Ledger
+from advrisk.ledger.known_detectors import read_known_detectors
 from advrisk.risk.distances import Distances
 
 Floats = NDArray[np.float64]
@@ -101,22 +102,42 @@ def calibration_scores(ledger: Ledger, detector: str) -> dict[str, Floats]:
 
 
 def detectors_of(ledger: Ledger) -> list[str]:
-    """The detectors whose scores a ledger holds, those that scored last at the end: full names with their digests."""
+    """The detectors whose scores a ledger holds: full names with their digests, the run's own at the end.
+
+    Others are there from an earlier study in the same folder; those that scored last come later.
+    """
     rows = ledger.query("SELECT detector FROM all_scores GROUP BY detector ORDER BY max(filename), detector")
-    return [str(name) for name in rows["detector"].to_pylist()]
+    held = [str(name) for name in rows["detector"].to_pylist()]
+    own = own_detectors(ledger)
+    return [name for name in held if name not in own] + [name for name in own if name in held]
+
+
+def own_detectors(ledger: Ledger) -> tuple[str, ...]:
+    """The detectors of the run's study and its imports; all that scored it, where nobody wrote them down."""
+    known = read_known_detectors(ledger.path.parent)
+    if known is not None:
+        return known.all
+    rows = ledger.query("SELECT detector FROM all_scores GROUP BY detector ORDER BY max(filename), detector")
+    return tuple(str(name) for name in rows["detector"].to_pylist())
 
 
 def find_detector(ledger: Ledger, name: str) -> str:
     """The full name of a detector: `confidence` is found as `confidence@22e228c9`.
 
-    If several have that name, as after a change of the detector's version, the one that scored last counts.
+    If several have that name, the run's own counts, or the one that scored last. The name of a part (`lid`) will do
+    where only one detector is made of it (`lid,neighbours=10`).
     """
     known = detectors_of(ledger)
     found = [full for full in known if name in (full, full.rpartition("@")[0])]
     if not found:
+        found = [full for full in known if full.rpartition("@")[0].partition(",")[0] == name]
+        names = sorted({full.rpartition("@")[0] for full in found})
+        if len(names) > 1:
+            raise RiskError(f"{name!r} may mean several detectors of this run: {'; '.join(names)}")
+    if not found:
         if not known:
             raise RiskError("no detector has scored this run; name one under `detectors` in the study and run it again")
-        names = {full.rpartition("@")[0] for full in known}
+        names = sorted({full.rpartition("@")[0] for full in known})
         raise RiskError(f"no detector called {name!r} has scored this run; {did_you_mean(name, names)}")
     return found[-1]
 

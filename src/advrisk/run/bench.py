@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from advrisk.core.errors import RunError
 from advrisk.core.registries import Registries
 from advrisk.core.traits import DETECTOR
 from advrisk.engine import Suspicion
@@ -92,7 +93,9 @@ class Workbench:
                 cell,
                 self.registries,
                 seed=self.study.seed,
-                max_cell_s=self.study.max_cell_s,
+                max_cell_s=None
+                if cell.is_example
+                else self.study.max_cell_s,  # a clock must not decide what is learned
                 crafted=crafted,
                 suspicion=self.suspicion(cell.model, cell.arm),
             )
@@ -130,7 +133,7 @@ class Workbench:
     def points_of(self, cell: Cell) -> Points:
         """What a cell crafted: remembered, read, or, where it was not kept, crafted again from the same seeds."""
         if cell.id not in self._crafted:
-            path = self._crafted_path(cell)
+            path = crafted_inputs(self.folder, cell.id)
             points = read_inputs(path) if path.is_file() else {}
             if points.keys() != set(cell.shard.samples):  # it was deleted, say
                 _, attempt, verdict = self._judged(cell)
@@ -143,8 +146,22 @@ class Workbench:
         """The successes of a cell that was run before, from the same seeds."""
         with one_thread():
             _, attempt, verdict = self._judged(cell)
-        points = zip(cell.shard.samples, attempt.kept.cpu().numpy(), verdict.outcome, strict=True)
-        return {sample: point for sample, point, outcome in points if outcome == "success"}
+        return _successes(cell, attempt, verdict)
+
+    def examples_of(self, cell: Cell) -> Points:
+        """The successes of a cell that detectors learn from: read, or crafted. One sample that fails ends it."""
+        path = example_inputs(self.folder, cell.model, cell.id)
+        if path.is_file():
+            return read_inputs(path)
+        _, attempt, verdict = self._judged(cell)
+        for sample, outcome, message in zip(cell.shard.samples, verdict.outcome, verdict.message, strict=True):
+            if outcome in ("error", "timeout"):
+                raise RunError(f"{cell.arm.id}, which detectors learn from, failed on sample {sample}: {message}")
+        points = _successes(cell, attempt, verdict)
+        if self.study.keep_inputs != "none":
+            shape = (0, *self.material.data.x.shape[1:])
+            write_inputs(path, list(points), np.stack([*points.values()]) if points else np.empty(shape, np.float32))
+        return points
 
     def _keep_crafted(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
         """Keep the points of all samples for the cells that take them over; NaN where the arm failed."""
@@ -152,11 +169,7 @@ class Workbench:
         kept[[outcome in ("error", "timeout") for outcome in verdict.outcome]] = np.nan
         self._remember(cell, dict(zip(cell.shard.samples, kept, strict=True)))
         if self.study.keep_inputs != "none":
-            write_inputs(self._crafted_path(cell), cell.shard.samples, kept)
-
-    def _crafted_path(self, cell: Cell) -> Path:
-        of_model = example_inputs(self.folder, cell.model, cell.id)
-        return of_model if cell.is_example else crafted_inputs(self.folder, cell.id)
+            write_inputs(crafted_inputs(self.folder, cell.id), cell.shard.samples, kept)
 
     def _remember(self, cell: Cell, points: Points) -> None:
         if len(self._crafted) >= _CRAFTED_REMEMBERED:
@@ -187,3 +200,8 @@ class Workbench:
             samples = [name for name, want in zip(cell.shard.samples, wanted, strict=True) if want]
             perturbed = attempt.kept[torch.from_numpy(wanted)].cpu().numpy()
             write_inputs(cell_inputs(self.folder, cell.id), samples, perturbed)
+
+
+def _successes(cell: Cell, attempt: Attempt, verdict: Verdict) -> Points:
+    points = zip(cell.shard.samples, attempt.kept.cpu().numpy(), verdict.outcome, strict=True)
+    return {sample: point for sample, point, outcome in points if outcome == "success"}

@@ -5,16 +5,19 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from advrisk.core.errors import RunError
 from advrisk.core.registry import Part
+from advrisk.engine import OutOfTimeError
 from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell, ConfiguredDetector, Plan
+from advrisk.plan import Cell, ConfiguredDetector, Plan, names_of
 from advrisk.run.bench import Workbench
 from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detector, refuse_unnamed
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
@@ -114,7 +117,13 @@ def run_study(
         progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing))
         on_progress(progress)
         deadline = time.monotonic() + (float("inf") if options.max_hours is None else options.max_hours * 3600)
-        fit_detectors(bench, known, on_progress=lambda of, share: on_progress(progress.while_learning(of, share)))
+        with suppress(OutOfTimeError):  # then nothing else is begun either
+            fit_detectors(
+                bench,
+                known,
+                deadline=deadline,
+                on_progress=lambda of, share: on_progress(progress.while_learning(of, share)),
+            )
         began = time.monotonic()
         with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
             for result in _executor(bench, plan, options).run(missing, deadline=deadline):
@@ -136,6 +145,9 @@ def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[Conf
     configured = configured_detectors(bench)
     bench.detectors |= {one.id: ready_detector(one, bench.study, bench.registries, bench.folder) for one in configured}
     bench.detectors |= {one.id: detector for one, detector in given}
+    for one, _ in given:
+        if one.readable in names_of(configured):
+            raise RunError(f"the study has a detector called {one.readable!r}; hand the object over by another name")
     known = [*configured, *(one for one, _ in given)]
     refuse_unnamed(bench.study, known)
     return known

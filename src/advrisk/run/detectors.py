@@ -1,6 +1,6 @@
 """Detectors that are ready to score: those of the study, with what they learned, and those handed over as objects."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.engine import Model, Suspicion
 from advrisk.parts.detectors import Detector, LearningDetector, State
-from advrisk.plan import ConfiguredDetector, detector_id
+from advrisk.plan import ConfiguredDetector, detector_id, names_of
 from advrisk.study import StudySpec
 
 N_FIXED_INPUTS = 8
@@ -53,6 +53,16 @@ class Learned:
             state, _ = read_state(state_file(self.folder, self.id, model.name))
             self._states[model.name] = {name: tensor.to(model.device) for name, tensor in state.items()}
         return self.detector.score(x, model, self._states[model.name])
+
+
+@dataclass(frozen=True)
+class Unlearned:
+    """A detector that has yet to learn, and cannot be asked."""
+
+    name: str
+
+    def score(self, x: Tensor, model: Model) -> Tensor:  # noqa: ARG002
+        raise RunError(f"{self.name} has yet to learn of {model.name}")
 
 
 def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Registries, folder: Path) -> Detector:
@@ -103,7 +113,11 @@ def _handed_over(
 def refuse_unnamed(study: StudySpec, known: Sequence[ConfiguredDetector]) -> None:
     """The detector that damage is asked with must be among those that score."""
     asked = study.assess.damage.detector
-    names = {name for one in known for name in (one.id, one.readable, one.name)}
+    names = names_of(known)
+    if asked is not None and len(names.get(asked.name, ())) > 1:
+        several = "; ".join(one.readable for one in known if one.name == asked.name)
+        found = f"{asked.name!r} may mean several detectors of this study: {several}"
+        raise study.where.error(("assess", "damage", "detector", "name"), found)
     if asked is not None and asked.name not in names:
         hint = did_you_mean(asked.name, names) if names else f"add `detectors: [{asked.name}]` to the study"
         found = f"no detector of this study is called {asked.name!r}; {hint}"
@@ -157,6 +171,3 @@ def read_state(path: Path) -> tuple[State, dict[str, str]]:
             return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path}: cannot be read: {error}; delete it, and the detector will learn again") from None
-
-
-Share = Callable[[float], None]  # told how much of a piece of work is done, from 0 to 1

@@ -19,7 +19,7 @@ from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
-from advrisk.run.detectors import Scores, checked_scores
+from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
 from advrisk.run.question import plan_study, splits
 from advrisk.run.scoring import unscored
@@ -69,6 +69,8 @@ def dry_run(
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     known = know_detectors(bench, detectors or {})
     plan = plan_study(study, ledger, bench, known)
+    to_learn = lessons(bench, known)
+    bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
     counted = [cell for cell in missing if _is_counted(cell.model, cell.arm, bench)]
     pass_s = _seconds_per_pass(counted, bench)
@@ -84,7 +86,6 @@ def dry_run(
         by_model[cell.model] += cell_s
         longest_s = max(longest_s, cell_s)
     workers = worker_count(bench, plan, options) or 1
-    to_learn = lessons(bench, known)
     n_scores, score_s = _scoring(ledger, bench, missing, {lesson.detector.id for lesson in to_learn})
     attack_s = _START_S + max(sum(by_model.values()) / workers, longest_s) if missing else 0.0
     return DryRun(

@@ -17,16 +17,17 @@ from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.seeds import key
 from advrisk.core.version import VERSION
-from advrisk.engine import predicted
+from advrisk.engine import OutOfTimeError
 from advrisk.engine.threads import one_thread
 from advrisk.parts.detectors import Examples, LearningDetector, State
 from advrisk.plan import Cell, ConfiguredDetector, cut_shards, example_cell
 from advrisk.run.bench import Workbench
-from advrisk.run.detectors import Share, read_state, state_file, write_state
+from advrisk.run.detectors import read_state, state_file, write_state
 from advrisk.run.question import train_samples
 from advrisk.study import Arm
 
 MIN_SUCCESSES = 10
+Share = Callable[[float], None]  # told how much of a piece of work is done, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,24 @@ def _is_learned(lesson: Lesson, bench: Workbench) -> bool:
 
 
 def fit_detectors(
-    bench: Workbench, detectors: Sequence[ConfiguredDetector], *, on_progress: Callable[[str, float], None]
+    bench: Workbench,
+    detectors: Sequence[ConfiguredDetector],
+    *,
+    deadline: float = float("inf"),
+    on_progress: Callable[[str, float], None],
 ) -> None:
-    """Let every detector learn what it has not; `on_progress` is told what is going on, and how much of it is done."""
+    """Let every detector learn what it has not; `on_progress` is told what is going on, and how much of it is done.
+
+    Past the deadline, on time.monotonic's clock, nothing more is begun: OutOfTimeError.
+    """
     crafted: tuple[str, tuple[Arm, ...], Examples] | None = None
     for lesson in lessons(bench, detectors):
         of = lesson.model, lesson.detector.arms
         if crafted is None or crafted[:2] != of:
             told = partial(on_progress, f"crafting examples from {lesson.model} for detectors")
-            crafted = (*of, examples(bench, *of, on_progress=told))
+            crafted = (*of, examples(bench, *of, deadline=deadline, on_progress=told))
+        if time.monotonic() > deadline:
+            raise OutOfTimeError
         told = partial(on_progress, f"fitting {lesson.detector.readable} to {lesson.model}")
         told(0.0)
         _fit(lesson, crafted[2], bench, told)
@@ -74,7 +84,7 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
     _refuse_too_few(lesson, found, bench)
     part = bench.registries.detectors.get(one.name)
     began = time.perf_counter()
-    seed = key("detector", study.seed, one.id, lesson.model) % 2**63
+    seed = key("detector", study.seed, one.id, model.digest) % 2**63
     try:
         learner: LearningDetector = part.function(**one.params)
         with one_thread(), torch.random.fork_rng(devices=()):
@@ -105,9 +115,9 @@ def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> Non
         raise bench.study.where.error(
             one.place,
             f"{one.name} learns from successful attacks, but of {counted(len(examples.clean), 'sample')} of `train` "
-            f"{names} made {found} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger "
-            f"`arms` beside it, as in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: 0.1, keep: last}}]}}, "
-            "or add samples to `train`",
+            f"{names} made {found} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger arms, as "
+            f"in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: (a larger one), keep: last}}]}}, or add "
+            "samples to `train`",
         )
 
 
@@ -120,7 +130,14 @@ def _check_state(lesson: Lesson, state: State) -> None:
             raise RunError(f"the detector {name} learned {key_!r} of {lesson.model} with numbers that are not finite")
 
 
-def examples(bench: Workbench, model: str, arms: Sequence[Arm], *, on_progress: Share = lambda _: None) -> Examples:
+def examples(
+    bench: Workbench,
+    model: str,
+    arms: Sequence[Arm],
+    *,
+    deadline: float = float("inf"),
+    on_progress: Share = lambda _: None,
+) -> Examples:
     """The samples of the split `train`, and what the arms made of those that the model had right."""
     names = train_samples(bench)
     rows = np.array([bench.material.rows[name] for name in names], dtype=np.int64)
@@ -131,9 +148,11 @@ def examples(bench: Workbench, model: str, arms: Sequence[Arm], *, on_progress: 
     place = {name: row for row, name in enumerate(names)}
     with one_thread():
         for done, cell in enumerate(cells, start=1):
-            points, broken = _broken(bench, cell)
-            crafted.append(points[broken])
-            origin.append(torch.tensor([place[name] for name in cell.shard.samples])[broken])
+            if time.monotonic() > deadline:
+                raise OutOfTimeError
+            points = bench.examples_of(cell)
+            crafted += [torch.from_numpy(point)[None] for point in points.values()]
+            origin.append(torch.tensor([place[name] for name in points], dtype=torch.int64))
             on_progress(done / len(cells))
     return Examples(
         x.to(device), y.to(device), torch.cat(crafted).to(device), torch.cat(origin).to(device), bench.study.seed
@@ -149,15 +168,3 @@ def _cells(bench: Workbench, names: Sequence[str], model: str, arms: Sequence[Ar
     for arm in arms:
         for shard in shards:
             yield example_cell(study, bench.registries, model, made_of, arm, shard, space=material.space_digest)
-
-
-def _broken(bench: Workbench, cell: Cell) -> tuple[Tensor, Tensor]:
-    """The points of a cell, and which of them are successes."""
-    points = bench.points_of(cell)
-    x = torch.from_numpy(np.stack([points[name] for name in cell.shard.samples]))
-    model, target = bench.material.models[cell.model], bench.target(cell)
-    tried = torch.isfinite(x.flatten(1)).all(1)
-    for row in target.settled():
-        tried[row] = False
-    reached = target.goal.met(predicted(model, model.ask_owner(torch.nan_to_num(x).to(model.device)))).cpu()
-    return x, tried & reached

@@ -1,7 +1,7 @@
 """What a run is about: planning it against the ledger, and writing the question down beside the answers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import yaml
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
 from advrisk.engine import Model
-from advrisk.engine.layers import has_dropout, hidden_layers
+from advrisk.engine.layers import hidden_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.plan import (
     ConfiguredDetector,
@@ -69,7 +70,7 @@ def configured_detectors(bench: Workbench) -> list[ConfiguredDetector]:
     """The detectors that a study names; those that learn are named after what they learn from, too."""
     data = bench.material.data
     examples = [[name, data.hash_of(bench.material.rows[name])] for name in train_samples(bench)]
-    return expand_detectors(bench.study, bench.registries, train=digest(examples))
+    return expand_detectors(bench.study, bench.registries, examples=digest([examples, bench.material.space_digest]))
 
 
 def train_samples(bench: Workbench) -> list[str]:
@@ -77,18 +78,19 @@ def train_samples(bench: Workbench) -> list[str]:
     return [name for name, split in splits(bench.study, bench).items() if split == "train"]
 
 
-def _opaque(model: Model) -> str:
-    """Why the hidden layers of a model cannot be seen; empty where they can."""
+def _refusal(look: Callable[[Model], object], model: Model) -> str:
+    """Why a model cannot be looked at like that; empty where it can."""
     try:
-        hidden_layers(model)
+        look(model)
     except ModelError as error:
         return str(error)
     return ""
 
 
 def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[ModelCard]:
-    parts = bench.registries.detectors
-    looked_into = any(parts.get(one.name).traits.inside for one in detectors if not one.handed_over)
+    traits = [bench.registries.detectors.get(one.name).traits for one in detectors if not one.handed_over]
+    inside, dropout = any(one.inside for one in traits), any(one.dropout for one in traits)
+    surrogates = {name for name, spec in bench.study.models.items() if spec.surrogate}
     return [
         ModelCard(
             model.name,
@@ -96,9 +98,9 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Mo
             model.capability,
             model.n_classes,
             takes_images=len(model.input_shape) == 3,
-            surrogate=bench.study.models[model.name].surrogate,
-            opaque=_opaque(model) if looked_into else "",
-            dropout=not looked_into or _opaque(model) != "" or has_dropout(model),
+            surrogate=model.name in surrogates,
+            opaque=_refusal(hidden_layers, model) if inside and model.name not in surrogates else "",
+            undropped=_refusal(refuse_without_dropout, model) if dropout and model.name not in surrogates else "",
         )
         for model in bench.material.models.values()
     ]
@@ -129,7 +131,7 @@ def known_samples(ledger: Ledger) -> dict[str, KnownSample]:
 
 
 def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workbench) -> None:
-    """Write down models, arms and samples where they are new or changed, and the study beside the ledger."""
+    """Write down models, arms and samples where they are new or changed, and study and detectors beside the ledger."""
     tables = {
         "models": _models(study, bench),
         "arms": _arms(study, plan) + _dropped_arms(ledger, plan),
@@ -145,6 +147,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
         ledger.append(changed)
     write_study(study, bench.folder)
     _keep_evasion(study, bench.folder)
+    write_study_detectors(bench.folder, list(bench.detectors))
 
 
 def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import pytest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
 from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.known_detectors import read_known_detectors, write_study_detectors
 from advrisk.ledger.score_file import ImportedScores, holds_scores, import_scores
 
 HEADER = "detector,model,arm,sample,score"
@@ -49,6 +50,23 @@ def test_other_scores_are_another_detector_and_the_same_are_refused(run: Path) -
     assert load(run, "eye,a,push,1,2").detectors != first.detectors
     with pytest.raises(LedgerError, match=f"already holds these scores of {first.detectors[0]}"):
         load(run, "eye,a,push,1,1")
+
+
+def test_the_order_of_rows_says_nothing(run: Path) -> None:
+    rows = ["eye,a,clean,1,0.25", "eye,a,push,1,-3"]
+    load(run, *rows)
+    with pytest.raises(LedgerError, match="already holds these scores"):
+        load(run, *reversed(rows))
+
+
+def test_a_name_of_the_studys_own_is_refused(run: Path) -> None:
+    write_study_detectors(run, ["eye@12345678"])
+    with pytest.raises(LedgerError, match="the study has a detector called 'eye'; give the imported one another name"):
+        load(run, "eye,a,push,1,1")
+    load(run, "nose,a,push,1,1")
+    known = read_known_detectors(run)
+    assert known is not None
+    assert [name.partition("@")[0] for name in known.all] == ["eye", "nose"]
 
 
 def test_inputs_that_did_not_succeed_are_left_out_and_counted(run: Path) -> None:

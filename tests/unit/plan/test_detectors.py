@@ -118,8 +118,8 @@ def test_one_that_looks_inside_needs_something_to_see(study: MakeStudy, parts: R
     outline(spec, parts, PLAIN)
     with pytest.raises(StudyError, match=r"detectors\[0\]: xray looks at hidden layers, but plain is a file"):
         outline(spec, parts, replace(PLAIN, opaque="plain is a file"))
-    with pytest.raises(StudyError, match=r"detectors\[0\]: xray switches dropout on, but plain has no dropout layer"):
-        outline(spec, parts, replace(PLAIN, dropout=False))
+    with pytest.raises(StudyError, match=r"detectors\[0\]: xray switches dropout on, but plain has none"):
+        outline(spec, parts, replace(PLAIN, undropped="plain has none"))
 
 
 def test_one_that_learns_needs_samples_to_learn_from(study: MakeStudy, real: Registries) -> None:
@@ -131,7 +131,7 @@ def test_one_that_learns_needs_samples_to_learn_from(study: MakeStudy, real: Reg
 def test_one_that_learns_is_named_after_what_it_learns_from(study: MakeStudy, real: Registries) -> None:
     def name(entry: Any, *, train: str = "these", seed: int = 7, success: Any = "label") -> str:
         spec = study(detectors=[entry], seed=seed, success=success, **LEARNING)
-        (one,) = expand_detectors(spec, real, train=train)
+        (one,) = expand_detectors(spec, real, examples=train)
         return one.id
 
     assert name("dog") == name("dog")

@@ -1,7 +1,7 @@
 """Detectors learn before anything is attacked: from the samples set aside, once, and so that others can go on."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,11 @@ from advrisk.engine import Model
 from advrisk.ledger import Ledger
 from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import read_inputs
+from advrisk.ledger.known_detectors import read_known_detectors
+from advrisk.parts.attacks import attacks
 from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.models.small import SmallCnn
+from advrisk.risk.walk import detectors_of, find_detector, own_detectors
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.run.detectors import state_file
 from advrisk.study import study_from
@@ -228,3 +231,72 @@ def test_a_state_lies_under_a_short_name(tmp_path: Path) -> None:
     assert state_file(tmp_path, "lid,neighbours=10,layers=a+b@12345678", "plain").relative_to(tmp_path) == Path(
         "detectors/lid@12345678/plain.safetensors"
     )
+
+
+def test_an_arm_that_fails_ends_the_lesson_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise ValueError("oh")
+
+    with monkeypatch.context() as broken:
+        broken.setitem(attacks._parts, "pgd", replace(attacks.get("pgd"), function=failing))
+        with pytest.raises(RunError, match=r"pgd-linf-0\.3.*, which detectors learn from, failed on sample .*: oh"):
+            run(tmp_path)
+    run(tmp_path)
+    assert len(LESSONS[0].adversarial) >= 10
+
+
+def test_a_clock_does_not_decide_what_is_learned(tmp_path: Path) -> None:
+    run(tmp_path / "slow", max_cell_s=1e-6)
+    run(tmp_path / "free")
+    assert torch.equal(LESSONS[0].adversarial, LESSONS[1].adversarial)
+
+
+def test_time_that_is_up_ends_the_learning_too(tmp_path: Path) -> None:
+    spec = study_from(content())
+    progress = run_study(spec, tmp_path, options=Options(max_hours=0), modules=modules())
+    assert not progress.finished
+    assert not LESSONS
+    run(tmp_path)
+    assert len(LESSONS) == 1
+
+
+def test_the_same_weights_under_two_names_learn_the_same(tmp_path: Path) -> None:
+    spec = study_from(content(models={"one": {"source": "object"}, "two": {"source": "object"}}))
+    run_study(spec, tmp_path, options=Options(publish_every_s=0), modules={**modules(), "two": modules()["one"]})
+    first, other = (load_file(path) for path in sorted((tmp_path / "detectors").rglob("*.safetensors")))
+    assert all(torch.equal(first[key], other[key]) for key in first)
+
+
+def test_what_an_input_may_become_is_part_of_a_detector(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random((80, 1, 8, 8), dtype=np.float32), rng.integers(10, size=80)
+    for frozen in (False, True):
+        immutable = np.zeros((1, 8, 8), bool)
+        immutable[0, 0] = frozen
+        np.savez(tmp_path / "data.npz", x=x, y=y, immutable=immutable)
+        data = {"source": "npz", "path": str(tmp_path / "data.npz"), "bounds": [0, 1], "classes": 10}
+        strong = [{"attack": "pgd", "norm": "linf", "eps": 0.6, "keep": "last"}]
+        found = {"data": data | {"evaluate": 5, "train": 70}, "detectors": [{"name": "apart", "arms": strong}]}
+        run(tmp_path / "run", **found)
+    assert len(LESSONS) == 2
+    assert (LESSONS[1].adversarial[:, :, 0] == LESSONS[1].clean[LESSONS[1].origin][:, :, 0]).all()
+
+
+def test_the_run_knows_its_detectors_and_a_name_means_its_own(tmp_path: Path) -> None:
+    first = content()["data"]
+    run(tmp_path)
+    run(tmp_path, data=first | {"train": 60})
+    run(tmp_path)  # as at first: it scores nothing, and counts again
+    known = read_known_detectors(tmp_path)
+    assert known is not None
+    ledger = Ledger.open(tmp_path)
+    assert find_detector(ledger, "apart") == known.study[0]
+    assert own_detectors(ledger) == known.study
+    assert len(detectors_of(ledger)) == 2
+    with pytest.raises(RunError, match="the study has a detector called 'apart'; hand the object over by another name"):
+        run_study(study_from(content()), tmp_path, modules=modules(), detectors={"apart": Bright()})
+
+
+class Bright:
+    def score(self, x: Any) -> Any:
+        return x.reshape(len(x), -1).mean(1)

@@ -17,7 +17,7 @@ from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, chec
 from advrisk.risk.detection.reading import Attacked, chosen_arms, read_attacked, read_scores
 from advrisk.risk.detection.table import Entry, Row, Settings, Table, detection_table
 from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold, alarm_thresholds
-from advrisk.risk.walk import detectors_of, find_detector
+from advrisk.risk.walk import detectors_of, find_detector, own_detectors
 
 DEFAULT_THRESHOLD: Mapping[str, float] = {FALSE_ALARMS: 0.05}
 
@@ -157,7 +157,9 @@ def assess_detection(
 def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
     if detectors is not None:
         return list(dict.fromkeys(find_detector(ledger, name) for name in detectors))
-    latest = {full.rpartition("@")[0]: full for full in detectors_of(ledger)}
+    held = detectors_of(ledger)
+    own = set(own_detectors(ledger))
+    latest = {full.rpartition("@")[0]: full for full in held if full in own}
     if not latest:
         raise RiskError("no detector has scored this run; name one under `detectors` in the study and run it again")
     return list(latest.values())

@@ -1,0 +1,61 @@
+"""Which detectors belong to a run now, by full name: those of its study, and those whose scores were imported.
+
+Scores of others stay in the ledger, as rows of arms that were dropped do, and are not shown unless they are named.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from advrisk.core.errors import LedgerError
+
+FILE = "detectors.json"
+
+
+@dataclass(frozen=True)
+class KnownDetectors:
+    """Full names, in the order of the study, and in that of their import."""
+
+    study: tuple[str, ...] = ()
+    imported: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.study, *self.imported)
+
+
+def read_known_detectors(folder: Path) -> KnownDetectors | None:
+    """None where nobody wrote them down."""
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return KnownDetectors(tuple(map(str, content["study"])), tuple(map(str, content["imported"])))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{path}: cannot be read ({error}); delete it and run the study again") from None
+
+
+def write_study_detectors(folder: Path, names: Sequence[str]) -> None:
+    """The detectors of the study as it is asked now."""
+    known = read_known_detectors(folder)
+    if names or known is not None:
+        _write(folder, replace(known or KnownDetectors(), study=tuple(names)))
+
+
+def add_imported_detectors(folder: Path, names: Sequence[str]) -> None:
+    """Of several imports of one name, the last one counts."""
+    known = read_known_detectors(folder) or KnownDetectors()
+    again = {name.rpartition("@")[0] for name in names}
+    others = [name for name in known.imported if name.rpartition("@")[0] not in again]
+    _write(folder, replace(known, imported=(*others, *names)))
+
+
+def _write(folder: Path, known: KnownDetectors) -> None:
+    target, unfinished = folder / FILE, folder / f".{FILE}"
+    try:
+        unfinished.write_text(json.dumps(asdict(known), indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(target)
+    except OSError as error:
+        raise LedgerError(f"{target}: cannot be written: {error.strerror}") from None
