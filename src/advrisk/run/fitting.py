@@ -115,8 +115,8 @@ def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> Non
         raise bench.study.where.error(
             one.place,
             f"{one.name} learns from successful attacks, but of {counted(len(examples.clean), 'sample')} of `train` "
-            f"{names} made {found} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger arms, as "
-            f"in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: (a larger one), keep: last}}]}}, or add "
+            f"{names} made {found} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger arms, "
+            f"as in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: (a larger one), keep: last}}]}}, or add "
             "samples to `train`",
         )
 

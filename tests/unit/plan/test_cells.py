@@ -14,7 +14,7 @@ from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits
 from advrisk.parts import REGISTRIES
-from advrisk.plan import ModelCard, Plan, Shard, cells, make_plan
+from advrisk.plan import ModelCard, Plan, Shard, make_plan, recipe
 from advrisk.study import StudySpec, load_study
 
 MakeStudy = Callable[..., StudySpec]
@@ -133,7 +133,7 @@ def test_a_raised_runner_version_runs_everything_again(
     registries: Registries, study: MakeStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = plan(study(WALK), registries)
-    monkeypatch.setattr(cells, "RUNNER_VERSION", cells.RUNNER_VERSION + 1)
+    monkeypatch.setattr(recipe, "RUNNER_VERSION", recipe.RUNNER_VERSION + 1)
     assert not set(ids(before)) & set(ids(plan(study(WALK), registries)))
 
 
