@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from advrisk.core.digest import digest, digest_array
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.core.registries import Registries
@@ -21,6 +22,7 @@ from advrisk.plan import ConfiguredDetector, detector_id, names_of
 from advrisk.study import StudySpec
 
 N_FIXED_INPUTS = 8
+_CONTENT = "content"  # what a state file says of its own tensors
 
 
 class Scores(Protocol):
@@ -36,7 +38,10 @@ class HandedOver:
     owner: Scores
 
     def score(self, x: Tensor, model: Model) -> Tensor:  # noqa: ARG002
-        return torch.as_tensor(np.asarray(self.owner.score(x.detach().cpu().numpy().copy())))
+        scores = np.asarray(self.owner.score(x.detach().cpu().numpy().copy()))
+        if scores.dtype == object or scores.dtype.kind in "US":
+            raise TypeError(f"score(x) must give numbers, found {scores.dtype}")
+        return torch.as_tensor(scores)
 
 
 @dataclass(frozen=True)
@@ -91,14 +96,16 @@ def handed_over(
     objects: Mapping[str, Scores], x: NDArray[np.float32], model: Model
 ) -> list[tuple[ConfiguredDetector, HandedOver]]:
     """Objects as detectors, each named by what it says of fixed inputs, as nothing else is known of it."""
+    if not isinstance(objects, Mapping):
+        raise RunError(f"detectors must be a mapping of names to objects, found {type(objects).__name__}")
     return [_handed_over(name, owner, x[:N_FIXED_INPUTS], model) for name, owner in objects.items()]
 
 
 def _handed_over(
     name: str, owner: Scores, x: NDArray[np.float32], model: Model
 ) -> tuple[ConfiguredDetector, HandedOver]:
-    if not name or "@" in name:
-        raise RunError(f"a detector needs a name without '@', found {name!r}")
+    if not isinstance(name, str) or not name or set(name) & set("@,/\\"):
+        raise RunError(f"a detector needs a name without '@', ',' and slashes, found {name!r}")
     if not callable(getattr(owner, "score", None)):
         raise RunError(f"the detector {name!r} is {type(owner).__name__}, which has no method score(x)")
     detector = HandedOver(owner)
@@ -106,6 +113,9 @@ def _handed_over(
     first, again = (checked_scores(name, detector, given, model, "fixed inputs") for _ in range(2))
     if not np.array_equal(first, again):
         raise RunError(f"the detector {name!r} scores the same inputs differently each time; give it a seed of its own")
+    alone = [checked_scores(name, detector, row[None], model, "a fixed input")[0] for row in given]
+    if not np.allclose(first, alone, rtol=1e-3, atol=1e-6 * float(np.abs(first).max(initial=0.0))):
+        raise RunError(f"the detector {name!r} scores an input differently beside others; each must count by itself")
     full = detector_id(name, [name, *np.round(first, 6).tolist()])
     return ConfiguredDetector(full, name, {}, ("detectors",), handed_over=True), detector
 
@@ -129,7 +139,10 @@ def checked_scores(name: str, detector: Detector, x: Tensor, model: Model, what:
     try:
         with torch.no_grad():
             given = detector.score(x, model.original)
-        scores = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given, dtype=np.float64)
+        scores = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
+        if np.iscomplexobj(scores):
+            raise TypeError("scores must be real numbers, found complex ones")
+        scores = scores.astype(np.float64)
     except Exception as error:  # a detector is foreign code, as an attack is
         raise RunError(f"the detector {name} failed on {what}: {type(error).__name__}: {error}") from error
     if scores.shape != (len(x),):
@@ -156,7 +169,8 @@ def write_state(target: Path, state: State, note: Mapping[str, str]) -> None:
     unfinished = target.with_name(f".{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        save_file({name: tensor.cpu().contiguous() for name, tensor in state.items()}, unfinished, metadata=dict(note))
+        plain = {name: tensor.cpu().contiguous() for name, tensor in state.items()}
+        save_file(plain, unfinished, metadata={**note, _CONTENT: _content(plain)})
         unfinished.chmod(0o644)  # safetensors makes files that only their owner can read
         unfinished.replace(target)
     except (OSError, SafetensorError) as error:
@@ -168,6 +182,15 @@ def read_state(path: Path) -> tuple[State, dict[str, str]]:
     """What a detector learned, and how."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            note = dict(file.metadata() or {})
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path}: cannot be read: {error}; delete it, and the detector will learn again") from None
+    if note.get(_CONTENT) != _content(state):
+        raise RunError(f"{path}: was changed since it was written; delete it, and the detector will learn again")
+    return state, note
+
+
+def _content(state: State) -> str:
+    """Names what was learned, to the last bit."""
+    return digest([[name, digest_array(state[name].numpy())] for name in sorted(state)])

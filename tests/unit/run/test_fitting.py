@@ -23,7 +23,7 @@ from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.models.small import SmallCnn
 from advrisk.risk.walk import detectors_of, find_detector, own_detectors
 from advrisk.run.campaign import Options, Progress, run_study
-from advrisk.run.detectors import state_file
+from advrisk.run.detectors import read_state, state_file, write_state
 from advrisk.study import study_from
 
 LESSONS: list[Examples] = []
@@ -171,12 +171,17 @@ def test_a_state_that_is_spoilt_is_named(tmp_path: Path) -> None:
     only_state(tmp_path).unlink()
     run(tmp_path)
     assert len(LESSONS) == 2
+    state, note = read_state(only_state(tmp_path))
+    save_file({name: -tensor for name, tensor in state.items()}, only_state(tmp_path), metadata=note)
+    with pytest.raises(RunError, match=r"one\.safetensors: was changed since it was written; delete it"):
+        run(tmp_path)
 
 
 def test_a_state_of_another_model_is_learned_anew(tmp_path: Path) -> None:
     run(tmp_path)
     path = only_state(tmp_path)
-    save_file({"way": torch.zeros(1, 8, 8)}, path, metadata={"model": "another"})
+    state, note = read_state(path)
+    write_state(path, state, note | {"model": "another"})
     run(tmp_path)
     assert len(LESSONS) == 2
     assert load_file(path)["way"].abs().sum() > 0

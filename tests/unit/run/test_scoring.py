@@ -74,6 +74,13 @@ class Mean:
         return x.reshape(len(x), -1).astype(np.float64).mean(1)
 
 
+class Relative(Mean):
+    """Brighter or darker than what is beside it."""
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return super().score(x) - x.mean()
+
+
 def test_every_success_and_every_clean_input_is_scored_as_the_formula_says(tmp_path: Path) -> None:
     assert run(tmp_path, "confidence").finished
     ledger = Ledger.open(tmp_path)
@@ -132,7 +139,7 @@ def test_a_run_that_is_killed_while_scoring_goes_on(tmp_path: Path) -> None:
     whole = score_rows(tmp_path / "whole")
     assert 0 < len(part) < len(whole)
     assert score_rows(tmp_path / "killed") == whole
-    assert progress.n_scored == len(whole) - len(part) == again.n_asked - 16  # and twice eight fixed inputs
+    assert progress.n_scored == len(whole) - len(part) == again.n_asked - 24  # and eight fixed inputs three times
 
 
 def test_time_that_is_up_ends_the_scoring_too(tmp_path: Path) -> None:
@@ -165,7 +172,7 @@ def test_a_detector_that_misbehaves_is_named_before_anything_runs(tmp_path: Path
 
 
 def test_one_that_misbehaves_later_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
-    bad = Mean(fail_after=90, error=ValueError("tired"))  # clean and fixed inputs are 84
+    bad = Mean(fail_after=98, error=ValueError("tired"))  # clean and fixed inputs are 92
     with pytest.raises(RunError, match=r"the detector mean failed on fgsm.* against .*: ValueError: tired"):
         run(tmp_path, objects={"mean": bad})
     assert run(tmp_path, objects={"mean": Mean()}).finished
@@ -175,8 +182,11 @@ def test_one_that_misbehaves_later_leaves_a_run_that_goes_on(tmp_path: Path) -> 
     ("objects", "words"),
     [
         ({"mine": object()}, "the detector 'mine' is object, which has no method score"),
-        ({"a@b": Mean()}, "a detector needs a name without '@', found 'a@b'"),
-        ({"": Mean()}, "a detector needs a name without '@', found ''"),
+        ({"a@b": Mean()}, "a detector needs a name without '@', ',' and slashes, found 'a@b'"),
+        ({"": Mean()}, "a detector needs a name without '@', ',' and slashes, found ''"),
+        ({3: Mean()}, "a detector needs a name without '@', ',' and slashes, found 3"),
+        ([Mean()], "detectors must be a mapping of names to objects, found list"),
+        ({"mean": Relative()}, "the detector 'mean' scores an input differently beside others"),
     ],
 )
 def test_an_object_that_is_no_detector(tmp_path: Path, objects: Any, words: str) -> None:
