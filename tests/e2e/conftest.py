@@ -44,6 +44,10 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study(nets: Path) -> dict[str, Any]:
+    return study_of(nets)
+
+
+def study_of(nets: Path) -> dict[str, Any]:
     """A study of those nets, as nested dicts: 2 models, 7 arms, 64 samples in shards of 16."""
     return {
         "name": "digits-study",

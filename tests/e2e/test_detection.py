@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from advrisk import Run, Study
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.risk.detection.groups import MULTI_ARMED
 
-from .conftest import Command
+from .conftest import Command, study_of
 
 
-@pytest.fixture
-def watched(study: dict[str, Any]) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def watched(nets: Path) -> dict[str, Any]:
     """Two detectors, two objectives, and a corruption that is no attack."""
-    return study | {
+    return study_of(nets) | {
         "arms": [
             {
                 "attack": ["fgsm", "pgd"],
@@ -36,9 +37,17 @@ def watched(study: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module")
+def finished(watched: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("watched") / "run"
+    Study.from_dict(watched).run(folder)
+    return folder
+
+
 @pytest.fixture
-def run(watched: dict[str, Any], tmp_path: Path) -> Run:
-    return Study.from_dict(watched).run(tmp_path / "run")
+def run(finished: Path, tmp_path: Path) -> Run:
+    shutil.copytree(finished, tmp_path / "run")
+    return Run.open(tmp_path / "run")
 
 
 def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Command, tmp_path: Path) -> None:
