@@ -28,7 +28,7 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
         if traits.classes != (2, 2):
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
     if isinstance(traits, DetectorTraits):
-        facts = [f"needs {traits.needs}"] + (["for images only"] if traits.images else [])
+        facts = _facts_of_detector(traits)
     return {
         "name": part.name,
         "summary": part.summary,
@@ -63,4 +63,17 @@ def _facts_of_attack(traits: AttackTraits) -> list[str]:
         facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]
     elif traits.norms and not traits.needs_eps:
         facts += ["looks for the smallest perturbation; eps is not needed"]
+    return facts
+
+
+def _facts_of_detector(traits: DetectorTraits) -> list[str]:
+    facts = [f"needs {traits.needs}"] + (["for images only"] if traits.images else [])
+    if traits.inside:
+        facts.append("needs a torch module with hidden layers" + (" and dropout" if traits.dropout else ""))
+    if traits.learns == "clean":
+        facts.append("learns from clean inputs of the split `train`")
+    if traits.learns == "attacks":
+        facts.append(
+            "learns from the split `train` and attacks on it; `arms` names these (default: pgd, linf, 0.03125)"
+        )
     return facts
