@@ -328,7 +328,7 @@ def import_(
 def export(
     folder: RunFolder,
     target: Annotated[Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs.")],
-    table: Annotated[str, typer.Option(help="outcomes, outputs, cells, arms, models or samples.")] = "outcomes",
+    table: Annotated[str, typer.Option(help="outcomes, outputs, scores, cells, arms, models or samples.")] = "outcomes",
     model: Annotated[str | None, typer.Option(help="With .npz: inputs against this model only.")] = None,
     arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only; * is allowed.")] = None,
 ) -> None:
