@@ -10,9 +10,12 @@ from torch import Tensor
 
 from advrisk.core.registry import Part, Registry
 from advrisk.core.traits import DetectorTraits
-from advrisk.engine import Model
+from advrisk.engine import Model, Space, Suspicion
+from advrisk.engine.suspicion import measured, scored
 from advrisk.parts.detectors import Examples, detectors
-from advrisk.testing import ConformanceError, check_detector
+from advrisk.testing import ConformanceError, check_detector, toys
+from advrisk.testing.conformance import N_SAMPLES, Case
+from advrisk.testing.detectors import toy_examples
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "confidence": [{}],
@@ -34,6 +37,44 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
 def test_keeps_its_promises(part: Part[DetectorTraits]) -> None:
     for params in SETTINGS[part.name]:
         check_detector(part, params=params)
+
+
+@pytest.mark.parametrize("part", list(detectors), ids=lambda part: part.name)
+def test_a_score_costs_the_same_whatever_the_batch(part: Part[DetectorTraits]) -> None:
+    """Counted by the probe, as seen by the model itself, and measured before the attack begins."""
+    model, x = toys.conv_net(dropout=0.3), toys.images(64)
+    case = Case("conv", model, Space.box(0, 1), toys.images(N_SAMPLES), 0.1, {})
+    for params in SETTINGS[part.name]:
+        suspicion = Suspicion(part.name, _scoring(part, params, case), differentiable=part.traits.differentiable)
+        passes = measured(suspicion, model, x[:1]).passes
+        for n in (1, 2, 8, 64):
+            with torch.no_grad():
+                assert scored(suspicion, model, x[:n], model.ask(x[:n])).n_forward == passes
+            points = x[:n].clone().requires_grad_(True)
+            follows = scored(suspicion, model, points, model.ask(points))
+            assert follows.n_forward == passes
+            if part.traits.differentiable:
+                assert follows.n_backward in {passes, passes + 1}  # with the pass that is made anyway
+
+
+@pytest.mark.parametrize(("name", "expected"), [("lid", 1), ("kd-bu", 6), ("feature-squeezing", 2), ("nss", 0)])
+def test_what_a_score_costs(name: str, expected: int) -> None:
+    """One look inside; that and five thinned networks; two squeezed copies; none."""
+    part, model = detectors.get(name), toys.conv_net(dropout=0.3)
+    case = Case("conv", model, Space.box(0, 1), toys.images(N_SAMPLES), 0.1, {})
+    score = _scoring(part, SETTINGS[name][0], case)
+    fresh = toys.conv_net(dropout=0.3)  # of which nothing is known yet, as in a process that reads what was learned
+    assert measured(Suspicion(name, score), fresh, toys.images(1)).passes == expected
+
+
+def _scoring(part: Part[DetectorTraits], params: dict[str, Any], case: Case) -> Callable[[Tensor, Model], Tensor]:
+    detector = part.function(**part.bind(params))
+    if not part.traits.learns:
+        score: Callable[[Tensor, Model], Tensor] = detector.score
+        return score
+    examples = toy_examples(case, attacks=part.traits.learns == "attacks")
+    state = detector.fit(examples, case.model, on_progress=lambda _: None)
+    return lambda x, model: detector.score(x, model, state)
 
 
 def part_of(score: Callable[[Tensor, Model], Any]) -> Part[DetectorTraits]:

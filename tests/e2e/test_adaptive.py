@@ -132,16 +132,37 @@ def test_a_detector_that_learns(watched: Study_, tmp_path: Path) -> None:
     """It must learn before anybody can know it; workers read what it learned."""
     learned = [{"name": "lid", "arms": [PGD]}]
     arms = [PGD, KNOWING | {"detector": "lid", "steps": 5}]
-    study = Study.from_dict(
-        watched | {"arms": arms, "detectors": learned, "data": {"source": "digits", "evaluate": 32, "train": 200}}
-    )
+    data = {"source": "digits", "evaluate": 32, "train": 200}
+    asked = watched | {"arms": arms, "detectors": learned, "data": data}
+    study = Study.from_dict(asked)
     (arm,) = study.dry_run(tmp_path / "run").uncounted
     assert arm.startswith(f"adaptive-linf-{EPS}-ace,detector=lid")
     run = study.run(tmp_path / "run", workers=2)
     assert run.query("SELECT count(*) n FROM outcomes WHERE outcome = 'error'")["n"][0].as_py() == 0
     detector = arm.partition("detector=")[2].removesuffix(",steps=5,rounds=2")
     assert auroc(run, detector, arm) < auroc(run, detector, f"pgd-linf-{EPS}-ace,steps=20,keep=last")
-    assert study.dry_run(tmp_path / "run").uncounted == []
+    spent = run.query("SELECT DISTINCT n_forward n FROM outcomes WHERE arm = $arm AND n_forward > 0", {"arm": arm})
+    assert spent["n"].to_pylist() == [2 * 6 * 2]  # a point, and the look inside the model
+    longer = Study.from_dict(asked | {"arms": [PGD, KNOWING | {"detector": "lid", "steps": 7}]})
+    dry = longer.dry_run(tmp_path / "run")
+    assert dry.uncounted == []
+    assert dry.by_arm[arm.replace("steps=5,", "steps=7,")] == 32 * (2 * 8 * 2 + 2 + 2 * 7 * 3)
+
+
+def test_shards_do_not_matter(watched: Study_, tmp_path: Path) -> None:
+    """Neither without a limit nor with one that ends every sample early."""
+    found = []
+    for shard in (3, 16):
+        study = watched | {
+            "arms": [KNOWING | {"detector": "lid"}, KNOWING | {"detector": "lid", "max_queries": 13}],
+            "detectors": [{"name": "lid", "arms": [PGD]}],
+            "data": {"source": "digits", "evaluate": 16, "train": 200},
+            "shard": shard,
+        }
+        found.append(Study.from_dict(study).run(tmp_path / str(shard), workers=1))
+    few, many = (sorted(row[1:] for row in rows(run) if row[2] != "clean") for run in found)
+    assert few == many
+    assert {row[3] for row in few} - {0} == {12, 44}  # already wrong: never asked
 
 
 def test_too_few_passes_for_a_point_are_an_error_not_robustness(watched: Study_, tmp_path: Path) -> None:

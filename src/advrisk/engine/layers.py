@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,7 @@ _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 Kind = Literal["activation", "weights", "dropout", "other"]
 Seen = Callable[[str, nn.Module, Any, Any], Any]
+Asked = tuple[tuple[int, ...], tuple[float, float], int]  # what the fixed inputs follow from
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Layer:
     kind: Kind
     rows: bool
     leaf: bool
+
+
+_known: WeakKeyDictionary[nn.Module, dict[Asked, tuple[Layer, ...]]] = WeakKeyDictionary()
 
 
 def module_of(model: Model) -> nn.Module:
@@ -63,19 +68,16 @@ def module_of(model: Model) -> nn.Module:
 
 
 def all_layers(model: Model) -> tuple[Layer, ...]:
-    """Every call of a module inside the model, in the order in which they end; found by asking it fixed inputs."""
-    module, found = module_of(model), list[Layer]()
-    x = _fixed_inputs(model)
+    """Every call of a module inside the model, in the order in which they end; found by asking it fixed inputs.
 
-    def note(name: str, layer: nn.Module, _: Any, output: Any) -> None:
-        kind, rows = _kind(layer), _rows_of(output, len(x)) is not None
-        if kind == "dropout":
-            rows = output.dim() >= 2 and len(output) % len(x) == 0
-        found.append(Layer(name, kind, rows, leaf=next(layer.children(), None) is None))
-
-    with torch.no_grad(), torch.random.fork_rng(devices=()), watching(module, note):
-        model.original.ask(x)
-    return tuple(found)
+    Looked for once, as a model's module stays as it was loaded. These inputs are nobody's: they go to the module, so
+    that they are not counted with the passes of those that are scored.
+    """
+    known = _known.setdefault(module_of(model), {})
+    asked = model.input_shape, model.bounds, model.min_rows
+    if asked not in known:
+        known[asked] = _found_layers(module_of(model), _fixed_inputs(model))
+    return known[asked]
 
 
 def hidden_layers(model: Model) -> tuple[str, ...]:
@@ -140,12 +142,12 @@ def refuse_without_dropout(model: Model) -> None:
 
 
 def activations(
-    model: Model, x: Tensor, layers: Sequence[str], *, each: Callable[[Tensor], Tensor] | None = None
+    model: Model, x: Tensor, layers: Sequence[str], *, each: Callable[[str, Tensor], Tensor] | None = None
 ) -> tuple[Tensor, list[Tensor]]:
     """The model's answer to `x`, and what the layers of these names gave: (rows, features) each.
 
-    `each` reduces what a layer gave as soon as it is there, so that no more than one is held at a time. Small batches
-    are padded as `Model.ask` does; with `each`, too, only the rows of `x` come back.
+    `each` reduces what a layer, given by name, gave as soon as it is there, so that no more than one is held at a time.
+    Small batches are padded as `Model.ask` does; with `each`, too, only the rows of `x` come back.
     """
     wanted, found = set(layers), dict[str, Tensor]()
     n = max(len(x), model.min_rows)
@@ -153,7 +155,7 @@ def activations(
     def take(name: str, _: nn.Module, __: Any, output: Any) -> None:
         if name in wanted and (given := _rows_of(output, n)) is not None:
             # A copy: a module that works in place may follow.
-            found[name] = _flat(given)[: len(x)].clone() if each is None else each(_flat(given)[: len(x)])
+            found[name] = _flat(given)[: len(x)].clone() if each is None else each(name, _flat(given)[: len(x)])
 
     with watching(module_of(model), take):
         answer = model.original.ask(x)
@@ -206,6 +208,20 @@ def modules_in(module: nn.Module) -> list[tuple[str, nn.Module]]:
 def numbered(name: str, call: int) -> str:
     """What a call of a module is called: `relu`, `relu#2`."""
     return name if call == 1 else f"{name}#{call}"
+
+
+def _found_layers(module: nn.Module, x: Tensor) -> tuple[Layer, ...]:
+    found = list[Layer]()
+
+    def note(name: str, layer: nn.Module, _: Any, output: Any) -> None:
+        kind, rows = _kind(layer), _rows_of(output, len(x)) is not None
+        if kind == "dropout":
+            rows = output.dim() >= 2 and len(output) % len(x) == 0
+        found.append(Layer(name, kind, rows, leaf=next(layer.children(), None) is None))
+
+    with torch.no_grad(), torch.random.fork_rng(devices=()), watching(module, note):
+        module(x)
+    return tuple(found)
 
 
 def _ends(model: Model, layers: Sequence[Layer]) -> tuple[int, int]:

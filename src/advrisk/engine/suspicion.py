@@ -19,8 +19,8 @@ class Suspicion:
     """A detector as the probe sees it.
 
     `score` gives points to a model one number each, higher = more suspicious. `passes` says how often it asks the model
-    about a point, beside the one pass that the probe makes anyway. `differentiable`: torch can follow the score back to
-    the point, if it can follow the model's answer.
+    about a point that is scored alone, beside the one pass that the probe makes anyway; no point is charged less.
+    `differentiable`: torch can follow the score back to the point, if it can follow the model's answer.
     """
 
     name: str
@@ -42,7 +42,11 @@ class Scored:
 
 
 def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> Scored:
-    """Let the detector score points whose `answer` is known already; it is not asked for again."""
+    """Let the detector score points whose `answer` is known already; it is not asked for again.
+
+    A detector that asks the same number of passes of every point is charged these. One that also asks about rows of its
+    own, however many points there are, is charged its `passes`: the cost of a point must not depend on its batch mates.
+    """
     follow = suspicion.differentiable and torch.is_grad_enabled()
     tally = _Tally(model.answer, points if follow else points.detach(), answer)
     watched = _Watched(**{one.name: getattr(model, one.name) for one in fields(Model)}, tally=tally)
@@ -52,13 +56,15 @@ def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -
         found = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(given.shape)}"
         raise ModelError(f"{found}; one number each is needed")
     n_backward = tally.each(tally.n_backward) + int(tally.shared) if given.requires_grad else 0
-    return Scored(given, tally.each(tally.n_forward), n_backward)
+    return Scored(given, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
 
 
 def measured(suspicion: Suspicion, model: Model, x: Tensor) -> Suspicion:
-    """The same detector, with the number of passes that it was seen to take at these points."""
+    """The same detector, with the number of passes that it was seen to take at these points, at most, one at a time."""
+    blank = replace(suspicion, passes=0)
     with torch.no_grad(), torch.random.fork_rng(devices=()):
-        return replace(suspicion, passes=scored(suspicion, model, x, model.ask(x)).n_forward)
+        taken = [scored(blank, model, point, model.ask(point)).n_forward for point in x[:, None]]
+    return replace(suspicion, passes=max(taken))
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """Hidden layers, found by hooks, against the same computed by hand; dropout against masks written out."""
 
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 
 from advrisk.core.errors import ModelError
 from advrisk.core.seeds import generator
-from advrisk.engine import Model
+from advrisk.engine import Model, Suspicion
 from advrisk.engine.layers import (
     activations,
     all_layers,
@@ -23,6 +25,7 @@ from advrisk.engine.layers import (
     named_layers,
     refuse_without_dropout,
 )
+from advrisk.engine.suspicion import scored
 from advrisk.engine.thinning import thinned_answers
 from advrisk.engine.threads import one_thread
 from advrisk.parts.models.quick import quickened
@@ -99,6 +102,38 @@ class TestNames:
         assert hidden_layers(model) == ("1", "3")
         assert last_layer(model) == "5"
         assert [layer.name for layer in all_layers(model)] == ["0", "1", "2", "3", "4", "5"]
+
+    def test_they_are_looked_for_once_and_by_nobodys_passes(self) -> None:
+        calls: list[int] = []
+
+        class Counting(Functional):
+            def forward(self, x: Tensor) -> Tensor:
+                calls.append(len(x))
+                return super().forward(x)
+
+        model = model_of(Counting)
+        found = all_layers(model)
+        assert all_layers(replace(model, name="again")) == found
+        assert calls == [17]
+        assert len(all_layers(replace(model, min_rows=20))) == len(found)  # other inputs may go other ways
+        assert calls == [17, 20]
+        assert all_layers(model_of(Residual)) != found
+
+        def count(x: Tensor, watched: Model) -> Tensor:
+            assert hidden_layers(watched)
+            return x.flatten(1)[:, 0]
+
+        x = inputs(3)
+        fresh = model_of(Counting)
+        assert scored(Suspicion("names", count), fresh, x, fresh.ask(x)).n_forward == 0
+
+    def test_what_is_known_of_a_module_goes_with_it(self) -> None:
+        model = model_of(Functional)
+        gone = weakref.ref(module_in(model))
+        assert all_layers(model)
+        del model
+        gc.collect()
+        assert gone() is None
 
     def test_layers_with_weights_where_activations_are_functions(self) -> None:
         assert hidden_layers(model_of(Functional)) == ("conv", "hidden")
@@ -230,9 +265,10 @@ class TestActivations:
     def test_reduced_as_soon_as_they_are_there(self) -> None:
         model, x = model_of(Residual), inputs(5)
         _, found = activations(model, x, ["relu", "relu#2"])
-        _, sums = activations(model, x, ["relu", "relu#2"], each=lambda given: given.sum(1))
+        factor = {"relu": 1, "relu#2": 3}
+        _, sums = activations(model, x, list(factor), each=lambda name, given: factor[name] * given.sum(1))
         assert [part.shape for part in sums] == [(5,), (5,)]
-        torch.testing.assert_close(sums, [part.sum(1) for part in found])
+        torch.testing.assert_close(sums, [found[0].sum(1), 3 * found[1].sum(1)])
 
     def test_slopes_go_through(self) -> None:
         model = model_of(lambda: Functional().double())
@@ -352,7 +388,7 @@ class TestDropout:
             lambda: nn.Sequential(nn.Flatten(), Counting(64, 6), nn.ReLU(), nn.Dropout(0.5), Counting(6, 4))
         )
         list(thinned_answers(model, inputs(), draws=10, seed=0))
-        looking = 2  # passes that find the layers
+        looking = 1  # the pass that finds the layers
         assert module_in(model)[1].calls == looking + 1
         assert module_in(model)[4].calls == looking + 10
 

@@ -186,6 +186,25 @@ class TestWhatIsCounted:
         taken = measured(Suspicion("toy", asking(3)), LARGER.model, torch.zeros(1, 2))
         assert taken.passes == 3
 
+    @pytest.mark.parametrize("n", [1, 2, 8, 64])
+    def test_a_point_costs_the_same_whatever_the_number_of_rows_that_belong_to_none(self, n):
+        def beside(x, model):
+            """Ten rows of its own go with the points."""
+            return model.ask(torch.cat([x, torch.zeros(10, 2)]))[: len(x)].double().sum(1)
+
+        taken = measured(Suspicion("toy", beside), LARGER.model, torch.zeros(1, 2))
+        assert taken.passes == 11
+        probe = make_probe(n=n, suspicion=taken)
+        ask(probe, *[0.1] * n)
+        assert probe.memory.n_forward.tolist() == [12] * n
+
+    def test_the_dearest_point_of_several_is_measured(self):
+        def uneven(x, model):
+            return sum(model.ask(x + 1) for _ in range(int(x[0, 1]))).double().sum(1)
+
+        taken = measured(Suspicion("toy", uneven), LARGER.model, torch.tensor([[0.0, 1.0], [0.0, 4.0], [0.0, 2.0]]))
+        assert taken.passes == 4
+
 
 class TestMaxQueries:
     @pytest.mark.parametrize(("limit", "spent"), [(2, 0), (3, 3), (5, 3), (6, 6), (7, 6)])

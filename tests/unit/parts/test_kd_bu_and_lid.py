@@ -214,7 +214,8 @@ class TestBoth:
         self, detector: Any, world: World, states: dict[str, State]
     ) -> None:
         x = torch.stack([torch.zeros(1, 8, 8), torch.ones(1, 8, 8), torch.full((1, 8, 8), 1e4)])
-        x = torch.cat([x, states["LocalIntrinsicDimension"]["reference"][:2]])
+        drawn = generator("lid", world.examples.seed).permutation(1000)[:2]  # among LID's neighbours
+        x = torch.cat([x, world.examples.clean[torch.from_numpy(drawn)]])
         assert bool(torch.isfinite(detector.score(x, world.model, states[type(detector).__name__])).all())
 
     @each_detector
@@ -417,9 +418,10 @@ class TestLid:
         x, reference = world.clean[:6], world.examples.clean[:60]
         layers = hidden_layers(world.model)
         assert layers == ("1", "5", "8")
+        _, kept = activations(world.model, reference, layers)
         for place, layer in enumerate(layers):
             state = {
-                "reference": reference,
+                **{f"reference.{number}": given for number, given in enumerate(kept)},
                 "mean": torch.zeros(3, dtype=torch.float64),
                 "scale": torch.ones(3, dtype=torch.float64),
                 "coefficients": torch.eye(3, dtype=torch.float64)[place],
@@ -436,6 +438,22 @@ class TestLid:
                 expected.append(np.mean(halves))
             found = Lid(neighbours=10, minibatch=30, batches=2).score(x, world.model, state)
             assert found.numpy() == pytest.approx(np.array(expected), rel=1e-6)
+
+    def test_what_is_kept_is_what_the_layers_gave_for_the_minibatches(self, world: World) -> None:
+        """Passed through the model together with what is scored, they give the same dimensions."""
+        module: Any = world.model.answer
+        detector = Lid(minibatch=40, neighbours=7, batches=2)
+        state = fitted(detector, world.examples, world.model)
+        drawn = torch.from_numpy(generator("lid", 5).permutation(1000)[:80])
+        x = world.clean[:30]
+        columns = []
+        for place, end in enumerate((2, 6, 9)):
+            hidden = module[:end](torch.cat([x, world.examples.clean[drawn]])).flatten(1).double()
+            torch.testing.assert_close(state[f"reference.{place}"].double(), hidden[30:])
+            radii = torch.cdist(hidden[:30], hidden[30:]).view(30, 2, 40).sort(2).values[..., :7]
+            columns.append((-1 / (radii / radii[..., -1:]).log().mean(2)).mean(1))
+        expected = log_odds(torch.stack(columns, 1), state)
+        assert detector.score(x, world.model, state).numpy() == pytest.approx(expected.numpy(), rel=1e-4, abs=1e-4)
 
     def test_layers_can_be_named(self, world: World) -> None:
         state = fitted(Lid(layers=("0", "7"), minibatch=50), world.examples, world.model)

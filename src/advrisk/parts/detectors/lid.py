@@ -26,6 +26,7 @@ from advrisk.parts.detectors.registry import Examples, State, detectors
         learns="attacks",
         inside=True,
     ),
+    version=2,
 )
 @dataclass(frozen=True, kw_only=True)
 class LocalIntrinsicDimension:
@@ -36,9 +37,10 @@ class LocalIntrinsicDimension:
     ones. The score is its log-odds.
 
     The paper draws a new minibatch for every batch that it scores. Here `batches` minibatches of `minibatch` training
-    inputs each are drawn once and kept, and their dimensions averaged: an input always gets the same score. What
-    was made from these inputs is left out of the fit. `layers` names what to look at; without it, it is the activation
-    modules if there are two or more, else the layers with weights but the last.
+    inputs each are drawn once, what the layers give for them is kept, and the dimensions are averaged: an input always
+    gets the same score, for one pass. What was made from these inputs is left out of the fit. `layers` names what to
+    look at; without it, it is the activation modules if there are two or more, else the layers with weights but the
+    last.
     """
 
     neighbours: Annotated[int, Ge(2)] = 20
@@ -66,28 +68,30 @@ class LocalIntrinsicDimension:
         drawn = generator("lid", examples.seed).permutation(len(examples.clean))[:needed]
         rows = torch.from_numpy(drawn)
         learned = contrast(examples, model, "lid", without=rows)
-        reference = examples.clean[rows]
+        with torch.no_grad():
+            _, reference = activations(model, examples.clean[rows], layers)
 
         def dimensions(x: Tensor) -> Tensor:
             return self._dimensions(x, model, layers, reference)
 
         features = in_batches(learned.x, dimensions, on_progress)
-        return {"reference": reference.clone(), **fit_logistic(features, learned.attacked, model)}
+        kept = {f"reference.{place}": given for place, given in enumerate(reference)}
+        return {**kept, **fit_logistic(features, learned.attacked, model)}
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
-        reference = state["reference"].to(x.device)
-        return log_odds(self._dimensions(x, model, self._layers(model), reference), state)
+        layers = self._layers(model)
+        reference = [state[f"reference.{place}"] for place in range(len(layers))]
+        return log_odds(self._dimensions(x, model, layers, reference), state)
 
     def _layers(self, model: Model) -> tuple[str, ...]:
         return hidden_layers(model) if self.layers is None else named_layers(model, self.layers)
 
-    def _dimensions(self, x: Tensor, model: Model, layers: Sequence[str], reference: Tensor) -> Tensor:
-        """One dimension for each row and layer. The reference goes through the model together with the rows, so that
-        only one layer is in memory at a time."""
-        n, end = len(x), len(x) + len(reference)
+    def _dimensions(self, x: Tensor, model: Model, layers: Sequence[str], reference: Sequence[Tensor]) -> Tensor:
+        """One dimension for each row and layer, from what the layers gave for the minibatches."""
+        points = dict(zip(layers, reference, strict=True))
 
-        def dimension(given: Tensor) -> Tensor:
-            squared = squared_distances(given[:n], given[n:end])
-            return local_dimension(squared.view(n, self.batches, self.minibatch), self.neighbours).mean(1)
+        def dimension(layer: str, given: Tensor) -> Tensor:
+            squared = squared_distances(given, points[layer].to(given.device))
+            return local_dimension(squared.view(len(x), self.batches, self.minibatch), self.neighbours).mean(1)
 
-        return torch.stack(activations(model, torch.cat([x, reference]), layers, each=dimension)[1], 1)
+        return torch.stack(activations(model, x, layers, each=dimension)[1], 1)
