@@ -5,8 +5,9 @@ from pathlib import Path
 from advrisk import Run
 from advrisk.core.errors import RiskError
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorTable
+from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
-from advrisk.risk.detection.table import Entry, Table
+from advrisk.risk.detection.table import Table
 from studies.detection_sections import Findings, Group, Judged
 
 

@@ -8,8 +8,9 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectorPair
+from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
-from advrisk.risk.detection.table import Entry, Survival
+from advrisk.risk.detection.survival import Survival
 from studies.detection_damage import damage, learned, short
 from studies.text import NOTHING, table, wrapped
 
@@ -169,14 +170,17 @@ def defeats(found: Findings) -> list[str]:
 def survivals(found: Findings) -> list[str]:
     """What is left once the attacker knows the detector."""
     rows = [
-        [each.name, kept.label, *(_text(entry.auroc) for entry in (kept.without, kept.alone, kept.together))]
+        [each.name, kept.label, *(_text(entry.auroc) for entry in (kept.without, kept.together, kept.alone))]
         for each in found.judged
         for kept in each.survival
     ]
     if not rows:
         return []
-    sentence = "AUROC once the attacker knows the detector: without such arms, of these alone, and of all together:"
-    return [sentence, *table(["detector", "group", "without", "knowing", "together"], rows)]
+    sentence = (
+        "AUROC once the attacker knows the detector: without such arms and together with them, both on the samples "
+        "that the other arms broke; and of these arms alone, on the samples that they broke."
+    )
+    return [*wrapped([sentence]), *table(["detector", "group", "without", "together", "knowing"], rows)]
 
 
 def damages(found: Findings) -> list[str]:
@@ -215,15 +219,21 @@ def compared(all_found: Sequence[Findings]) -> list[str]:
 
 def _known(found: Findings) -> list[str]:
     """What is left of each detector once the attacker knows it."""
-    falls = [
-        f"{each.name} from {kept.without.auroc.value:.3f} to {kept.together.auroc.value:.3f}"
+    told = [
+        f"{each.name} {_kept(kept.without.auroc.value, kept.together.auroc.value)}"
         for each in found.judged
         for kept in each.survival
         if kept.without.auroc and kept.together.auroc
     ]
-    return (
-        [f"- **Attackers who know the detector** (`{found.name}`): AUROC falls, {', '.join(falls)}."] if falls else []
-    )
+    if not told:
+        return []
+    where = "AUROC on the samples that other arms broke"
+    return [f"- **Attackers who know the detector** (`{found.name}`): {where}: {', '.join(told)}."]
+
+
+def _kept(without: float, together: float) -> str:
+    before, after = f"{without:.3f}", f"{together:.3f}"
+    return f"stays at {after}" if before == after else f"falls from {before} to {after}"
 
 
 def _best_and_falling(found: Findings) -> str:

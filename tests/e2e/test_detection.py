@@ -12,6 +12,7 @@ import yaml
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.names import counted
 from advrisk.risk.detection.groups import MULTI_ARMED
 
 from .conftest import Command, study_of
@@ -168,3 +169,39 @@ def test_the_study_says_how_detectors_are_measured_and_arguments_override_it(run
     assert Run.open(run.folder).detection(tpr=0.9).tpr == 0.9
     with pytest.raises(StudyError, match="tpr"):
         Run.open(run.folder).detection(tpr=1.5)
+
+
+def test_a_detector_that_left_the_study_is_left_out_with_a_note(
+    watched: dict[str, Any], advrisk: Command, tmp_path: Path
+) -> None:
+    small = watched | {"data": {"source": "digits", "evaluate": 12, "calibrate": 20}, "arms": watched["arms"][1:2]}
+    Study.from_dict(small).run(tmp_path / "run")
+    more = [*small["arms"], {"attack": "fgsm", "norm": "linf", "eps": 0.3}]
+    Study.from_dict(small | {"arms": more, "detectors": ["confidence"]}).run(tmp_path / "run")
+    said = advrisk("show", "run", "detection")
+    assert said.returncode == 0, said.stderr
+    words = " ".join(said.stdout.split())
+    assert "confidence:" in words
+    assert "feature-squeezing,bits=2:" not in words
+    assert "· Left out: feature-squeezing,bits=2@" in words
+    named = advrisk("show", "run", "detection", "--detector", "feature-squeezing,bits=2")
+    assert named.returncode == 2
+    assert "has not scored" in named.stderr
+    assert "Traceback" not in named.stderr
+
+
+def test_the_report_tells_of_arms_that_know_a_detector_where_no_other_was_tried(
+    watched: dict[str, Any], tmp_path: Path
+) -> None:
+    knowing = {"attack": "adaptive", "norm": "linf", "eps": 0.3, "steps": 5, "rounds": 1, "detector": "confidence"}
+    data = {"source": "digits", "evaluate": 12, "calibrate": 20}
+    run = Study.from_dict(watched | {"data": data, "arms": [knowing], "detectors": ["confidence"]}).run(
+        tmp_path / "run"
+    )
+    (survival,) = run.detection().of("plain", "confidence").table.adaptive
+    assert survival.without.auroc is None
+    assert survival.alone.auroc is not None
+    page = run.report().read_text()
+    assert "there is nothing to detect" not in page
+    own = f"AUROC {survival.alone.auroc.value:.3f} on the {counted(survival.alone.n_broken, 'sample')} that they broke"
+    assert own in page

@@ -5,6 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advrisk.risk.detection import detection_performance, worst_case_scores
+from advrisk.risk.detection.entries import Scored, Settings
+from advrisk.risk.detection.groups import ScoredArm
+from advrisk.risk.detection.table import detection_table
 
 # Few distinct scores, so that there are ties, within and between clean and attacked inputs.
 SCORES = st.integers(-2, 2).map(float) | st.floats(-3, 3, allow_nan=False)
@@ -84,3 +87,22 @@ def test_only_the_order_of_scores_matters(given: tuple[np.ndarray, ...]) -> None
     )
     assert bent.auroc == found.auroc
     assert bent.fpr_at_tpr == found.fpr_at_tpr
+
+
+@given(watched(), st.data())
+def test_arms_that_know_the_detector_never_help_it(given: tuple[np.ndarray, ...], data: st.DataObject) -> None:
+    """Also where they break samples that no other arm did, or gave no verdict on some."""
+    clean, scores, success = given
+    judged = np.ones_like(success)
+    judged[-1] = data.draw(st.lists(st.booleans(), min_size=clean.size, max_size=clean.size))
+    usual = [ScoredArm(f"pgd {place}", family="pgd", norm="linf", eps=0.1) for place in range(len(scores) - 1)]
+    knowing = ScoredArm("adaptive", family="adaptive", norm="linf", eps=0.1, against="eye@1")
+    scored = Scored((*usual, knowing), success & judged, scores, clean, judged)
+    (found,) = detection_table(scored, "eye@1", Settings(0.95, 0.95, 2, 0)).adaptive
+    assert found.together.n_broken == found.without.n_broken == (success[:-1] & judged[-1]).any(axis=0).sum()
+    assert found.alone.n_broken == (success[-1] & judged[-1]).sum()
+    assert (found.together.auroc is None) == (found.without.auroc is None)
+    if found.together.auroc and found.without.auroc and found.together.fpr_at_tpr and found.without.fpr_at_tpr:
+        assert found.together.auroc.value <= found.without.auroc.value
+        assert found.together.fpr_at_tpr.value >= found.without.fpr_at_tpr.value
+        assert found.together.chance_auroc <= found.without.chance_auroc

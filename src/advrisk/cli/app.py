@@ -221,9 +221,8 @@ def show(
     Example: advrisk show runs/signs convergence --evasion evasion.json
     """
     from advrisk.api import Run
-    from advrisk.cli.damage import damage_json, print_convergence, print_damage
     from advrisk.cli.detection import show_detection
-    from advrisk.cli.tables import print_attacks, print_rows
+    from advrisk.cli.findings import show_finding
 
     opened = Run.open(folder)
     if what == "detection":
@@ -235,20 +234,7 @@ def show(
     refuse_unused(what, {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv})
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
-    if what == "damage":
-        found = opened.damage(**asked, cost=cost, answers=answers)
-        print(damage_json(found)) if as_json else print_damage(found)
-        return
-    if what == "convergence":
-        settled = opened.convergence(**asked)
-        print(json.dumps(settled.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_convergence(settled)
-        return
-    if what == "attacks":
-        compared = opened.attacks(norm=norm, arms=arm)
-        print(json.dumps(compared.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_attacks(compared)
-        return
-    rows = opened.arms(arms=arm) if what == "arms" else opened.models()
-    print(json.dumps(rows, indent=2, ensure_ascii=False)) if as_json else print_rows(rows)
+    show_finding(opened, what, asked, cost=cost, answers=answers, as_json=as_json)
 
 
 @app.command()

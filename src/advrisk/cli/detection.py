@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.risk.detection.arms import ArmDefeat
     from advrisk.risk.detection.assessment import DetectionAssessment, DetectorTable
-    from advrisk.risk.detection.table import Entry, Row
+    from advrisk.risk.detection.entries import Entry
+    from advrisk.risk.detection.table import Row
 
 _ARMS = 10  # listed of each detector
 _NARROW = 120
@@ -81,7 +82,8 @@ def print_detection(found: "DetectionAssessment", *, groups: bool) -> None:
     console = Console()
     for model in found.models:
         tables = [one for one in found.tables if one.model == model]
-        console.print(f"{model}: {tables[0].n} samples, {_arms_of(tables[0])} arms", style="bold", markup=False)
+        head = f"{model}: {tables[0].n} samples, {tables[0].table.n_arms} arms"
+        console.print(head, style="bold", markup=False)
         _print_summary(console, found, tables)
         for one in tables:
             indented(console, f"{one.name}:", by=0)
@@ -96,10 +98,6 @@ def print_detection(found: "DetectionAssessment", *, groups: bool) -> None:
         indented(console, f"· {sentence}", by=0)
     if not groups:
         indented(console, "· Averages are over the sizes of each norm, then over norms: --groups shows them all.", by=0)
-
-
-def _arms_of(one: "DetectorTable") -> int:
-    return len(one.defeat.arms)
 
 
 def _print_summary(console: Console, found: "DetectionAssessment", tables: list["DetectorTable"]) -> None:
@@ -148,11 +146,12 @@ def _print_adaptive(console: Console, one: "DetectorTable") -> None:
     if not one.table.adaptive:
         return
     console.print(f"{one.model}, {one.name}: AUROC against arms that know it", markup=False, highlight=False)
-    rows = new_table("", "without them", "chance", "alone", "chance", "together", "chance")
+    rows = new_table("", "without them", "chance", "together", "chance", "broken", "alone", "chance", "broken")
     for survival in one.table.adaptive:
-        entries = (survival.without, survival.alone, survival.together)
-        shown = [text for entry in entries for text in (_stacked(entry.auroc), _number(entry.chance_auroc))]
-        rows.add_row(*plain([survival.label, *shown]))
+        entries = (survival.without, survival.together, survival.alone)
+        without, together, alone = ([_stacked(each.auroc), _number(each.chance_auroc)] for each in entries)
+        broken = [survival.together.n_broken, survival.alone.n_broken]
+        rows.add_row(*plain([survival.label, *without, *together, broken[0], *alone, broken[1]]))
     console.print(rows)
 
 

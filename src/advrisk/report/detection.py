@@ -11,6 +11,7 @@ from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Roc
+from advrisk.risk.detection.survival import Survival
 
 _POINTS = 400  # of a curve
 _SINGLE = "dash"
@@ -18,8 +19,8 @@ MAX_ARMS = 20  # listed of each detector
 
 ON_AUROC = (
     "AUROC is the probability that an attacked input scores higher than a clean one: 1 is perfect. An attacked input "
-    "counts with its least suspicious success of all arms in question. So chance, what random numbers would get, is "
-    "below 0.5: the more arms succeed, the lower. Never compare groups without it."
+    "counts with its least suspicious success of all arms in question. So chance, what random numbers would get, is at "
+    "most 0.5: the more arms succeed, the lower. Never compare groups without it."
 )
 
 
@@ -38,9 +39,19 @@ def on_fpr(tpr: float) -> str:
 
 def on_table(one: DetectorTable) -> list[str]:
     """What is worst for a detector, and which arm gets past it."""
+    if one.defeat.arms and not any(arm.n_broken for arm in one.defeat.arms):
+        return ["no arm broke a sample: there is nothing to detect"]
+    sentences = [*_on_groups(one), *_on_adaptive(one), *_on_defeat(one)]
+    n_left_out = one.table.average.n_left_out[MULTI_ARMED]
+    if n_left_out and one.overall.auroc is not None:
+        sentences.append(f"{counted(n_left_out, 'group')} without a success, left out of the averages")
+    return sentences
+
+
+def _on_groups(one: DetectorTable) -> list[str]:
     table, sentences = one.table, []
     if one.overall.auroc is None:
-        return ["no arm broke a sample: there is nothing to detect"]
+        return ["no arm of the groups broke a sample: of these there is no AUROC"]
     if table.worst_group is not None:
         entry = table.row(table.worst_group).entries[MULTI_ARMED]
         if entry.auroc is not None:
@@ -50,30 +61,40 @@ def on_table(one: DetectorTable) -> list[str]:
         sentences.append(
             f"worst single-armed objective: {name}, AUROC {single.auroc} on average, chance {single.chance_auroc:.3f}"
         )
-    sentences += _on_adaptive(one)
-    sentences += _on_defeat(one)
-    n_left_out = table.average.n_left_out[MULTI_ARMED]
-    if n_left_out:
-        sentences.append(f"{counted(n_left_out, 'group')} without a success, left out of the averages")
     return sentences
 
 
 def _on_adaptive(one: DetectorTable) -> list[str]:
     return [
-        f"attacked by arms that know it, at {survival.label}: AUROC {survival.together.auroc.value:.3f} of "
-        f"{survival.without.auroc.value:.3f} survives (chance {survival.together.chance_auroc:.3f})"
+        f"attacked by arms that know it, at {survival.label}: {'; '.join(_survived(survival))}"
         for survival in one.table.adaptive
-        if survival.together.auroc is not None and survival.without.auroc is not None
     ]
+
+
+def _survived(survival: Survival) -> list[str]:
+    """Two numbers on the samples that other arms broke, one on those that the adaptive arms broke."""
+    without, alone, together = survival.without, survival.alone, survival.together
+    told = []
+    if together.auroc is not None and without.auroc is not None:
+        told.append(
+            f"AUROC {together.auroc.value:.3f} of {without.auroc.value:.3f} survives on the "
+            f"{counted(together.n_broken, 'sample')} that other arms broke (chance {together.chance_auroc:.3f})"
+        )
+    if alone.auroc is None:
+        return [*told, "they broke no sample"]
+    own = f"AUROC {alone.auroc.value:.3f} on the {counted(alone.n_broken, 'sample')} that they broke"
+    return [*told, f"{own} (chance {alone.chance_auroc:.3f})"]
 
 
 def _on_defeat(one: DetectorTable) -> list[str]:
     defeat = one.defeat
+    if not defeat.arms:
+        return []
     where = f"at a threshold of {defeat.threshold:.4g} ({percent(defeat.false_alarms)} false alarms)"
     if defeat.most_often is None:
         return [f"{where} no arm gets past it"]
-    how_often = f"on {percent(defeat.unseen)} of the samples; most often {_past(defeat.most_often)}"
-    sentences = [f"{where} some arm gets past it {how_often}"]
+    how_often = f" on {percent(defeat.unseen)} of the samples" if defeat.unseen else ""
+    sentences = [f"{where} some arm gets past it{how_often}; most often {_past(defeat.most_often)}"]
     if defeat.cheapest is not None and defeat.cheapest.passes_per_unseen is not None:
         sentences.append(
             f"cheapest: {_past(defeat.cheapest)}, at {defeat.cheapest.passes_per_unseen:,.3g} passes for each"

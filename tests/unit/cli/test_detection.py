@@ -1,14 +1,18 @@
 """Detectors in the terminal: whole, and readable where it is narrow."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from advrisk.cli.detection import print_detection
+from advrisk.cli.detection import print_detection, write_detection
 from advrisk.core.estimate import Estimate
 from advrisk.risk.detection.arms import defeats
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
+from advrisk.risk.detection.entries import Scored, Settings
 from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
-from advrisk.risk.detection.table import Scored, Settings, detection_table
+from advrisk.risk.detection.table import detection_table
 
 EYE = "[red]eye[/red]@1"
 N = 80
@@ -49,7 +53,7 @@ def test_everything_fits_and_names_from_outside_are_text(
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
     words = " ".join(shown.split())
-    assert "[bold]net: 80 samples, 4 arms" in words
+    assert "[bold]net: 80 samples, 3 arms" in words, "the arm that knows the detector is in no group"
     assert "[red]eye[/red] > ear: difference of AUROC 0.100 [-0.100, 0.300], undecided" in words
     assert "1 group without a success, left out of the averages" in words
     assert "· A note." in words
@@ -77,9 +81,28 @@ def test_what_survives_an_attacker_who_knows_the_detector_is_said(
     monkeypatch.setenv("COLUMNS", "120")
     found = assessment()
     print_detection(found, groups=False)
+    shown = " ".join(capsys.readouterr().out.split())
     (survival,) = found.tables[0].table.adaptive
     assert survival.together.auroc is not None
     assert survival.without.auroc is not None
     assert survival.together.auroc.value < survival.without.auroc.value
-    expected = f"AUROC {survival.together.auroc.value:.3f} of {survival.without.auroc.value:.3f} survives"
-    assert expected in " ".join(capsys.readouterr().out.split())
+    assert survival.alone.auroc is not None
+    assert survival.alone.n_broken != survival.together.n_broken
+    both = f"AUROC {survival.together.auroc.value:.3f} of {survival.without.auroc.value:.3f} survives"
+    assert f"{both} on the {survival.without.n_broken} samples that other arms broke (chance" in shown
+    own = f"AUROC {survival.alone.auroc.value:.3f} on the {survival.alone.n_broken} samples that they broke (chance"
+    assert own in shown
+
+
+def test_the_file_holds_what_survives(tmp_path: Path) -> None:
+    found = assessment()
+    assert write_detection(found, tmp_path / "all.csv") == len(list(found.flat()))
+    with (tmp_path / "all.csv").open(newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["kind"] == "adaptive"]
+    (survival,) = found.tables[0].table.adaptive
+    assert [line["column"] for line in lines] == ["without", "alone", "together"]
+    for line, entry in zip(lines, (survival.without, survival.alone, survival.together), strict=True):
+        assert (line["row"], line["norm"], line["detector"]) == ("linf 0.1", "linf", EYE)
+        assert entry.auroc is not None
+        assert float(line["auroc"]) == entry.auroc.value
+        assert (int(line["n_arms"]), int(line["n_broken"])) == (entry.n_arms, entry.n_broken)

@@ -1,11 +1,16 @@
 """Detectors in words and as curves."""
 
 import numpy as np
+import pytest
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.detection import on_pair, thinned
-from advrisk.risk.detection.assessment import DetectorPair
+from advrisk.report.detection import ON_AUROC, on_pair, on_table, thinned
+from advrisk.risk.detection.arms import defeats
+from advrisk.risk.detection.assessment import DetectorPair, DetectorTable
+from advrisk.risk.detection.entries import Scored, Settings
+from advrisk.risk.detection.groups import ScoredArm
 from advrisk.risk.detection.roc import exact_roc
+from advrisk.risk.detection.table import detection_table
 
 
 def test_a_curve_of_many_points_is_thinned_without_leaving_the_curve() -> None:
@@ -32,3 +37,47 @@ def test_two_detectors_are_told_apart_or_not() -> None:
     )
     assert on_pair(clear) == "one > two,bits=1: difference of AUROC 0.100 [0.050, 0.200], decided"
     assert on_pair(open_) == "one > two,bits=1: difference of AUROC 0.100 [-0.050, 0.200], undecided"
+
+
+def knowing(n_broken: int, *, against: str = "eye@1", usual: bool = False) -> DetectorTable:
+    """Ten samples, an arm that knows a detector and broke the first so many, and maybe another that broke none."""
+    arms = [ScoredArm("adaptive-linf-0.1", family="adaptive", norm="linf", eps=0.1, against=against)]
+    arms += [ScoredArm("pgd-linf-0.1", family="pgd", norm="linf", eps=0.1)] * usual
+    success = np.zeros((len(arms), 10), dtype=bool)
+    success[0, :n_broken] = True
+    scored = Scored(tuple(arms), success, np.zeros((len(arms), 10)), np.arange(10.0))
+    places = [place for place, arm in enumerate(arms) if arm.against in (None, "eye@1")]
+    passes = np.full(success.shape, 7.0)
+    attacked = np.ones(success.shape, dtype=bool)
+    return DetectorTable(
+        model="net",
+        detector="eye@1",
+        n=10,
+        table=detection_table(scored, "eye@1", Settings(0.95, 0.95, 20, 0)),
+        defeat=defeats(scored, places, passes, attacked, threshold=5.0, level=0.95),
+    )
+
+
+@pytest.mark.parametrize("usual", [False, True])
+def test_where_only_arms_that_know_the_detector_broke_samples_they_are_told_of(usual: bool) -> None:
+    sentences = on_table(knowing(4, usual=usual))
+    assert sentences[0] == "no arm of the groups broke a sample: of these there is no AUROC"
+    assert sentences[1] == (
+        "attacked by arms that know it, at linf 0.1: AUROC 0.050 on the 4 samples that they broke (chance 0.500)"
+    )
+    assert sentences[2].startswith("at a threshold of 5 (40.0% ")
+    assert "some arm gets past it on 40.0% " in sentences[2]
+    assert sentences[3] == "cheapest: adaptive-linf-0.1 (40.0%), at 17.5 passes for each"
+    assert len(sentences) == 4
+
+
+def test_where_no_arm_broke_a_sample_there_is_nothing_to_detect() -> None:
+    assert on_table(knowing(0, usual=True)) == ["no arm broke a sample: there is nothing to detect"]
+
+
+def test_of_arms_that_know_another_detector_nothing_is_told() -> None:
+    assert on_table(knowing(4, against="ear@2")) == ["no arm of the groups broke a sample: of these there is no AUROC"]
+
+
+def test_chance_may_be_a_half() -> None:
+    assert "is at most 0.5" in ON_AUROC

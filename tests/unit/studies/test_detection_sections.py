@@ -8,8 +8,9 @@ import pytest
 from advrisk.core.estimate import Estimate
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectorPair
+from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
-from advrisk.risk.detection.table import Entry, Survival
+from advrisk.risk.detection.survival import Survival
 from studies.detection_damage import short
 from studies.detection_figure import dots
 from studies.detection_sections import (
@@ -53,7 +54,8 @@ FALLING = judged(
     oftenest=defeat("adaptive-linf-0.3-ace,detector=falling", 0.5, 96.4),
     cheapest=defeat("fgsm-linf-0.3-ace,keep=last", 0.25, None),
 )
-KNOWN = replace(FALLING, survival=(Survival("linf 0.3", entry(0.8), entry(0.1), entry(0.05)),))
+KNOWN = replace(FALLING, survival=(Survival("linf 0.3", "linf", entry(0.8), entry(0.1), entry(0.05), 0),))
+HOLDING = replace(STEADY, survival=(Survival("linf 0.3", "linf", entry(0.8), entry(0.9), entry(0.8), 0),))
 ODD = judged("odd", {"ace": 0.6, "kl": 0.7, "fisher-rao": 0.7, "gini": 0.7, MULTI: 0.65})
 
 
@@ -124,7 +126,7 @@ def test_counts_defeats_and_survival() -> None:
         "–",
     ]
     assert defeats(found(ODD)) == []
-    assert row(survivals(found(KNOWN)), "falling") == ["linf 0.3", *(str(estimate(v)) for v in (0.8, 0.1, 0.05))]
+    assert row(survivals(found(KNOWN)), "falling") == ["linf 0.3", *(str(estimate(v)) for v in (0.8, 0.05, 0.1))]
     assert survivals(found(ODD)) == []
 
 
@@ -145,7 +147,15 @@ def test_runs_whose_arms_know_a_detector_are_told_apart() -> None:
     lines = compared([found(), found(KNOWN, name="known")])
     assert lines[:-1] == compared([found()])
     assert lines[-1:] == compared([found(KNOWN, name="known")])
-    assert lines[-1] == "- **Attackers who know the detector** (`known`): AUROC falls, falling from 0.800 to 0.050."
+    assert lines[-1] == (
+        "- **Attackers who know the detector** (`known`): AUROC on the samples that other arms broke: falling falls "
+        "from 0.800 to 0.050."
+    )
+
+
+def test_what_did_not_fall_is_not_said_to_fall() -> None:
+    (line,) = compared([found(HOLDING, KNOWN, name="known")])
+    assert line.endswith(": steady,bits=1 stays at 0.800, falling falls from 0.800 to 0.050.")
 
 
 def test_the_figure_shows_the_best_first_and_chance() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.estimate import Estimate
+from advrisk.risk.detection.entries import Scored
 from advrisk.risk.detection.roc import Flags, Floats, worst_case_scores
-from advrisk.risk.detection.table import Scored
 from advrisk.risk.proportion import proportion
+from advrisk.study import TRANSFER
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,9 @@ class ArmDefeat:
     arm: str
     n_broken: int  # samples
     n_unseen: int  # of these, without an alarm
-    unseen: Estimate  # their share of all samples
+    unseen: Estimate  # their share of all samples, those aside on which an adaptive arm gave no verdict
     n_least: int  # samples on which no other arm scored less
-    passes: float | None  # per attacked sample; None where nobody counted
+    passes: float | None  # per attacked sample; None where nobody counted, or others paid: a transfer arm asks nothing
     passes_per_unseen: float | None  # all passes of the arm / n_unseen; None where there is none
 
     def as_dict(self) -> dict[str, Any]:
@@ -34,7 +35,7 @@ class Defeat:
 
     threshold: float  # an alarm is a score above it
     false_alarms: Estimate  # among all clean inputs
-    unseen: Estimate  # samples that at least one arm broke without an alarm
+    unseen: Estimate | None  # samples that at least one arm broke without an alarm, of those that all arms judged
     arms: tuple[ArmDefeat, ...]
 
     @property
@@ -52,7 +53,7 @@ class Defeat:
         return {
             "threshold": self.threshold,
             "false_alarms": self.false_alarms.as_dict(),
-            "unseen": self.unseen.as_dict(),
+            "unseen": self.unseen.as_dict() if self.unseen else None,
             "most_often": self.most_often.arm if self.most_often else None,
             "cheapest": self.cheapest.arm if self.cheapest else None,
             "arms": [arm.as_dict() for arm in self.arms],
@@ -62,28 +63,33 @@ class Defeat:
 def defeats(
     scored: Scored, places: Sequence[int], passes: Floats, attacked: Flags, *, threshold: float, level: float
 ) -> Defeat:
-    """Of the arms at these places; `passes` and `attacked` are (arms, samples), passes nan where nobody counted."""
+    """Of the arms at these places, each with some verdict.
+
+    `passes` and `attacked` are (arms, samples), passes nan where nobody counted.
+    """
     chosen = list(places)
-    success, score = scored.success[chosen], scored.score[chosen]
+    success, score, judged = scored.success[chosen], scored.score[chosen], scored.verdicts[chosen]
     unseen = success & ~(score > threshold)
     least = success & (score == worst_case_scores(score, success))
-    n = scored.clean.size
+    spent = [_spent(scored.arms[place].family, passes[place][attacked[place]]) for place in chosen]
     found = [
         ArmDefeat(
             arm=scored.arms[place].label,
             n_broken=int(success[row].sum()),
             n_unseen=int(unseen[row].sum()),
-            unseen=proportion(int(unseen[row].sum()), n, level=level),
+            unseen=proportion(int(unseen[row].sum()), int(judged[row].sum()), level=level),
             n_least=int(least[row].sum()),
-            passes=_mean(passes[place], attacked[place]),
-            passes_per_unseen=_per_unseen(passes[place], attacked[place], int(unseen[row].sum())),
+            passes=_mean(spent[row]),
+            passes_per_unseen=_per_unseen(spent[row], int(unseen[row].sum())),
         )
         for row, place in enumerate(chosen)
     ]
+    known = judged.all(axis=0) & bool(chosen)
+    hits = int((unseen.any(axis=0) & known).sum())
     return Defeat(
         threshold=threshold,
-        false_alarms=proportion(int((scored.clean > threshold).sum()), n, level=level),
-        unseen=proportion(int(unseen.any(axis=0).sum()), n, level=level),
+        false_alarms=proportion(int((scored.clean > threshold).sum()), scored.clean.size, level=level),
+        unseen=proportion(hits, int(known.sum()), level=level) if known.any() else None,
         arms=tuple(sorted(found, key=_by_success)),
     )
 
@@ -92,11 +98,14 @@ def _by_success(arm: ArmDefeat) -> tuple[int, float, str]:
     return -arm.n_unseen, np.inf if arm.passes_per_unseen is None else arm.passes_per_unseen, arm.arm
 
 
-def _mean(passes: Floats, attacked: Flags) -> float | None:
-    spent = passes[attacked]
-    return float(spent.mean()) if spent.size and not np.isnan(spent).any() else None
+def _spent(family: str | None, passes: Floats) -> Floats | None:
+    """Of the samples an arm tried. A transfer arm's were spent on its surrogate, and are not in its rows."""
+    return None if family == TRANSFER or np.isnan(passes).any() else passes
 
 
-def _per_unseen(passes: Floats, attacked: Flags, n_unseen: int) -> float | None:
-    spent = passes[attacked]
-    return None if n_unseen == 0 or np.isnan(spent).any() else float(spent.sum()) / n_unseen
+def _mean(spent: Floats | None) -> float | None:
+    return None if spent is None or spent.size == 0 else float(spent.mean())
+
+
+def _per_unseen(spent: Floats | None, n_unseen: int) -> float | None:
+    return None if spent is None or n_unseen == 0 else float(spent.sum()) / n_unseen

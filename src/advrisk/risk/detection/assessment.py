@@ -12,10 +12,12 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
 from advrisk.ledger import Ledger
 from advrisk.risk.detection.arms import Defeat, defeats
+from advrisk.risk.detection.entries import Entry, Scored, Settings
 from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED
 from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, check_rates
-from advrisk.risk.detection.reading import Attacked, chosen_arms, read_attacked, read_scores
-from advrisk.risk.detection.table import Entry, Row, Settings, Table, detection_table
+from advrisk.risk.detection.reading import Attacked, chosen_arms, n_unscored, read_attacked, read_scores
+from advrisk.risk.detection.survival import Survival
+from advrisk.risk.detection.table import Row, Table, detection_table
 from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold, alarm_thresholds
 from advrisk.risk.walk import detectors_of, find_detector, own_detectors
 
@@ -110,6 +112,9 @@ class DetectionAssessment:
             for row in one.table.rows:
                 for column, entry in row.entries.items():
                     yield _flat(one, row, column, entry)
+            for survival in one.table.adaptive:
+                for column, entry in survival.entries.items():
+                    yield _flat_adaptive(one, survival, column, entry)
 
 
 def assess_detection(
@@ -126,30 +131,38 @@ def assess_detection(
 ) -> DetectionAssessment:
     """The multi-armed evaluation of a run's detectors.
 
-    `detectors` are names or full names; by default all that scored the run, of several of one name the last. `arms`
-    are names or patterns; by default the study's attacks. At `threshold` it is asked which arm defeats a detector.
+    `detectors` are names or full names; by default all that scored the run, of several of one name the last, and those
+    that did not score everything are left out with a note. `arms` are names or patterns; by default the study's
+    attacks. At `threshold` it is asked which arm defeats a detector.
     """
     check_rates(tpr=tpr, level=level, resamples=resamples)
     settings = Settings(tpr, level, resamples, seed)
     limit = DEFAULT_THRESHOLD if threshold is None else threshold
     names = _named(ledger, detectors)
     tables: list[DetectorTable] = []
-    pairs, left_out, notes = {}, {}, list[str]()
+    pairs, left_out, notes, unscored = {}, {}, list[str](), list[str]()
     for model, chosen in chosen_arms(ledger, arms, models).items():
         found = read_attacked(ledger, model, chosen)
-        of_model = [_table(ledger, name, found, settings, limit, notes) for name in names]
+        scores = {name: read_scores(ledger, name, found) for name in names}
+        whole = {name: scored for name, scored in scores.items() if not n_unscored(scored)}
+        unscored += [_on_unscored(name, scores[name], found) for name in names if name not in whole]
+        if unscored and detectors is not None:
+            raise RiskError(unscored[0])
+        of_model = [_table(ledger, name, scored, found, settings, limit, notes) for name, scored in whole.items()]
         of_model.sort(key=_by_auroc)
         tables += of_model
         pairs[model] = _pairs(of_model, level)
         left_out[model] = found.n_unfinished + found.n_without_verdict
         notes += _on_left_out(found)
+    if not tables:
+        raise RiskError(unscored[0])
     return DetectionAssessment(
         tables=tuple(tables),
         pairs=pairs,
         tpr=tpr,
         level=level,
         threshold=limit,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*notes, *(f"Left out: {reason}." for reason in unscored)])),
         left_out=left_out,
     )
 
@@ -165,24 +178,49 @@ def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
     return list(latest.values())
 
 
+def _on_unscored(detector: str, scored: Scored, found: Attacked) -> str:
+    return (
+        f"{detector} has not scored {counted(n_unscored(scored), 'sample')} of {len(found.samples)} of {found.model}; "
+        "finish the run with this detector in its study (the same command goes on), or name arms whose inputs it scored"
+    )
+
+
 def _table(
-    ledger: Ledger, detector: str, found: Attacked, settings: Settings, threshold: Threshold, notes: list[str]
+    ledger: Ledger,
+    detector: str,
+    scored: Scored,
+    found: Attacked,
+    settings: Settings,
+    threshold: Threshold,
+    notes: list[str],
 ) -> DetectorTable:
-    scored = read_scores(ledger, detector, found)
     if not scored.success.any():
         notes.append(f"No arm succeeded against {found.model}: there is nothing to detect, and no AUROC to tell.")
     limits, warnings = alarm_thresholds(ledger, detector, {found.model: scored.clean}, threshold)
     notes += warnings
     places = [n for n, arm in enumerate(found.arms) if arm.family != ADAPTIVE or arm.against == detector]
+    notes += _on_unjudged(detector, found, places)
+    judged = [place for place in places if found.judged[place].any()]
     return DetectorTable(
         model=found.model,
         detector=detector,
         n=len(found.samples),
         table=detection_table(scored, detector, settings),
         defeat=defeats(
-            scored, places, found.passes, found.attacked, threshold=limits[found.model], level=settings.level
+            scored, judged, found.passes, found.attacked, threshold=limits[found.model], level=settings.level
         ),
     )
+
+
+def _on_unjudged(detector: str, found: Attacked, places: Sequence[int]) -> list[str]:
+    """Of arms that gave no verdict on some samples: only adaptive ones take no sample away by that."""
+    n_missing = {found.arms[place].label: int((~found.judged[place]).sum()) for place in places}
+    return [
+        f"{found.model}: {label} gave no verdict on {n} of {counted(len(found.samples), 'sample')}. What survives of "
+        f"{detector.rpartition('@')[0]} is told of the others; see `advrisk status`."
+        for label, n in n_missing.items()
+        if n
+    ]
 
 
 def _by_auroc(one: DetectorTable) -> tuple[float, str]:
@@ -218,10 +256,7 @@ def _plain(one: DetectorTable) -> dict[str, Any]:
         "columns": list(table.columns),
         "rows": [_plain_row(row) for row in table.rows],
         "worst_group": table.worst_group,
-        "adaptive": [
-            {name: value if isinstance(value, str) else value.as_dict() for name, value in vars(survival).items()}
-            for survival in table.adaptive
-        ],
+        "adaptive": [survival.as_dict() for survival in table.adaptive],
         "defeat": one.defeat.as_dict(),
     }
 
@@ -232,6 +267,23 @@ def _plain_row(row: Row) -> dict[str, Any]:
 
 
 def _flat(one: DetectorTable, row: Row, column: str, entry: Entry) -> dict[str, Any]:
+    marks = {
+        "worst_column": row.worst == column,
+        "worst_single": row.worst_single == column,
+        "worst_group": column == MULTI_ARMED and one.table.worst_group == row.label,
+        "groups_left_out": row.n_left_out[column],
+    }
+    return _line(one, (row.label, row.kind, row.norm, column), entry, marks)
+
+
+def _flat_adaptive(one: DetectorTable, survival: Survival, column: str, entry: Entry) -> dict[str, Any]:
+    marks = {"worst_column": False, "worst_single": False, "worst_group": False, "groups_left_out": 0}
+    return _line(one, (survival.label, ADAPTIVE, survival.norm, column), entry, marks)
+
+
+def _line(
+    one: DetectorTable, place: tuple[str, str, str, str], entry: Entry, marks: Mapping[str, Any]
+) -> dict[str, Any]:
     measured = {
         f"{name}{end}": getattr(estimate, part) if estimate else None
         for name, estimate in (("auroc", entry.auroc), ("fpr_at_tpr", entry.fpr_at_tpr))
@@ -240,19 +292,13 @@ def _flat(one: DetectorTable, row: Row, column: str, entry: Entry) -> dict[str, 
     return {
         "model": one.model,
         "detector": one.detector,
-        "row": row.label,
-        "kind": row.kind,
-        "norm": row.norm,
-        "column": column,
+        **dict(zip(("row", "kind", "norm", "column"), place, strict=True)),
         **measured,
         "chance_auroc": entry.chance_auroc,
         "chance_fpr": entry.chance_fpr,
         "n_arms": entry.n_arms,
         "n_broken": entry.n_broken,
         "successes_per_sample": entry.successes,
-        "worst_column": row.worst == column,
-        "worst_single": row.worst_single == column,
-        "worst_group": column == MULTI_ARMED and one.table.worst_group == row.label,
-        "groups_left_out": row.n_left_out[column],
+        **marks,
         "reason": entry.reason,
     }

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted, did_you_mean, matches, no_match
+from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
+from advrisk.risk.detection.entries import Scored
 from advrisk.risk.detection.groups import ADAPTIVE, ScoredArm
 from advrisk.risk.detection.roc import Flags, Floats, Integers
-from advrisk.risk.detection.table import Scored
 
 _ARMS = """
     SELECT model, arm, coalesce(repeats, 1) AS repeats, origin, kind, family, norm, eps, objective, params
@@ -46,8 +46,9 @@ class Attacked:
 
     model: str
     arms: tuple[ScoredArm, ...]
-    samples: tuple[str, ...]  # those on which every arm gave a verdict
+    samples: tuple[str, ...]  # those on which every arm gave a verdict, adaptive ones aside
     success: Flags
+    judged: Flags  # the arm gave a verdict: adaptive ones may lack some
     attacked: Flags  # the arm tried: the clean input was right
     passes: Floats  # nan where nobody counted
     n_samples: int  # all that are to be evaluated
@@ -90,7 +91,10 @@ def _repeats(row: dict[str, Any]) -> list[ScoredArm]:
 
 
 def read_attacked(ledger: Ledger, model: str, arms: Sequence[ScoredArm]) -> Attacked:
-    """Samples without a row, or with an error, of some arm are left out, as wherever arms are put together."""
+    """Samples without a row, or with an error, of some arm are left out, as wherever arms are put together.
+
+    Adaptive arms take no sample away: they are in no group, and most concern another detector.
+    """
     samples = _samples(ledger)
     cells = ledger.query(_CELLS, {"model": model})
     names, rows = cells["cell"].combine_chunks(), _arm_places(cells, arms)
@@ -101,44 +105,47 @@ def read_attacked(ledger: Ledger, model: str, arms: Sequence[ScoredArm]) -> Atta
     passes = np.full(verdict.shape, np.nan)
     verdict[row[used], sample[used]] = _codes(outcomes["outcome"])[used]
     passes[row[used], sample[used]] = outcomes["passes"].to_numpy(zero_copy_only=False)[used]
-    missing, failed = (verdict == 0).any(axis=0), (verdict == _FAILED).any(axis=0)
-    kept = ~missing & ~failed
+    judged = (verdict != 0) & (verdict != _FAILED)
+    usual = [place for place, arm in enumerate(arms) if arm.family != ADAPTIVE]
+    kept = judged[usual].all(axis=0) & judged.any(axis=0)  # the latter matters where all arms are adaptive
+    missing = ~kept & (verdict[usual or slice(None)] == 0).any(axis=0)
+    failed = ~kept & ~missing
     if not kept.any():
         raise RiskError(
             f"no sample of {model} has a verdict from every arm ({int(missing.sum())} unfinished, "
-            f"{int((failed & ~missing).sum())} with errors); finish the run, or see `advrisk status`"
+            f"{int(failed.sum())} with errors); finish the run, or see `advrisk status`"
         )
     return Attacked(
         model=model,
         arms=tuple(arms),
         samples=tuple(pa.array(samples).filter(pa.array(kept)).to_pylist()),
         success=verdict[:, kept] == _SUCCESS,
-        attacked=verdict[:, kept] != _ALREADY_WRONG,
+        judged=judged[:, kept],
+        attacked=judged[:, kept] & (verdict[:, kept] != _ALREADY_WRONG),
         passes=passes[:, kept],
         n_samples=len(samples),
         n_unfinished=int(missing.sum()),
-        n_without_verdict=int((failed & ~missing).sum()),
+        n_without_verdict=int(failed.sum()),
         _cells=names,
         _rows=rows,
     )
 
 
 def read_scores(ledger: Ledger, detector: str, found: Attacked) -> Scored:
-    """What a detector says of these samples. A score that is missing is refused, never left out."""
+    """What a detector says of these samples; nan where it said nothing."""
     rows = ledger.query(_SCORES, {"detector": detector, "model": found.model})
     row, sample = _places(rows, found._cells, found._rows, pa.array(found.samples))
     used = (row >= 0) & (sample >= 0)
     n_arms = len(found.arms)
     scores = np.full((n_arms + 1, len(found.samples)), np.nan)
     scores[row[used], sample[used]] = rows["score"].to_numpy(zero_copy_only=False)[used]
-    missing = np.isnan(scores[n_arms]) | (np.isnan(scores[:n_arms]) & found.success).any(axis=0)
-    if missing.any():
-        raise RiskError(
-            f"{detector} has not scored {counted(int(missing.sum()), 'sample')} of {len(found.samples)} of "
-            f"{found.model}; finish the run with this detector in its study (the same command goes on), or name arms "
-            "whose inputs it scored"
-        )
-    return Scored(found.arms, found.success, scores[:n_arms], scores[n_arms])
+    return Scored(found.arms, found.success, scores[:n_arms], scores[n_arms], found.judged)
+
+
+def n_unscored(scored: Scored) -> int:
+    """Samples of which the clean input or some success has no score."""
+    missing = np.isnan(scored.clean) | (np.isnan(scored.score) & scored.success).any(axis=0)
+    return int(missing.sum())
 
 
 def _samples(ledger: Ledger) -> pa.Array:

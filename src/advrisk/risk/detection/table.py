@@ -2,50 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED, Group, ScoredArm, arms_of, columns, grouped, size_of
-from advrisk.risk.detection.measure import Measure, average, measures
+from advrisk.risk.detection.entries import Cut, Entry, Scored, Settings, entry_of, measured
+from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped
+from advrisk.risk.detection.measure import Measure, average
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
-from advrisk.risk.detection.roc import (
-    Flags,
-    Floats,
-    Integers,
-    Roc,
-    chance_auroc,
-    chance_fpr,
-    exact_roc,
-    worst_case_scores,
-)
+from advrisk.risk.detection.roc import Roc, exact_roc
+from advrisk.risk.detection.survival import Survival, survivals
 
 AVERAGE = "average"
-Places = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A detector against some arms, all together. Where none of them broke a sample, `reason` says so."""
-
-    n_arms: int
-    n_broken: int  # samples that at least one arm broke
-    successes: float  # arms that broke a sample, on average over all samples
-    auroc: Estimate | None
-    fpr_at_tpr: Estimate | None
-    chance_auroc: float | None  # of a detector that says random numbers
-    chance_fpr: float | None
-    reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        estimates = {
-            name: None if found is None else found.as_dict()
-            for name, found in (("auroc", self.auroc), ("fpr_at_tpr", self.fpr_at_tpr))
-        }
-        return vars(self) | estimates
 
 
 @dataclass(frozen=True)
@@ -59,26 +29,6 @@ class Row:
     n_left_out: Mapping[str, int]  # column -> groups without a success (or arm), which an average leaves out
     worst: str | None  # the column with the least AUROC; None where all are equal
     worst_single: str | None  # the same of those with one objective
-
-
-@dataclass(frozen=True)
-class Survival:
-    """What is left of a group's AUROC once attackers know the detector."""
-
-    label: str
-    without: Entry  # the group as it stands in the table
-    alone: Entry  # the adaptive arms alone
-    together: Entry
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """What one detector says of one model's samples."""
-
-    arms: tuple[ScoredArm, ...]
-    success: Flags  # (arms, samples)
-    score: Floats  # (arms, samples); counts where there is a success
-    clean: Floats  # (samples,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +51,11 @@ class Table:
         return found
 
     @property
+    def n_arms(self) -> int:
+        """Arms of all groups; adaptive ones are in none."""
+        return sum(len(group.arms) for group in self._groups.values())
+
+    @property
     def average(self) -> Row:
         """The last row: over the norms."""
         return self.rows[-1]
@@ -113,88 +68,31 @@ class Table:
         if group not in self._groups or row.entries[column].auroc is None:
             reason = row.entries[column].reason or "it is an average"
             raise RiskError(f"{group}, {column}: there is no ROC: {reason}")
-        worst = _worst(self._scored, arms_of(column, self._groups[group], self._scored.arms, self.columns))
+        arms = arms_of(column, self._groups[group], self._scored.arms, self.columns)
+        worst = Cut.of(self._scored, arms).worst(self._scored)
         return exact_roc(self._scored.clean, worst[~np.isnan(worst)])
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How everything is measured."""
-
-    tpr: float
-    level: float
-    resamples: int
-    seed_of_draws: int
-
-    def rng(self) -> np.random.Generator:
-        """Always from the beginning: all detectors and groups are resampled alike."""
-        return np.random.default_rng(self.seed_of_draws)
 
 
 def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
     """Measure every group and column once, and put them together."""
     names, groups = columns(scored.arms), grouped(scored.arms)
-    adaptive = _adaptive(scored.arms, detector)
-    wanted = {arms_of(name, group, scored.arms, names) for group in groups for name in names}
-    together = {label: (*_arms_like(label, groups), *arms) for label, arms in adaptive.items()}
-    measured = _measured(scored, sorted({*wanted, *adaptive.values(), *together.values()}), settings)
-
-    def entry(arms: Places) -> Entry:
-        return _entry(scored, arms, measured.get(arms), settings)
-
     cells = {(group.label, name): arms_of(name, group, scored.arms, names) for group in groups for name in names}
+    cuts = {arms: Cut.of(scored, arms) for arms in sorted(set(cells.values()))}
+    found = dict(zip(cuts, measured(scored, list(cuts.values()), settings), strict=True))
+    entries = {arms: entry_of(cut, found[arms], settings) for arms, cut in cuts.items()}
     rows = [
-        _row(group.label, "group", group.norm, {n: entry(cells[group.label, n]) for n in names}) for group in groups
+        _row(group.label, "group", group.norm, {name: entries[cells[group.label, name]] for name in names})
+        for group in groups
     ]
-    averages, overall = _averages(
-        groups, names, {key: measured.get(arms) for key, arms in cells.items()}, rows, settings
-    )
+    averages, overall = _averages(groups, names, {key: found[arms] for key, arms in cells.items()}, rows, settings)
     return Table(
         columns=names,
         rows=(*rows, *averages),
         worst_group=_least({row.label: row.entries[MULTI_ARMED] for row in rows}),
-        adaptive=tuple(
-            Survival(label, entry(_arms_like(label, groups)), entry(arms), entry(together[label]))
-            for label, arms in adaptive.items()
-        ),
+        adaptive=survivals(scored, detector, groups, settings),
         overall=overall,
         _scored=scored,
         _groups={group.label: group for group in groups},
-    )
-
-
-def _measured(scored: Scored, sets: Sequence[Places], settings: Settings) -> dict[Places, Measure]:
-    """Of each set with at least one success, each once."""
-    worst = {arms: _worst(scored, arms) for arms in sets if arms and scored.success[list(arms)].any()}
-    found = measures(
-        scored.clean,
-        list(worst.values()),
-        tpr=settings.tpr,
-        level=settings.level,
-        resamples=settings.resamples,
-        rng=settings.rng(),
-    )
-    return dict(zip(worst, found, strict=True))
-
-
-def _worst(scored: Scored, arms: Places) -> Floats:
-    return worst_case_scores(scored.score[list(arms)], scored.success[list(arms)])
-
-
-def _entry(scored: Scored, arms: Places, found: Measure | None, settings: Settings) -> Entry:
-    if not arms:
-        return Entry(0, 0, 0.0, None, None, None, None, "no arm")
-    successes: Integers = scored.success[list(arms)].sum(axis=0)
-    if found is None:
-        return Entry(len(arms), 0, 0.0, None, None, None, None, "no arm succeeded")
-    return Entry(
-        n_arms=len(arms),
-        n_broken=found.n,
-        successes=float(successes.mean()),
-        auroc=auroc_estimate(found, settings.level),
-        fpr_at_tpr=fpr_estimate(found, settings.level),
-        chance_auroc=chance_auroc(successes),
-        chance_fpr=chance_fpr(successes, settings.tpr),
     )
 
 
@@ -273,16 +171,3 @@ def _averaged(
         ),
         found,
     )
-
-
-def _adaptive(arms: Sequence[ScoredArm], detector: str) -> dict[str, Places]:
-    """Group -> the adaptive arms of that norm and size against this detector."""
-    found: dict[str, list[int]] = {}
-    for place, arm in enumerate(arms):
-        if arm.family == ADAPTIVE and arm.against == detector:
-            found.setdefault(size_of(arm), []).append(place)
-    return {label: tuple(places) for label, places in found.items()}
-
-
-def _arms_like(label: str, groups: Sequence[Group]) -> Places:
-    return next((group.arms for group in groups if group.label == label), ())

@@ -257,31 +257,136 @@ def test_detectors_are_ranked_and_compared_on_the_same_samples(write: Write) -> 
     assert only.tables[0].overall == found.of("other", "second").overall, "draws do not depend on what else is asked"
 
 
-def test_adaptive_arms_stand_apart_and_only_beside_their_detector(write: Write) -> None:
-    knowing = {"family": "adaptive", "norm": "linf", "eps": 0.2, "objective": "ace"}
-    arms = ARMS | {
-        "adaptive-eye": knowing | {"params": json.dumps({"detector": EYE})},
-        "adaptive-second": knowing | {"params": json.dumps({"detector": "second@2"})},
-    }
-    rows = random_rows(10, arms=arms)
+KNOWING = {"family": "adaptive", "norm": "linf", "eps": 0.2, "objective": "ace"}
+WITH_ADAPTIVE = ARMS | {
+    "adaptive-eye": KNOWING | {"params": json.dumps({"detector": EYE})},
+    "adaptive-second": KNOWING | {"params": json.dumps({"detector": "second@2"})},
+}
+
+
+def survival_by_hand(rows: Rows, arms: list[str], broke: list[str], judged: str, *, of: str) -> tuple[float, int]:
+    """AUROC of these arms on samples that some of `broke` broke and `judged` gave a verdict on, and their number."""
+    score = getattr(rows, of)
+    clean = [score["net", "clean", 0, sample] for sample in range(rows.n)]
+    least = []
+    for sample in range(rows.n):
+        hits = {arm: rows.outcome["net", arm, 0, sample] == "success" for arm in arms + broke}
+        if rows.outcome["net", judged, 0, sample] != "error" and any(hits[arm] for arm in broke):
+            least.append(min(score["net", arm, 0, sample] for arm in arms if hits[arm]))
+    return float(roc_auc_score([0] * len(clean) + [1] * len(least), clean + least)), len(least)
+
+
+@pytest.mark.parametrize("n_failed", [0, 12])
+def test_adaptive_arms_stand_apart_and_only_beside_their_detector(write: Write, n_failed: int) -> None:
+    rows = random_rows(10, arms=WITH_ADAPTIVE)
+    for sample in range(n_failed):
+        rows.outcome["net", "adaptive-eye", 0, sample] = "error"
     found = assessed(write(rows, second=True))
+    usual = GROUPS["linf 0.2"][MULTI_ARMED]
     for detector, of, knows in (("eye", "score", "adaptive-eye"), ("second", "second", "adaptive-second")):
         one = found.of("net", detector)
         (survival,) = one.table.adaptive
-        assert survival.label == "linf 0.2"
-        usual = GROUPS["linf 0.2"][MULTI_ARMED]
-        for entry, names in (
-            (survival.without, usual),
-            (survival.alone, [knows]),
-            (survival.together, [*usual, knows]),
+        assert (survival.label, survival.norm) == ("linf 0.2", "linf")
+        assert survival.n_left_out == (n_failed if detector == "eye" else 0)
+        for entry, names, broke in (
+            (survival.without, usual, usual),
+            (survival.alone, [knows], [knows]),
+            (survival.together, [*usual, knows], usual),
         ):
-            auroc, chance, _ = auroc_by_hand(rows, names, of=of)
+            auroc, n = survival_by_hand(rows, names, broke, knows, of=of)
             assert entry.auroc.value == pytest.approx(auroc)
-            assert entry.chance_auroc == pytest.approx(chance)
-        assert survival.without == one.table.row("linf 0.2").entries[MULTI_ARMED]
+            assert entry.n_broken == n
+        if not survival.n_left_out:
+            assert survival.without == one.table.row("linf 0.2").entries[MULTI_ARMED]
         listed = {arm.arm for arm in one.defeat.arms}
         assert knows in listed
         assert not {"adaptive-eye", "adaptive-second"} - {knows} & listed
+
+
+def test_an_adaptive_arm_that_fails_takes_no_sample_from_the_groups(write: Write) -> None:
+    rows = random_rows(10, arms=WITH_ADAPTIVE)
+    whole = assessed(write(rows, second=True))
+    for sample in range(12):
+        rows.outcome["net", "adaptive-eye", 0, sample] = "error"
+    found = assessed(write(rows, second=True, folder="failed"))
+    assert found.left_out == {"net": 0}
+    for detector in ("eye", "second"):
+        assert found.of("net", detector).n == rows.n
+        assert found.of("net", detector).table.rows == whole.of("net", detector).table.rows
+    assert found.of("net", "second").defeat == whole.of("net", "second").defeat
+    assert sum("adaptive-eye gave no verdict on 12 of 40 samples. What survives of eye" in n for n in found.notes) == 1
+    defeat = found.of("net", "eye").defeat
+    assert {arm.arm: arm.unseen.n for arm in defeat.arms} == {
+        arm.arm: 28 if arm.arm == "adaptive-eye" else 40 for arm in defeat.arms
+    }
+    assert defeat.unseen is not None
+    assert defeat.unseen.n == 28
+
+
+def test_an_adaptive_arm_that_always_fails_is_told_of_by_a_note_only(write: Write) -> None:
+    rows = random_rows(10, arms=WITH_ADAPTIVE)
+    for sample in range(rows.n):
+        rows.outcome["net", "adaptive-eye", 0, sample] = "error"
+    found = assessed(write(rows, second=True))
+    one = found.of("net", "eye")
+    assert one.n == rows.n
+    assert "adaptive-eye" not in {arm.arm for arm in one.defeat.arms}
+    (survival,) = one.table.adaptive
+    assert (survival.together.auroc, survival.alone.auroc, survival.n_left_out) == (None, None, rows.n)
+    assert any("adaptive-eye gave no verdict on 40 of 40 samples" in note for note in found.notes)
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_where_all_arms_are_adaptive_samples_without_any_verdict_are_left_out(write: Write) -> None:
+    arms = {name: WITH_ADAPTIVE[name] for name in ("adaptive-eye", "adaptive-second")}
+    rows = random_rows(10, arms=arms)
+    rows.outcome["net", "adaptive-eye", 0, 1] = "error"
+    for name in arms:
+        rows.outcome["net", name, 0, 2] = "error"
+    found = assessed(write(rows, second=True))
+    assert found.left_out == {"net": 1}
+    assert [one.n for one in found.tables] == [rows.n - 1] * 2
+    assert found.of("net", "eye").table.n_arms == 0
+    assert [survival.n_left_out for survival in found.of("net", "eye").table.adaptive] == [1]
+
+
+@pytest.mark.parametrize("missing", ["clean", "deepfool-l2"])
+def test_a_detector_that_has_not_scored_everything_is_left_out_unless_it_was_named(write: Write, missing: str) -> None:
+    rows = random_rows(4)
+    del rows.second[next(place for place in rows.second if place[1] == missing)]
+    ledger = write(rows, second=True)
+    found = assessed(ledger)
+    assert [one.name for one in found.tables] == ["eye"]
+    assert found.pairs == {"net": ()}
+    reason = "second@2 has not scored 1 sample of 40 of net; finish the run with this detector in its study"
+    assert any(note.startswith(f"Left out: {reason}") for note in found.notes)
+    assert found.of("net", "eye").overall == assessed(ledger, detectors=["eye"]).of("net", "eye").overall
+    for named in (["second"], ["eye", "second"]):
+        with pytest.raises(RiskError, match=reason):
+            assessed(ledger, detectors=named)
+
+
+def test_a_detector_is_left_out_for_the_models_alone_that_it_has_not_scored(write: Write) -> None:
+    rows = random_rows(4, models=("net", "other"))
+    for place in [place for place in rows.second if place[0] == "other"]:
+        del rows.second[place]
+    found = assessed(write(rows, second=True))
+    tables = [(one.model, one.name) for one in found.tables]
+    assert sorted(tables) == [("net", "eye"), ("net", "second"), ("other", "eye")]
+    assert any("second@2 has not scored 40 samples of 40 of other" in note for note in found.notes)
+
+
+def test_what_a_transfer_arm_cost_is_not_known(write: Write) -> None:
+    arms = {
+        "pgd-linf-0.1-ace": ARMS["pgd-linf-0.1-ace"],
+        "transfer(pgd)": ARMS["pgd-linf-0.1-ace"] | {"family": "transfer"},
+    }
+    found = assessed(write(random_rows(3, arms=arms)), threshold=100.0).of("net", "eye").defeat
+    by_arm = {arm.arm: arm for arm in found.arms}
+    transferred = by_arm["transfer(pgd)"]
+    assert transferred.n_unseen > 0
+    assert (transferred.passes, transferred.passes_per_unseen) == (None, None)
+    assert found.cheapest == by_arm["pgd-linf-0.1-ace"]
 
 
 def test_weights_are_refused(write: Write) -> None:
