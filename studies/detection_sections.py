@@ -112,7 +112,7 @@ def told(found: Findings) -> list[str]:
     """The averages in words."""
     sentences = []
     falls = {each.name: each.fall for each in found.judged if each.fall is not None}
-    if falls:
+    if falls and max(falls.values()) > 0:
         most = max(falls, key=falls.__getitem__)
         sentences.append(f"Falls most, from its best objective to all arms together: {most}, by {falls[most]:.3f}.")
     for each in found.judged:
@@ -239,10 +239,9 @@ def _kept(without: float, together: float) -> str:
 def _best_and_falling(found: Findings) -> str:
     judged = [each for each in found.judged if each.columns[MULTI].auroc and each.single]
     best, most = max(judged, key=_multi), max(judged, key=lambda each: each.fall or 0.0)
-    return (
-        f"- `{found.name}`: the best against all arms is {best.name} ({_multi(best):.3f}); {most.name} falls most, "
-        f"from {max(most.single.values()):.3f} to {_multi(most):.3f}."
-    )
+    fall = f"{most.name} falls most, from {max(most.single.values()):.3f} to {_multi(most):.3f}"
+    told = fall if most.fall and most.fall > 0 else "no detector is below its best objective"
+    return f"- `{found.name}`: the best against all arms is {best.name} ({_multi(best):.3f}); {told}."
 
 
 def _best(each: Judged) -> str:

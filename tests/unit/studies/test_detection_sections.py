@@ -153,6 +153,13 @@ def test_runs_whose_arms_know_a_detector_are_told_apart() -> None:
     )
 
 
+def test_a_detector_that_is_best_against_all_arms_is_not_said_to_fall() -> None:
+    rising = judged("rising", {"ace": 0.6, "kl": 0.7, "fisher-rao": 0.7, "gini": 0.7, MULTI: 0.75})
+    assert not any("Falls most" in line for line in averages(found(rising)))
+    line = next(line for line in compared([found(rising)]) if line.startswith("- `made-up`"))
+    assert line.endswith("rising (0.750); no detector is below its best objective.")
+
+
 def test_what_did_not_fall_is_not_said_to_fall() -> None:
     (line,) = compared([found(HOLDING, KNOWN, name="known")])
     assert line.endswith(": steady,bits=1 stays at 0.800, falling falls from 0.800 to 0.050.")

@@ -1,0 +1,41 @@
+"""`advrisk show`: each word asks the run for its own thing, with the options that belong to it."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from advrisk.cli.findings import Finding, show_finding
+
+ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
+PAID = {"cost": 3.0, "answers": "sqlite:///a.db"}
+
+
+class Recorder:
+    """Stands in for a run: answers every question with the question."""
+
+    def __getattr__(self, name: str) -> Any:
+        def answer(**given: Any) -> Any:
+            told = {"asked": name, "given": given}
+            return told if name in ("arms", "models") else SimpleNamespace(as_dict=lambda: told)
+
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("what", "given"),
+    [
+        ("damage", ASKED | PAID),
+        ("convergence", ASKED),
+        ("attacks", {"norm": "l2", "arms": ["pgd*"]}),
+        ("arms", {"arms": ["pgd*"]}),
+        ("models", {}),
+    ],
+)
+def test_each_word_asks_for_its_own_thing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, what: Finding, given: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("advrisk.cli.findings.damage_json", lambda found: json.dumps(found.as_dict()))
+    show_finding(Recorder(), what, ASKED, **PAID, as_json=True)  # type: ignore[arg-type]
+    assert json.loads(capsys.readouterr().out) == {"asked": what, "given": given}
