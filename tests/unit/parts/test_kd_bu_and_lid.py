@@ -455,6 +455,12 @@ class TestLid:
         expected = log_odds(torch.stack(columns, 1), state)
         assert detector.score(x, world.model, state).numpy() == pytest.approx(expected.numpy(), rel=1e-4, abs=1e-4)
 
+    def test_a_state_of_the_older_form_is_refused(self, world: World, states: dict[str, State]) -> None:
+        older = {name: given for name, given in states["LocalIntrinsicDimension"].items() if "reference" not in name}
+        older["reference"] = world.examples.clean[:80]
+        with pytest.raises(DataError, match="learned of digits is stored in an older form"):
+            BOTH[1].score(world.clean[:3], world.model, older)
+
     def test_layers_can_be_named(self, world: World) -> None:
         state = fitted(Lid(layers=("0", "7"), minibatch=50), world.examples, world.model)
         assert state["coefficients"].shape == (2,)

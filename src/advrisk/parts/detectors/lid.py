@@ -26,7 +26,6 @@ from advrisk.parts.detectors.registry import Examples, State, detectors
         learns="attacks",
         inside=True,
     ),
-    version=2,
 )
 @dataclass(frozen=True, kw_only=True)
 class LocalIntrinsicDimension:
@@ -80,6 +79,11 @@ class LocalIntrinsicDimension:
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
         layers = self._layers(model)
+        if "reference" in state:
+            raise DataError(
+                f"lid: what it learned of {model.name} is stored in an older form, as inputs; delete that file, in the "
+                "folder `detectors` of the run, and run again: it learns the same anew"
+            )
         reference = [state[f"reference.{place}"] for place in range(len(layers))]
         return log_odds(self._dimensions(x, model, layers, reference), state)
 
