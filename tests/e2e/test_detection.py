@@ -171,7 +171,7 @@ def test_the_study_says_how_detectors_are_measured_and_arguments_override_it(run
         Run.open(run.folder).detection(tpr=1.5)
 
 
-def test_a_detector_that_left_the_study_is_left_out_with_a_note(
+def test_a_detector_that_left_the_study_is_not_shown_and_one_that_is_not_finished_is_named(
     watched: dict[str, Any], advrisk: Command, tmp_path: Path
 ) -> None:
     small = watched | {"data": {"source": "digits", "evaluate": 12, "calibrate": 20}, "arms": watched["arms"][1:2]}
@@ -182,12 +182,17 @@ def test_a_detector_that_left_the_study_is_left_out_with_a_note(
     assert said.returncode == 0, said.stderr
     words = " ".join(said.stdout.split())
     assert "confidence:" in words
-    assert "feature-squeezing,bits=2:" not in words
-    assert "· Left out: feature-squeezing,bits=2@" in words
+    assert "feature-squeezing,bits=2" not in words
     named = advrisk("show", "run", "detection", "--detector", "feature-squeezing,bits=2")
     assert named.returncode == 2
     assert "has not scored" in named.stderr
     assert "Traceback" not in named.stderr
+    sample = Run.open(tmp_path / "run").query("SELECT sample FROM outcomes WHERE kind = 'clean' LIMIT 1")["sample"][0]
+    (tmp_path / "part.csv").write_text(f"detector,model,arm,sample,score\nvendor,plain,clean,{sample},0.5\n")
+    assert advrisk("import", "part.csv", "run").returncode == 0
+    said = advrisk("show", "run", "detection")
+    assert said.returncode == 0, said.stderr
+    assert "· Left out: vendor@" in " ".join(said.stdout.split())
 
 
 def test_the_report_tells_of_arms_that_know_a_detector_where_no_other_was_tried(

@@ -63,6 +63,9 @@ def detection_json(found: "DetectionAssessment") -> str:
 def write_detection(found: "DetectionAssessment", target: Path) -> int:
     """Every entry of every table as a line of CSV; returns their number."""
     lines = list(found.flat())
+    if target.exists() and not target.is_file():
+        raise RunError(f"{target}: cannot be written: it is no file")
+    target = target.resolve()  # of a link, what it leads to
     unfinished = target.with_name(f".{target.name}")
     try:
         with unfinished.open("w", encoding="utf-8", newline="") as file:
