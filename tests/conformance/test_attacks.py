@@ -17,10 +17,14 @@ from advrisk.testing import ConformanceError, check_attack, toys
 from advrisk.testing.conformance import N_SAMPLES, cases, checkable
 
 EVERY = [(part.name, norm) for part in checkable(attacks) for norm in part.traits.norms]
+# In each norm it works alike, and against detectors with and without slopes: one norm will do every day.
+LONG = {("adaptive", "l2"), ("adaptive", "l1")}
 WITHOUT_NORM = [part.name for part in checkable(attacks) if not part.traits.norms]
 
 
-@pytest.mark.parametrize(("name", "norm"), EVERY)
+@pytest.mark.parametrize(
+    ("name", "norm"), [pytest.param(*pair, marks=pytest.mark.slow if pair in LONG else ()) for pair in EVERY]
+)
 def test_keeps_its_promises(name, norm, quick):
     check_attack(attacks.get(name), params=quick.get(name), norms=[norm])
 

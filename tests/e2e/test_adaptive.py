@@ -83,6 +83,7 @@ def test_workers_do_not_matter_and_nothing_is_done_twice(watched: Study_, tmp_pa
     assert rows(again) == rows(two)
 
 
+@pytest.mark.slow
 def test_another_detector_is_another_arm(watched: Study_, tmp_path: Path) -> None:
     run = Study.from_dict(watched).run(tmp_path / "run", workers=1)
     cells = {row[0] for row in rows(run)}
@@ -101,6 +102,7 @@ class Dark:
         return -x.astype(np.float64).reshape(len(x), -1).sum(1)
 
 
+@pytest.mark.slow
 def test_an_object_of_the_users(watched: Study_, tmp_path: Path) -> None:
     arms = [PGD, KNOWING | {"detector": "dark", "steps": 6, "samples": 20}]
     study = Study.from_dict(watched | {"arms": arms, "detectors": []})
