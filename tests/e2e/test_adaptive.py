@@ -72,6 +72,7 @@ def test_a_detector_that_is_known_is_worth_less(watched: Study_, tmp_path: Path)
     assert families == ["adaptive", "pgd"]
 
 
+@pytest.mark.slow
 def test_workers_do_not_matter_and_nothing_is_done_twice(watched: Study_, tmp_path: Path) -> None:
     study = Study.from_dict(watched)
     one, two = study.run(tmp_path / "one", workers=1), study.run(tmp_path / "two", workers=2)
@@ -119,6 +120,7 @@ def test_an_object_of_the_users(watched: Study_, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 def test_what_a_dry_run_promises_is_kept(watched: Study_, tmp_path: Path) -> None:
     study = Study.from_dict(watched)
     dry = study.dry_run(tmp_path / "run")
@@ -151,6 +153,7 @@ def test_a_detector_that_learns(watched: Study_, tmp_path: Path) -> None:
     assert dry.by_arm[arm.replace("steps=5,", "steps=7,")] == 32 * (2 * 8 * 2 + 2 + 2 * 7 * 3)
 
 
+@pytest.mark.slow
 def test_shards_do_not_matter(watched: Study_, tmp_path: Path) -> None:
     """Neither without a limit nor with one that ends every sample early."""
     found = []

@@ -120,6 +120,7 @@ def test_options_of_detection_are_for_detection(run: Run, advrisk: Command) -> N
     assert "`advrisk show RUN arms` has no use for --model, --groups; leave that out" in said.stderr
 
 
+@pytest.mark.slow
 def test_a_detector_that_is_added_later_attacks_nothing_again(watched: dict[str, Any], tmp_path: Path) -> None:
     one = watched | {"detectors": ["confidence"]}
     before = Study.from_dict(one).run(tmp_path / "run")
