@@ -15,10 +15,11 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from advrisk.engine.threads import one_thread
+from advrisk.ledger.inputs import detector_state
 from advrisk.parts import REGISTRIES
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import know_detectors
-from advrisk.run.detectors import read_state, state_file
+from advrisk.run.detectors import read_state
 from advrisk.run.fitting import examples, fit_detectors
 from advrisk.run.loading import load_data
 from advrisk.study import study_from
@@ -69,7 +70,7 @@ def main() -> None:
         fit_detectors(bench, known, on_progress=lambda *_: None)
         print(f"{'detector':20} {'fit s':>7} {'passes':>8} {'score ms':>9} {'passes':>8}")
         for one in known:
-            path = state_file(bench.folder, one.id, "net")
+            path = detector_state(bench.folder, one.id, "net")
             fit_s = float(read_state(path)[1]["fit_s"]) if path.is_file() else 0.0
             score_s = _timed(lambda: bench.detectors[one.id].score(x, model)) / N_SCORED  # noqa: B023
             fit_passes, score_passes = fit_s / pass_s / N_EXAMPLES, score_s / pass_s

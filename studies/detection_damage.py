@@ -8,10 +8,11 @@ import numpy as np
 from advrisk import Run
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.ledger.inputs import detector_state
 from advrisk.risk.detection.groups import ADAPTIVE
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.monte_carlo import MonteCarloDamage, monte_carlo_damage
-from advrisk.run.detectors import read_state, state_file
+from advrisk.run.detectors import read_state
 from studies.text import NOTHING, table, wrapped
 
 FALSE_ALARMS = 0.05
@@ -26,7 +27,7 @@ def learned(folder: Path, model: str, detectors: Sequence[str]) -> list[str]:
     """How much each detector learned from, and how long that took."""
     rows = []
     for detector in detectors:
-        path = state_file(folder, detector, model)
+        path = detector_state(folder, detector, model)
         if path.is_file():
             _, note = read_state(path)
             attacks = note["n_adversarial"] if int(note["n_adversarial"]) else NOTHING

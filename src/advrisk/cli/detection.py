@@ -4,7 +4,6 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from advrisk.cli.progress import short
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
+from advrisk.core.files import whole_file
 from advrisk.report.detection import ON_AUROC, fpr_name, on_fpr, on_pair, on_table
 from advrisk.risk.detection.groups import MULTI_ARMED
 
@@ -66,16 +66,12 @@ def write_detection(found: "DetectionAssessment", target: Path) -> int:
     if target.exists() and not target.is_file():
         raise RunError(f"{target}: cannot be written: it is no file")
     target = target.resolve()  # of a link, what it leads to
-    unfinished = target.with_name(f".{target.name}")
     try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
+        with whole_file(target) as path, path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(lines[0]))
             writer.writeheader()
             writer.writerows(lines)
-        unfinished.replace(target)
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
         raise RunError(f"{target}: cannot be written: {error.strerror}") from None
     return len(lines)
 

@@ -4,7 +4,7 @@ torch lives from here up, and only here, in `parts` and in `run`.
 """
 
 from advrisk.engine.goal import Goal
-from advrisk.engine.model import Model, predicted
+from advrisk.engine.model import Model, padded, predicted
 from advrisk.engine.noise import Noise
 from advrisk.engine.probe import OutOfTimeError, Pass, Probe
 from advrisk.engine.space import Space, within_rounding
@@ -23,6 +23,7 @@ __all__ = [
     "Suspicion",
     "Task",
     "Trust",
+    "padded",
     "predicted",
     "within_rounding",
 ]

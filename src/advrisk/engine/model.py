@@ -55,13 +55,18 @@ class Model:
             return self._asked(self.owner or self.answer, x)
 
     def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        missing = self.min_rows - len(x)
-        padded = torch.cat([x, x[:1].expand(missing, *x.shape[1:])]) if missing > 0 else x
-        answer = answering(padded)
-        expected = (len(padded),) if self.capability == "labels" else (len(padded), self.n_classes)
+        whole = padded(x, self.min_rows)
+        answer = answering(whole)
+        expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes)
         if tuple(answer.shape) != expected:
             raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}, {expected} was expected")
         return answer[: len(x)]
+
+
+def padded(x: Tensor, min_rows: int) -> Tensor:
+    """A batch with at least so many rows, the first one repeated at its end."""
+    missing = min_rows - len(x)
+    return torch.cat([x, x[:1].expand(missing, *x.shape[1:])]) if missing > 0 else x
 
 
 def predicted(model: Model, answer: Tensor) -> Tensor:

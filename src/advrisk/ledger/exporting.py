@@ -10,7 +10,15 @@ import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean, matches, no_match
-from advrisk.ledger.inputs import cell_inputs, crafted_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.ledger.inputs import (
+    cell_inputs,
+    crafted_inputs,
+    detector_states,
+    examples_of,
+    read_inputs,
+    shard_inputs,
+    write_inputs,
+)
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.tables import TABLES
@@ -87,8 +95,8 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
         if model is not None:
             cells = ledger.query("SELECT DISTINCT cell FROM all_cells WHERE model = $model", {"model": model})
             files = [of(folder, cell) for cell in cells["cell"].to_pylist() for of in (cell_inputs, crafted_inputs)]
-            files += (folder / "inputs" / "examples" / model).glob("*.npz")
-            files += (folder / "detectors").glob(f"*/{model}.safetensors")
+            files += examples_of(folder, model).glob("*.npz")
+            files += detector_states(folder).glob(f"*/{model}.safetensors")
             present = [path for path in files if path.is_file()]
             for path in present:
                 path.unlink()
@@ -96,7 +104,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
         split = ledger.query("SELECT split FROM samples WHERE sample = $sample", {"sample": sample})[
             "split"
         ].to_pylist()
-        learned = [*(folder / "detectors").rglob("*.safetensors")] if split == ["train"] else []
+        learned = [*detector_states(folder).rglob("*.safetensors")] if split == ["train"] else []
         for path in learned:
             path.unlink()
         changed = len(learned)

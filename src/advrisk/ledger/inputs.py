@@ -7,7 +7,6 @@ from, under `examples` and the name of their model.
 """
 
 import io
-import os
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import whole_file
 
 Array = npt.NDArray[Any]
 
@@ -34,7 +34,23 @@ def crafted_inputs(run_folder: Path, cell: str) -> Path:
 
 def example_inputs(run_folder: Path, model: str, cell: str) -> Path:
     """Where the points lie that a cell crafted for detectors to learn from, if inputs were kept."""
-    return run_folder / "inputs" / "examples" / model / f"{cell}.npz"
+    return examples_of(run_folder, model) / f"{cell}.npz"
+
+
+def examples_of(run_folder: Path, model: str) -> Path:
+    """The folder of all that was crafted on a model for detectors to learn from."""
+    return run_folder / "inputs" / "examples" / model
+
+
+def detector_states(run_folder: Path) -> Path:
+    """The folder of what detectors learned."""
+    return run_folder / "detectors"
+
+
+def detector_state(run_folder: Path, detector: str, model: str) -> Path:
+    """Where a detector, by its full name, keeps what it learned: detectors/lid@1a2b3c4d/plain.safetensors."""
+    readable, _, digest = detector.rpartition("@")
+    return detector_states(run_folder) / f"{readable.partition(',')[0]}@{digest}" / f"{model}.safetensors"
 
 
 def shard_inputs(run_folder: Path, shard: str) -> Path:
@@ -44,17 +60,17 @@ def shard_inputs(run_folder: Path, shard: str) -> Path:
 
 def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:
     """Store inputs by sample; the file appears in full or not at all."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with (
+            whole_file(target) as path,
+            zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        ):
             for name, array in (("sample", np.array(samples)), ("x", x)):
                 buffer = io.BytesIO()
                 np.lib.format.write_array(buffer, array, allow_pickle=False)
                 archive.writestr(f"{name}.npy", buffer.getbuffer())
-        unfinished.replace(target)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise LedgerError(f"{target}: inputs could not be stored: {error.strerror}") from error
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import whole_file
 
 FILE = "detectors.json"
 
@@ -53,9 +54,8 @@ def add_imported_detectors(folder: Path, names: Sequence[str]) -> None:
 
 
 def _write(folder: Path, known: KnownDetectors) -> None:
-    target, unfinished = folder / FILE, folder / f".{FILE}"
     try:
-        unfinished.write_text(json.dumps(asdict(known), indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(target)
+        with whole_file(folder / FILE) as file:
+            file.write_text(json.dumps(asdict(known), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
-        raise LedgerError(f"{target}: cannot be written: {error.strerror}") from None
+        raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None

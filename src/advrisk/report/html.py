@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
+from advrisk.core.files import whole_file
 from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
@@ -79,13 +80,11 @@ def write_report(
         | attack_content(attacks)
         | detection_content(detection, undetected)
     )
-    unfinished = target.with_name(f".{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(page, encoding="utf-8")
-        unfinished.replace(target)
+        with whole_file(target) as file:
+            file.write_text(page, encoding="utf-8")
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise RunError(f"{target}: the report cannot be written: {error.strerror}") from None
     return target
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from advrisk.core.digest import digest, digest_array
@@ -17,8 +16,10 @@ from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.engine import Model, Suspicion
+from advrisk.ledger.inputs import detector_state
 from advrisk.parts.detectors import Detector, LearningDetector, State
 from advrisk.plan import ConfiguredDetector, detector_id, names_of
+from advrisk.run.tensors import write_tensors
 from advrisk.study import StudySpec
 
 N_FIXED_INPUTS = 8
@@ -55,7 +56,7 @@ class Learned:
 
     def score(self, x: Tensor, model: Model) -> Tensor:
         if model.name not in self._states:
-            state, _ = read_state(state_file(self.folder, self.id, model.name))
+            state, _ = read_state(detector_state(self.folder, self.id, model.name))
             self._states[model.name] = {name: tensor.to(model.device) for name, tensor in state.items()}
         return self.detector.score(x, model, self._states[model.name])
 
@@ -158,23 +159,13 @@ def checked_scores(name: str, detector: Detector, x: Tensor, model: Model, what:
     return scores
 
 
-def state_file(folder: Path, detector: str, model: str) -> Path:
-    """Where a detector keeps what it learned of a model: detectors/lid@1a2b3c4d/plain.safetensors."""
-    readable, _, digest = detector.rpartition("@")
-    return folder / "detectors" / f"{readable.partition(',')[0]}@{digest}" / f"{model}.safetensors"
-
-
 def write_state(target: Path, state: State, note: Mapping[str, str]) -> None:
     """Store what was learned; the file appears in full or not at all."""
-    unfinished = target.with_name(f".{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        plain = {name: tensor.cpu().contiguous() for name, tensor in state.items()}
-        save_file(plain, unfinished, metadata={**note, _CONTENT: _content(plain)})
-        unfinished.chmod(0o644)  # safetensors makes files that only their owner can read
-        unfinished.replace(target)
+        plain = {name: tensor.cpu() for name, tensor in state.items()}
+        write_tensors(target, plain, {**note, _CONTENT: _content(plain)})
     except (OSError, SafetensorError) as error:
-        unfinished.unlink(missing_ok=True)
         raise RunError(f"{target}: what a detector learned could not be stored: {error}") from None
 
 

@@ -19,10 +19,11 @@ from advrisk.core.seeds import key
 from advrisk.core.version import VERSION
 from advrisk.engine import OutOfTimeError
 from advrisk.engine.threads import one_thread
+from advrisk.ledger.inputs import detector_state
 from advrisk.parts.detectors import Examples, LearningDetector, State
 from advrisk.plan import Cell, ConfiguredDetector, cut_shards, example_cell
 from advrisk.run.bench import Workbench
-from advrisk.run.detectors import read_state, state_file, write_state
+from advrisk.run.detectors import read_state, write_state
 from advrisk.run.question import train_samples
 from advrisk.study import Arm
 
@@ -51,7 +52,7 @@ def lessons(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[L
 
 
 def _is_learned(lesson: Lesson, bench: Workbench) -> bool:
-    path = state_file(bench.folder, lesson.detector.id, lesson.model)
+    path = detector_state(bench.folder, lesson.detector.id, lesson.model)
     return path.is_file() and read_state(path)[1].get("model") == bench.material.models[lesson.model].digest
 
 
@@ -105,7 +106,7 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
         "fit_s": f"{time.perf_counter() - began:.3f}",
         "version": VERSION,
     }
-    write_state(state_file(bench.folder, one.id, lesson.model), state, note)
+    write_state(detector_state(bench.folder, one.id, lesson.model), state, note)
 
 
 def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> None:

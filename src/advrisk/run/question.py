@@ -9,6 +9,7 @@ import yaml
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
+from advrisk.core.files import whole_file
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
@@ -248,10 +249,9 @@ def _keep_evasion(study: StudySpec, folder: Path) -> None:
 
 
 def _write(target: Path, text: str) -> None:
-    unfinished = target.with_name(f".{target.name}")
     try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(target)
+        with whole_file(target) as file:
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RunError(f"{target}: cannot be written: {error.strerror}") from None
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from advrisk.core.digest import digest
@@ -24,6 +23,7 @@ from advrisk.parts.data import Dataset
 from advrisk.parts.models import checked_model
 from advrisk.parts.models.torch_module import build, from_module
 from advrisk.run.loading import load_data, search_beside
+from advrisk.run.tensors import write_tensors
 from advrisk.study import RecipeSpec, TrainedModel
 
 
@@ -121,7 +121,7 @@ def _train_one(
     accuracy = _test_accuracy(job.module, data)
     if accuracy is not None:
         note["test_accuracy"] = f"{accuracy:.4f}"
-    _save(job.module, path, note)
+    write_tensors(path, job.module.state_dict(), note)
     return note
 
 
@@ -174,14 +174,6 @@ def _test_accuracy(module: nn.Module, data: Dataset) -> float | None:
     with torch.no_grad():
         predicted = torch.cat([module(x[start : start + 512]).argmax(1) for start in range(0, len(x), 512)])
     return float((predicted == y).double().mean())
-
-
-def _save(module: nn.Module, path: Path, note: dict[str, str]) -> None:
-    unfinished = path.with_name(f".{path.name}")
-    state = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
-    save_file(state, unfinished, metadata=note)
-    unfinished.chmod(0o644)  # safetensors makes files that only their owner can read
-    unfinished.replace(path)
 
 
 def _read_note(path: Path) -> dict[str, str] | None:

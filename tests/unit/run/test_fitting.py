@@ -16,14 +16,14 @@ from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
 from advrisk.ledger import Ledger
 from advrisk.ledger.exporting import delete_inputs
-from advrisk.ledger.inputs import read_inputs
+from advrisk.ledger.inputs import detector_state, read_inputs
 from advrisk.ledger.known_detectors import read_known_detectors
 from advrisk.parts.attacks import attacks
 from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.models.small import SmallCnn
 from advrisk.risk.walk import detectors_of, find_detector, own_detectors
 from advrisk.run.campaign import Options, Progress, run_study
-from advrisk.run.detectors import read_state, state_file, write_state
+from advrisk.run.detectors import read_state, write_state
 from advrisk.study import study_from
 
 LESSONS: list[Examples] = []
@@ -233,7 +233,7 @@ def test_what_was_learned_goes_with_the_inputs_it_was_learned_from(tmp_path: Pat
 
 
 def test_a_state_lies_under_a_short_name(tmp_path: Path) -> None:
-    assert state_file(tmp_path, "lid,neighbours=10,layers=a+b@12345678", "plain").relative_to(tmp_path) == Path(
+    assert detector_state(tmp_path, "lid,neighbours=10,layers=a+b@12345678", "plain").relative_to(tmp_path) == Path(
         "detectors/lid@12345678/plain.safetensors"
     )
 

@@ -14,14 +14,14 @@ from torch.autograd.function import once_differentiable
 
 from advrisk.core.errors import DataError, StudyError
 from advrisk.core.traits import DetectorTraits
-from advrisk.engine import Model
+from advrisk.engine import Model, padded
 from advrisk.parts.detectors.registry import Examples, State, detectors
 
 # Two auto-encoders: the filters of their layers go by name, "half" and "double" change the size of the image.
 POOLED, SHALLOW = "pooled", "shallow"
 _LAYERS = {POOLED: ("conv", "half", "conv", "conv", "double", "conv"), SHALLOW: ("conv", "conv")}
 FEWEST = 10  # clean inputs to learn from
-MIN_ROWS = 16  # fewer are padded, as `Model.ask` does: below, convolutions sum in another order
+MIN_ROWS = 16  # fewer are padded: below, convolutions sum in another order (see `engine.model.Model`)
 _ROWS = 256  # answered at a time
 _LEAST = 1e-12  # threshold, in place of 0
 _HUGE = 1e9
@@ -140,9 +140,7 @@ def restored(x: Tensor, name: str, bounds: tuple[float, float], state: State) ->
     """ae(x), within the bounds."""
     prefix = f"{name}."
     weights = {key.removeprefix(prefix): value.to(x.device) for key, value in state.items() if key.startswith(prefix)}
-    missing = MIN_ROWS - len(x)
-    padded = torch.cat([x, x[:1].expand(missing, *x.shape[1:])]) if missing > 0 else x
-    *_, output = _layers(name, _unit(padded, bounds), weights)
+    *_, output = _layers(name, _unit(padded(x, MIN_ROWS), bounds), weights)
     low, high = bounds
     return output[: len(x)] * (high - low) + low
 
