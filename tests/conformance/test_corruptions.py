@@ -21,48 +21,52 @@ def test_keeps_its_promises(part):
 class TestTheKit:
     def refused(self, function, message, *, random=True):
         registry = Registry("corruptions")
-        registry.register("broken", traits=CorruptionTraits("tests", random=random))(function)
+        registry.register("broken", traits=CorruptionTraits("tests", "tests", random=random))(function)
         with pytest.raises(ConformanceError, match=message):
             check_corruption(registry.get("broken"))
 
     def test_an_honest_corruption_passes(self):
         registry = Registry("corruptions")
-        registry.register("dark", traits=CorruptionTraits("tests", random=False))(lambda x, noise, rows: x * 0.5)
+        registry.register("dark", traits=CorruptionTraits("tests", "tests", random=False))(
+            lambda x, noise, rows, space: x * 0.5
+        )
         check_corruption(registry.get("dark"))
 
     def test_another_shape(self):
-        self.refused(lambda x, noise, rows: x[:, :, :-1], "to keep the shape, seen: .*7, 8")
+        self.refused(lambda x, noise, rows, space: x[:, :, :-1], "to keep the shape, seen: .*7, 8")
 
     def test_another_type(self):
-        self.refused(lambda x, noise, rows: x.double(), "to keep the type torch.float32, seen: torch.float64")
+        self.refused(lambda x, noise, rows, space: x.double(), "to keep the type torch.float32, seen: torch.float64")
 
     def test_no_number(self):
-        self.refused(lambda x, noise, rows: x / 0, "finite numbers")
+        self.refused(lambda x, noise, rows, space: x / 0, "finite numbers")
 
     def test_writing_into_its_input(self):
-        self.refused(lambda x, noise, rows: x.mul_(0.5), "to leave its input as it is")
+        self.refused(lambda x, noise, rows, space: x.mul_(0.5), "to leave its input as it is")
 
     def test_looking_at_its_batch_mates(self):
-        self.refused(lambda x, noise, rows: x - x.mean(), "whatever their batch mates")
+        self.refused(lambda x, noise, rows, space: x - x.mean(), "whatever their batch mates")
 
     def test_looking_at_its_place_in_the_batch(self):
-        self.refused(lambda x, noise, rows: x + rows.view(-1, 1, 1, 1), "whatever their batch mates")
+        self.refused(lambda x, noise, rows, space: x + rows.view(-1, 1, 1, 1), "whatever their batch mates")
 
     def test_being_random_without_saying_so(self):
-        def corruption(x, noise, rows):
+        def corruption(x, noise, rows, space):
             return x + noise.normal(rows, tuple(x.shape[1:]))
 
         self.refused(corruption, "not to be random", random=False)
 
     def test_saying_it_is_random_without_being_so(self):
-        self.refused(lambda x, noise, rows: x * 0.5, "is to be random")
+        self.refused(lambda x, noise, rows, space: x * 0.5, "is to be random")
 
     def test_not_repeating_itself(self):
         generator = torch.Generator().manual_seed(0)
-        self.refused(lambda x, noise, rows: x + torch.rand(x.shape, generator=generator), "the same for the same seed")
+        self.refused(
+            lambda x, noise, rows, space: x + torch.rand(x.shape, generator=generator), "the same for the same seed"
+        )
 
     def test_drawing_from_a_global_generator(self):
-        def corruption(x, noise, rows):
+        def corruption(x, noise, rows, space):
             torch.rand(1)
             return x + noise.normal(rows, tuple(x.shape[1:]))
 

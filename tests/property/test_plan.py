@@ -24,7 +24,7 @@ def fake_registries() -> Registries:
         @found.attacks.register(name, traits=traits)
         def attack(probe: object, *, steps: int = 40, rate: float | None = None) -> None: ...
 
-    @found.corruptions.register("noise", traits=CorruptionTraits(""))
+    @found.corruptions.register("noise", traits=CorruptionTraits("", ""))
     def noise(*, sigma: float) -> None: ...
 
     for name in ("ace", "kl"):

@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import DETECTOR, AttackTraits, DetectorTraits, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, DetectorTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
 
 
@@ -27,6 +27,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
         facts += ["needs logits"] if traits.logits else []
         if traits.classes != (2, 2):
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
+    if isinstance(traits, CorruptionTraits):
+        facts = _facts_of_corruption(traits)
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
     return {
@@ -63,6 +65,14 @@ def _facts_of_attack(traits: AttackTraits) -> list[str]:
         facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]
     elif traits.norms and not traits.needs_eps:
         facts += ["looks for the smallest perturbation; eps is not needed"]
+    return facts
+
+
+def _facts_of_corruption(traits: CorruptionTraits) -> list[str]:
+    facts = [f"cause: {traits.cause}" + ("" if traits.inputs == "any" else f"; for {traits.inputs} only")]
+    facts += [
+        f"level 1 to {len(values)}: {name} {', '.join(map(str, values))}" for name, values in traits.levels.items()
+    ]
     return facts
 
 

@@ -1,7 +1,7 @@
 """What a part of each kind says about itself, so that a study can be checked without running it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Norm = Literal["l0", "l1", "l2", "linf"]
@@ -98,10 +98,23 @@ class ObjectiveTraits:
 
 @dataclass(frozen=True)
 class CorruptionTraits:
-    """How a corruption behaves: whether two draws differ, and when to use it."""
+    """Where a corruption comes from, and how it behaves.
+
+    - `cause` is the branch of the tree of risks that it belongs to: sensor, noise, weather, table, or a word of yours.
+    - `random` says whether two draws differ.
+    - `inputs` says what it is for: `images` are channels × height × width, `tables` rows of features.
+    - `levels` gives a parameter its values at the levels 1, 2, 3, … (one parameter or more, equally many values).
+    """
 
     use_when: str
+    cause: str
     random: bool = True
+    inputs: Literal["any", "images", "tables"] = "any"
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def n_levels(self) -> int:
+        return max(map(len, self.levels.values()), default=0)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_PER_CELL = ("outcomes", "outputs", "scores")
+_PER_CELL = ("outcomes", "outputs", "scores", "measures")
+_PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
 _LATEST_FIRST = "filename DESC, file_row_number DESC"
 
@@ -58,7 +59,7 @@ class Ledger:
         return publish(self.path, tables)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        """The answer to a SQL query over outcomes, outputs, scores, cells, arms, models and samples."""
+        """The answer to a SQL query over outcomes, outputs, scores, measures, cells, arms, models and samples."""
         import duckdb
 
         try:
@@ -140,8 +141,8 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
 def _create_cell_view(connection: "DuckDBPyConnection", name: str) -> None:
     """Rows of current cells and samples; conditions that the usual ledger does not need are left out, as they cost."""
     conditions = []
-    if _any(connection, "stale") and name == "scores":
-        # Scores are published after the cell they belong to; once it was run again, the earlier ones are void.
+    if _any(connection, "stale") and name in _PUBLISHED_LATER:
+        # These are published after the cell they belong to; once it was run again, the earlier ones are void.
         of_row = "c.cell = r.cell AND c.segment <= parse_path(r.filename)[-2]"
         of_recipe = "r.cell IN (SELECT recipe FROM arms WHERE origin IS DISTINCT FROM 'dropped')"
         conditions.append(f"(EXISTS (SELECT 1 FROM current c WHERE {of_row}) OR {of_recipe})")

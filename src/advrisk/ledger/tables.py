@@ -11,7 +11,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 VERSION_KEY = b"advrisk.schema"
 
 Outcome = Literal["success", "resisted", "already_wrong", "rejected", "error", "timeout"]
@@ -64,6 +64,8 @@ TABLES: dict[str, pa.Schema] = {
     # How likely a detector finds it that an input was tampered with. Samples to calibrate are in no cell: theirs stand
     # under the recipe of the model's clean arm.
     "scores": pa.schema({"cell": _name, "sample": _name, "detector": _name, "score": pa.float64()}),
+    # Numbers about a model at a clean input that are no outcomes, such as CLEVER. `cell` is that of the clean arm.
+    "measures": pa.schema({"cell": _name, "sample": _name, "measure": _name, "value": pa.float64()}),
     # A finished cell. `recipe` names everything that decided it, but for the samples.
     "cells": pa.schema(
         {
@@ -96,6 +98,7 @@ TABLES: dict[str, pa.Schema] = {
             "origin": pa.string(),  # study | surrogate | search | import | dropped
             "kind": pa.string(),
             "family": pa.string(),
+            "cause": pa.string(),  # of a corruption: sensor, noise, weather, table, …
             "norm": pa.string(),
             "eps": pa.float64(),
             "objective": pa.string(),

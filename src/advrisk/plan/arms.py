@@ -9,7 +9,7 @@ from advrisk.core.errors import AdvriskError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import DETECTOR, AttackTraits, Norm, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, Norm, ObjectiveTraits
 from advrisk.study import CLEAN, TRANSFER, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
 _BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
@@ -79,8 +79,9 @@ def expand_entry(
 def _from_presets(
     entry: ArmEntry, registries: Registries, *, to_transfer: bool, detectors: Named | None
 ) -> Iterator[Arm]:
-    given = _given(entry, ("norm", "eps", "objective"))
-    settings = {key: value[0] if key != "eps" and len(value) == 1 else value for key, value in given.items()}
+    given = _given(entry, ("norm", "eps", "objective", "level"))
+    whole = ("eps", "level")  # presets take these as lists
+    settings = {key: value[0] if key not in whole and len(value) == 1 else value for key, value in given.items()}
     for name in entry.preset or ():
         preset = registries.presets.get(name)
         _check_preset(preset, given)
@@ -189,6 +190,8 @@ def _attack_arms(
 
 def _check_attack(entry: ArmEntry, part: Part[AttackTraits]) -> None:
     traits = part.traits
+    if entry.level is not None:
+        raise AdvriskError(f"level is for corruptions; {part.name} is an attack, whose limit is eps")
     if not traits.norms:
         _check_without_norm(entry, part)
     if entry.norm is None and len(traits.norms) > 1:
@@ -240,21 +243,38 @@ def _check_repeats(entry: ArmEntry, what: str, *, random: bool) -> None:
         raise AdvriskError(f"{what} is not random: {entry.repeats} repeats would all be the same; remove `repeats`")
 
 
-def _corruption_arms(entry: ArmEntry, part: Part[Any]) -> Iterator[Arm]:
+def _corruption_arms(entry: ArmEntry, part: Part[CorruptionTraits]) -> Iterator[Arm]:
     for name in ("norm", "eps", "objective", "keep", "max_queries"):
         if getattr(entry, name) is not None:
             raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
     _check_repeats(entry, part.name, random=part.traits.random)
-    for params in grid(entry.params, part):
-        bound = part.bind(params, beside=["corruption", "repeats"])
+    levels: list[int | None] = [*entry.level] if entry.level else [None]
+    for level, params in itertools.product(levels, grid(entry.params, part)):
+        strength = {} if level is None else _strength(part, level, params)
+        bound = part.bind(strength | params, beside=["corruption", "level", "repeats"])
+        shown = {name: value for name, value in bound.items() if name not in strength}
         yield Arm(
-            id=readable_id(part, [], bound),
+            id=readable_id(part, [f"level-{level}" if level else None], shown),
             kind="corruption",
             family=part.name,
             version=part.version,
+            cause=part.traits.cause,
             repeats=entry.repeats,
             params=bound,
         )
+
+
+def _strength(part: Part[CorruptionTraits], level: int, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a level of a corruption stands for."""
+    levels = part.traits.levels
+    if not levels:
+        raise AdvriskError(f"{part.name} has no levels; remove `level` and give its strength")
+    if level > part.traits.n_levels:
+        raise AdvriskError(f"{part.name} has levels from 1 to {part.traits.n_levels}, found {level}")
+    for name in params:
+        if name in levels:
+            raise AdvriskError(f"{part.name}: found both `level` and `{name}`, which the level sets; remove one")
+    return {name: values[level - 1] for name, values in levels.items()}
 
 
 def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:

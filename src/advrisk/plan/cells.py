@@ -130,6 +130,8 @@ def outline_plan(
         if arm.id in known:
             _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries, names)
     for model, arm in outline.attempts:
+        if arm.kind == "corruption":
+            _refuse_inputs(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries, names)
     for name, arm in attacks.items():
         _refuse_goal(study, arm, known[name], registries, names)
@@ -232,6 +234,17 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
                 raise study.where.error(
                     ("success", "target"), f"class {target} is not known to {model.name}: 0 to {model.n_classes - 1}"
                 )
+
+
+def _refuse_inputs(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
+    """A corruption for other inputs than those that a model takes."""
+    inputs = registries.corruptions.get(arm.family).traits.inputs
+    if inputs == "any" or (inputs == "images") == model.takes_images:
+        return
+    able = [part.name for part in registries.corruptions if part.traits.inputs != inputs]
+    meant = "images (channels × height × width)" if inputs == "images" else "tables (rows of features)"
+    found = f"{arm.id} is for {meant}, which {model.name} does not take; these would do: {', '.join(able)}"
+    raise study.where.error(place_of(arm, study, registries), found)
 
 
 def _refuse_incapable(

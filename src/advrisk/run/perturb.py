@@ -127,7 +127,7 @@ def perturb(
     if cell.arm.kind == "corruption":
         corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
         every = torch.arange(len(x))
-        x = corrupt(x.clone(), Noise(keys, device=x.device), every, **cell.arm.params)
+        x = corrupt(x.clone(), Noise(keys, device=x.device), every, target.space, **cell.arm.params)
         x = target.space.project(x, target.x0)
     return Attempt(kept=x)
 

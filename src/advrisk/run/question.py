@@ -183,6 +183,7 @@ def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
             "origin": origin,
             "kind": arm.kind,
             "family": arm.family,
+            "cause": arm.cause,
             "norm": arm.norm,
             "eps": arm.eps,
             "objective": arm.objective,

@@ -24,6 +24,7 @@ class Arm:
     max_queries: int | None = None
     repeats: int = 1
     params: Mapping[str, Any] = field(default_factory=dict)
+    cause: str | None = None  # of a corruption: the branch of the tree of risks that it belongs to
     crafted_by: "Arm | None" = None  # of a transfer: the arm whose points it takes over
 
     @property

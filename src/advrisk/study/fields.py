@@ -36,6 +36,11 @@ Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
 Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
 Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]
 Keeps = Annotated[list[Keep], Field(min_length=1), *_one_or_many({"enum": list(get_args(Keep))})]
+Levels = Annotated[
+    list[Annotated[int, Field(strict=True, ge=1, le=100)]],
+    Field(min_length=1),
+    *_one_or_many({"type": "integer", "minimum": 1}),
+]
 # Strict: `true` and `'7'` are no whole numbers.
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, gt=0)]

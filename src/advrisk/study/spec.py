@@ -16,6 +16,7 @@ from advrisk.study.fields import (
     Count,
     Identifier,
     Keeps,
+    Levels,
     Names,
     Norms,
     Number,
@@ -76,6 +77,7 @@ class ArmEntry(Open):
     objective: Names | None = None
     keep: Keeps | None = None
     max_queries: PositiveInt | None = None
+    level: Levels | None = None  # of a corruption: its strength from 1, the weakest
     repeats: Annotated[PositiveInt, Field(le=10_000)] = 1
     surrogates: Names | None = Field(default=None, alias="from")  # of a transfer: the models to craft on
     arm: "ArmEntry | None" = None  # of a transfer: what is done to them

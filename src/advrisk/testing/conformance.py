@@ -330,7 +330,7 @@ def _check_corruption(part: Part[CorruptionTraits], settings: Mapping[str, objec
     def run(rows: Sequence[int], seed: int = 0) -> Tensor:
         given = x0[list(rows)]
         noise = Noise([key("conformance", seed, row) for row in rows])
-        result: Tensor = part.function(given, noise, torch.arange(len(rows)), **settings)
+        result: Tensor = part.function(given, noise, torch.arange(len(rows)), Space.box(0.0, 1.0), **settings)
         promise(torch.equal(given, x0[list(rows)]), "to leave its input as it is")
         return result
 

@@ -59,11 +59,11 @@ def registries() -> Registries:
     def guess(probe: object) -> None:
         """Needs labels only, looks for the smallest distance, has no objective."""
 
-    @found.corruptions.register("fog", traits=CorruptionTraits("misty", random=False))
-    def fog(*, level: int = 1) -> None:
+    @found.corruptions.register("fog", traits=CorruptionTraits("misty", "weather", random=False, inputs="images"))
+    def fog(*, density: int = 1) -> None:
         """The same every time."""
 
-    @found.corruptions.register("noise", traits=CorruptionTraits("grainy"))
+    @found.corruptions.register("noise", traits=CorruptionTraits("grainy", "noise", levels={"sigma": (0.1, 0.2, 0.3)}))
     def noise(*, sigma: float) -> None:
         """Another draw every time."""
 

@@ -1,5 +1,6 @@
 """From the lines of `arms` to arms: exact ids, and refusals that name the line."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def test_an_attack_without_a_norm_becomes_an_arm_without_norm_and_eps(registries
 def test_a_corruption_line_becomes_an_arm(registries: Registries, study: MakeStudy) -> None:
     line = {"corruption": "noise", "sigma": "1/4", "repeats": 2}
     assert expand_arms(study(line), registries)[1] == Arm(
-        id="noise,sigma=0.25", kind="corruption", family="noise", repeats=2, params={"sigma": 0.25}
+        id="noise,sigma=0.25", kind="corruption", family="noise", cause="noise", repeats=2, params={"sigma": 0.25}
     )
 
 
@@ -113,14 +114,43 @@ def test_lists_expand_to_a_grid(ids: Callable[..., list[str]]) -> None:
         ({"attack": "turn"}, ["turn"]),
         ({"attack": "turn", "angle": [10, 30], "keep": "first"}, ["turn,angle=10,keep=first", "turn,keep=first"]),
         ({"corruption": "fog"}, ["fog"]),
-        ({"corruption": ["fog", "fog"], "level": [1, 3, 5]}, ["fog", "fog,level=3", "fog,level=5"]),
+        ({"corruption": ["fog", "fog"], "density": [1, 3, 5]}, ["fog", "fog,density=3", "fog,density=5"]),
         ({"corruption": "noise", "sigma": [0.1, 0.2]}, ["noise,sigma=0.1", "noise,sigma=0.2"]),
+        ({"corruption": "noise", "level": [1, 3]}, ["noise-level-1", "noise-level-3"]),
     ],
 )
 def test_ids_say_what_differs_from_the_defaults(
     ids: Callable[..., list[str]], line: dict[str, Any], expected: list[str]
 ) -> None:
     assert ids(line) == expected
+
+
+def test_a_level_is_a_preset_of_the_strength(registries: Registries, study: MakeStudy) -> None:
+    _, arm = expand_arms(study({"corruption": "noise", "level": 2, "repeats": 3}), registries)
+    assert (arm.id, arm.params, arm.cause, arm.repeats) == ("noise-level-2", {"sigma": 0.2}, "noise", 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ({"corruption": "noise", "level": 4}, "noise has levels from 1 to 3, found 4"),
+        ({"corruption": "noise", "level": 1, "sigma": 2}, "found both `level` and `sigma`, which the level sets"),
+        ({"corruption": "fog", "level": 1}, "fog has no levels; remove `level` and give its strength"),
+        ({"attack": "push", "eps": 1, "level": 1}, "level is for corruptions; push is an attack, whose limit is eps"),
+        ({"preset": "quick", "eps": 1, "level": 1}, "quick brings its own level"),
+    ],
+)
+def test_levels_that_mean_nothing_are_refused(
+    registries: Registries, study: MakeStudy, line: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(StudyError, match=re.escape(complaint)):
+        expand_arms(study(line), registries)
+
+
+@pytest.mark.parametrize("level", [0, -1, 1.5, "high", True, []])
+def test_a_level_is_a_whole_number_from_one(study: MakeStudy, level: object) -> None:
+    with pytest.raises(StudyError, match="arms"):
+        study({"corruption": "noise", "level": level})
 
 
 def test_settings_within_settings_are_a_grid_and_part_of_the_id(ids: Callable[..., list[str]]) -> None:

@@ -191,6 +191,14 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
         assert str(caught.value) == f"<study>: arms[1]: {needed}; these need no more: {able}"
 
 
+def test_a_corruption_of_images_needs_models_that_take_them(registries: Registries, study: MakeStudy) -> None:
+    table = ModelCard("table", "d3", "gradients", 10, takes_images=False)
+    plan(study({"corruption": "noise", "level": 1}), registries, models=[table])
+    complaint = r"arms\[0\]: fog is for images .*, which table does not take; these would do: noise"
+    with pytest.raises(StudyError, match=complaint):
+        plan(study({"corruption": "fog"}), registries, models=[table])
+
+
 def test_an_attack_on_images_needs_models_that_take_them(registries: Registries, study: MakeStudy) -> None:
     assert plan(study({"attack": "turn"}), registries).n_cells == 8
     table = ModelCard("table", "d3", "gradients", 10, takes_images=False)

@@ -58,7 +58,7 @@ class Scene:
             exhaustive=exhaustive,
         )
         attacks.register("mine", traits=traits)(function)
-        corruptions.register("mine", traits=CorruptionTraits("tests"))(function)
+        corruptions.register("mine", traits=CorruptionTraits("tests", "tests"))(function)
         return replace(REGISTRIES, attacks=attacks, corruptions=corruptions)
 
 

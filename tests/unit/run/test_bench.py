@@ -68,7 +68,7 @@ def test_the_clean_arm_keeps_no_second_copy(bench, scene, tmp_path):
 
 
 def test_a_corruption_that_raises_gives_error_rows(bench, scene):
-    def corruption(x, noise, rows):
+    def corruption(x, noise, rows, space):
         raise ArithmeticError("no rain today")
 
     arm = scene.arm(kind="corruption", norm=None, eps=None)
@@ -78,7 +78,7 @@ def test_a_corruption_that_raises_gives_error_rows(bench, scene):
 
 
 def test_a_corruption_that_gives_nan_gives_error_rows_where_it_did(bench, scene):
-    def corruption(x, noise, rows):
+    def corruption(x, noise, rows, space):
         x = x.clone()
         x[1, 0] = torch.nan
         return x

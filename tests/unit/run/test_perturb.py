@@ -300,7 +300,7 @@ class TestOtherArms:
         assert attempt.settled == {}
 
     def test_a_corruption_meets_every_sample_and_is_put_back_into_the_space(self, scene):
-        def corruption(x, noise, rows, *, far):
+        def corruption(x, noise, rows, space, *, far):
             assert rows.tolist() == [0, 1, 2]
             return x + far
 
@@ -312,7 +312,7 @@ class TestOtherArms:
         assert attempt.counts == {}
 
     def test_repeats_of_a_corruption_differ(self, scene):
-        def corruption(x, noise, rows):
+        def corruption(x, noise, rows, space):
             return x + noise.uniform(rows, (2,))
 
         arm = scene.arm(kind="corruption", norm=None, eps=None)

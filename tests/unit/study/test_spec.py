@@ -78,7 +78,8 @@ def test_a_study_is_understood(file: Path) -> None:
     assert study.arms[0].eps == [8 / 255]
     assert study.arms[0].params == {"steps": [10, 20]}
     assert study.arms[1].corruption == ["fog"]
-    assert study.arms[1].params == {"level": [1, 3]}
+    assert study.arms[1].level == [1, 3]
+    assert study.arms[1].params == {}
     assert (study.assess.damage.norm, study.assess.damage.level) == ("linf", 0.9)
     assert study.where.path == file
 

@@ -1,7 +1,8 @@
 """The registry of corruptions.
 
-A corruption is a function `corruption(x, noise, rows, *, …strength) -> x'` on a batch; the runner
-projects its result into the space. Strength is a physical parameter with its unit in its name.
+A corruption is a function `corruption(x, noise, rows, space, *, …strength) -> x'` on a batch; `space` says
+between which bounds inputs lie, and the runner projects the result into it. Strength is a physical parameter with
+its unit in its name; a `level` is a preset of it.
 """
 
 from advrisk.core.registry import Registry

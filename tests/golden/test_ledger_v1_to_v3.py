@@ -1,7 +1,8 @@
-"""A ledger that was begun with schema version 1 and went on with version 2, and then with the present one.
+"""A ledger that was begun with schema version 1 and went on with version 2 and 3, and then with the present one.
 
-The cells of version 1 know nothing of the shares in `TRUST`, and those of neither know `no_start`: they are null there.
-Everything else is as it was, and rows of all versions answer one query.
+The cells of version 1 know nothing of the shares in `TRUST`, and those of 1 and 2 not of `no_start`: they are null
+there. So are the causes of arms before version 4. Everything else is as it was, and rows of all versions answer one
+query.
 """
 
 import shutil
@@ -22,6 +23,7 @@ OLD = HERE / "ledger-v1"
 SAMPLES = ["digits/000001", "digits/000002", "digits/000003", "digits/000004"]
 TRUST = ["zero_gradients", "not_increasing", "still_gaining"]
 PGD, FAB = "pgd-linf-0.1-ace", "fab-linf"
+_CLEAN = "SELECT cell FROM cells WHERE arm = 'clean' AND model = 'plain'"
 
 
 def rows(ledger: Ledger, sql: str) -> list[tuple[Any, ...]]:
@@ -44,15 +46,28 @@ def test_the_files_are_of_both_versions(mixed: Ledger) -> None:
     assert sorted(set(versions(mixed))) == [b"1", b"2"]
 
 
-def test_cells_of_the_present_version_stand_beside_them(mixed: Ledger) -> None:
-    assert SCHEMA_VERSION == 3
-    arm = {"model": ["plain"], "arm": ["hopskipjump-l2"], "recipe": ["r-3"], "origin": ["study"], "kind": ["attack"]}
-    cell = {"cell": ["cell-3"], "recipe": ["r-3"], "model": ["plain"], "arm": ["hopskipjump-l2"], "repeat": [0]}
-    mixed.append({"arms": table_from("arms", arm), "cells": table_from("cells", cell | {"no_start": [0.5]})})
-    ledger = Ledger.open(mixed.path.parent)
+def test_cells_of_version_3_stand_beside_them() -> None:
+    ledger = Ledger.open(HERE / "ledger-v3")
     assert set(versions(ledger)) == {b"1", b"2", b"3"}
-    assert rows(ledger, "SELECT cell, no_start FROM cells WHERE no_start IS NOT NULL") == [("cell-3", 0.5)]
+    assert rows(ledger, "SELECT cell, no_start FROM cells WHERE no_start IS NOT NULL") == [("cell-r-hop-0", 0.5)]
     assert rows(ledger, "SELECT count(*), count(zero_gradients) FROM cells") == [(12, 2)]
+    assert rows(ledger, "SELECT count(*), count(cause) FROM arms") == [(11, 0)]
+    assert rows(ledger, "SELECT count(*) FROM measures") == [(0,)]
+
+
+def test_arms_and_measures_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
+    assert SCHEMA_VERSION == 4
+    shutil.copytree(HERE / "ledger-v3", tmp_path / "run")
+    arm = {"model": ["plain"], "arm": ["fog-level-1"], "recipe": ["r-4"], "origin": ["study"], "cause": ["weather"]}
+    (clean,) = [row[0] for row in rows(Ledger.open(tmp_path / "run"), _CLEAN)]
+    measured = {"cell": [clean], "sample": [SAMPLES[0]], "measure": ["clever"], "value": [0.25]}
+    Ledger.open(tmp_path / "run").append(
+        {"arms": table_from("arms", arm), "measures": table_from("measures", measured)}
+    )
+    ledger = Ledger.open(tmp_path / "run")
+    assert set(versions(ledger)) == {b"1", b"2", b"3", b"4"}
+    assert rows(ledger, "SELECT arm, cause FROM arms WHERE cause IS NOT NULL") == [("fog-level-1", "weather")]
+    assert rows(ledger, "SELECT sample, value FROM measures") == [(SAMPLES[0], 0.25)]
 
 
 def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> None:
@@ -71,7 +86,7 @@ def test_every_table_has_its_columns(mixed: Ledger, table: str) -> None:
     for ledger in (mixed, Ledger.open(OLD)):
         found = ledger.query(f"SELECT * FROM {table}")
         assert set(found.column_names) == set(TABLES[table].names)
-        assert found.num_rows > 0
+        assert (found.num_rows > 0) == (table != "measures")  # which version 4 brought
 
 
 def test_cells_of_both_versions_answer_one_query(mixed: Ledger) -> None:
