@@ -30,6 +30,7 @@ from advrisk.plan import (
 from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.run.bench import Workbench
+from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.study import StudySpec, TargetSpec, load_study
 
 _EVASION = ("assess", "damage", "evasion")
@@ -58,8 +59,13 @@ def plan_study(
 
 
 def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> None:
-    """A study whose arms its models cannot answer, or whose evasion curve is of no use, before anything is written."""
-    outline_plan(study, bench.registries, models=_cards(bench, detectors), detectors=detectors)
+    """A study that asks what its models, arms and samples cannot answer, before anything is written."""
+    models = _cards(bench, detectors)
+    outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
+    refuse_losses(study, models)
+    arms = {arm.id: arm for _, arm in outline.assessed}
+    evaluated = [bench.material.rows[name] for name, split in splits(study, bench).items() if split == "evaluate"]
+    refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))

@@ -103,8 +103,15 @@ class DetectionSpec(Strict):
     resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 1000
 
 
+class IndicatorSpec(Strict):
+    """How sure the intervals of key risk indicators are; `losses` and `scenarios` of the study say the rest."""
+
+    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
     damage: DamageSpec = DamageSpec()
     detection: DetectionSpec = DetectionSpec()
+    indicators: IndicatorSpec = IndicatorSpec()

@@ -46,10 +46,13 @@ class Source:
 
     def error(self, loc: Loc, message: str) -> StudyError:
         """A StudyError that names file, line and field."""
+        return self.told(loc, f"{field_name(loc)}: {message}" if loc else message)
+
+    def told(self, loc: Loc, message: str) -> StudyError:
+        """A StudyError that names file and line; the message names the field."""
         name = str(self.path) if self.path else "<study>"
         line = self._line(loc)
-        place = f"{name}:{line}" if line else name
-        return StudyError(f"{place}: {field_name(loc)}: {message}" if loc else f"{place}: {message}")
+        return StudyError(f"{name}:{line}: {message}" if line else f"{name}: {message}")
 
     def _line(self, loc: Loc) -> int | None:
         while loc and loc not in self.lines:  # a missing field is blamed on its parent

@@ -33,7 +33,7 @@ TRANSFER = "transfer"  # the attack that takes over what another crafted against
 _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
 
 # Sections of a study that later versions answer; asking for them now is refused, never ignored.
-RESERVED = ("defences", "losses", "scenarios", "gate")
+RESERVED = ("defences", "gate")
 
 
 class DataSpec(Open):
@@ -165,28 +165,41 @@ Success = Annotated[Literal["label", "prediction"] | TargetSpec, BeforeValidator
 def _named(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
-    if not isinstance(value, Mapping | DetectorSpec):
+    if not isinstance(value, Mapping | NamedSpec):
         raise ValueError(f"a name, or a mapping with a name and parameters, is needed; found {value!r}")
     return value
 
 
-class DetectorSpec(Open):
-    """A detector: its name, and its parameters beside it; a name alone means its defaults.
-
-    One that learns from attacks takes the successes of all its `arms`.
-    """
+class NamedSpec(Open):
+    """A part by its name, with its parameters beside it; a name alone means its defaults."""
 
     name: str
+
+
+class DetectorSpec(NamedSpec):
+    """A detector; one that learns from attacks takes the successes of all its `arms`."""
+
     arms: Annotated[list[ArmEntry], Field(min_length=1)] | None = None
 
 
-DETECTOR_SCHEMA = {
+NAMED_SCHEMA = {
     "anyOf": [
         {"type": "string"},
         {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
     ]
 }
-Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(DETECTOR_SCHEMA)]
+Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
+Named = Annotated[NamedSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
+
+
+def _a_tree(value: object) -> object:
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(f"a mapping of branches to weights is needed, as in {{rain: 0.3}}; found {value!r}")
+    return value
+
+
+# What a tree of likelihoods may hold is said where it is read: `risk.indicators`.
+Tree = Annotated[dict[str, Any], BeforeValidator(_a_tree), WithJsonSchema({"type": "object", "minProperties": 1})]
 
 
 class StudySpec(Strict):
@@ -200,6 +213,8 @@ class StudySpec(Strict):
     success: Success = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
     detectors: list[Detector] = Field(default_factory=list)
+    losses: list[Named] = Field(default_factory=list)
+    scenarios: dict[Identifier, Tree] = Field(default_factory=dict)
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
@@ -211,6 +226,10 @@ class StudySpec(Strict):
     def criterion(self) -> Literal["label", "prediction", "target"]:
         """What success is judged by."""
         return "target" if isinstance(self.success, TargetSpec) else self.success
+
+    def loss_entries(self) -> list[dict[str, Any]]:
+        """The losses as they are written: name and parameters."""
+        return [loss.model_dump() for loss in self.losses]
 
     @property
     def where(self) -> Source:
