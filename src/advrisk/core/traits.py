@@ -1,5 +1,6 @@
 """What a part of each kind says about itself, so that a study can be checked without running it."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -134,6 +135,24 @@ class DetectorTraits:
     inside: bool = False
     dropout: bool = False
     differentiable: bool = True
+
+
+@dataclass(frozen=True)
+class LossTraits:
+    """What a loss needs of a model's stored answers, and between which numbers it lies.
+
+    `range` is None where nobody knows; a function of the bound parameters where it depends on them.
+    """
+
+    use_when: str
+    needs: Literal["labels", "scores"] = "labels"
+    range: tuple[float, float] | Callable[[Mapping[str, Any]], tuple[float, float]] | None = None
+
+    def bounds(self, params: Mapping[str, Any]) -> tuple[float, float]:
+        """The least and the greatest value with these parameters, infinite where it is not known."""
+        if self.range is None:
+            return -math.inf, math.inf
+        return self.range(params) if callable(self.range) else self.range
 
 
 @dataclass(frozen=True)

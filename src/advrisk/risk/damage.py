@@ -32,6 +32,7 @@ from advrisk.risk.evasion import (
     checked_sizes,
     paired_distances,
 )
+from advrisk.risk.proportion import half_width, share_interval, t_quantile
 
 __all__ = [
     "DamageComparison",
@@ -107,7 +108,7 @@ class DamageComparison:
         i, j = self._index(a), self._index(b)
         value = int(self._counts.total[i] - self._counts.total[j]) / self._counts.scale
         error, _ = self.standard_errors(a, b)
-        half = _half_width(error, self.n, self.level)
+        half = half_width(error, self.n, self.level)
         low, high = max(value - half, -1.0), min(value + half, 1.0)
         return Estimate(value, low, high, self.level, self.n, "paired V-statistic, jackknife, t")
 
@@ -229,7 +230,7 @@ def mean_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> Pert
     value = float(used.mean())
     half = math.inf
     if used.size > 1:
-        half = _t_quantile(used.size, level) * float(used.std(ddof=1)) / math.sqrt(used.size)
+        half = float(t_quantile(used.size, level)) * float(used.std(ddof=1)) / math.sqrt(used.size)
     estimate = Estimate(value, max(value - half, 0.0), value + half, level, used.size, "mean, t")
     return PerturbationSize(estimate, n_already_wrong, n_resisted)
 
@@ -322,7 +323,7 @@ def _bootstrap_weights(size: int, n: int, rng: np.random.Generator) -> Floats:
 def _relative_damage(counts: _Counts, j: int, level: float) -> Estimate:
     n_models, n = counts.without.shape
     value = int(counts.total[j]) / counts.scale
-    low, high = _share_interval(value, _jackknife_error(counts.without[j], n_models), n, level)
+    low, high = share_interval(value, _jackknife_error(counts.without[j], n_models), n, level)
     return Estimate(value, low, high, level, n, "V-statistic, jackknife, Korn-Graubard")
 
 
@@ -366,33 +367,6 @@ def _jackknife_error(without: Integers, n_models: int) -> float:
         return 0.0
     centred -= centred.mean()
     return math.sqrt((n - 1) / n * float(centred @ centred)) / ((n - 1) ** 2 * n_models)
-
-
-def _share_interval(value: float, error: float, n: int, level: float) -> tuple[float, float]:
-    """Korn and Graubard's interval of a value in [0, 1]; why so, `detector_free_damage` says."""
-    from scipy.special import betaincinv, ndtri
-
-    tail, variance = (1 - level) / 2, value * (1 - value)
-    size = float(n)
-    if error > 0:
-        narrowing = (float(ndtri(1 - tail)) / _t_quantile(n, level)) ** 2  # the variance is itself an estimate
-        size = min(narrowing * variance / error**2, max(size, variance * n**2))
-    successes = size * value
-    low = float(betaincinv(successes, size - successes + 1, tail)) if value > 0 else 0.0
-    high = float(betaincinv(successes + 1, size - successes, 1 - tail)) if value < 1 else 1.0
-    return min(low, value), max(high, value)
-
-
-def _half_width(error: float, n: int, level: float) -> float:
-    if error == 0:
-        return 1 - float(((1 - level) / 2) ** (1 / n))
-    return _t_quantile(n, level) * max(error, 1 / n)
-
-
-def _t_quantile(n: int, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n - 1, (1 + level) / 2))
 
 
 # Checks

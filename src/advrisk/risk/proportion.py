@@ -1,4 +1,9 @@
-"""A proportion with its exact interval."""
+"""A proportion with its exact interval, and shares whose spread is known otherwise."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -14,3 +19,47 @@ def proportion(hits: int, n: int, *, level: float = 0.95) -> Estimate:
     low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
     return Estimate(hits / n, low, high, level, n, "Clopper-Pearson")
+
+
+def share_interval(value: float, error: float, n: float, level: float) -> tuple[float, float]:
+    """Korn and Graubard's interval of a value in [0, 1] with that standard error, made from n samples."""
+    from scipy.special import betaincinv
+
+    tail, size = (1 - level) / 2, float(share_size(value, error, n, level))
+    successes = size * value
+    low = float(betaincinv(successes, size - successes + 1, tail)) if value > 0 else 0.0
+    high = float(betaincinv(successes + 1, size - successes, 1 - tail)) if value < 1 else 1.0
+    return min(low, value), max(high, value)
+
+
+def share_size(value: Any, error: Any, n: Any, level: float) -> NDArray[np.float64]:
+    """How many samples would give a proportion of that value this standard error.
+
+    Two guards, for spreads that few samples do not show: the standard error is taken to be at least 1/n (unless that
+    makes the size less than n), and with no error at all the size is n.
+    """
+    from scipy.special import ndtri
+
+    variance, n = np.asarray(value) * (1 - np.asarray(value)), np.asarray(n, dtype=np.float64)
+    narrowing = (float(ndtri((1 + level) / 2)) / t_quantile(n, level)) ** 2  # the variance is itself an estimate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.minimum(narrowing * variance / np.square(error), np.maximum(n, variance * n**2))
+    return np.asarray(np.where(np.asarray(error) > 0, size, n), dtype=np.float64)
+
+
+def half_width(error: float, n: float, level: float) -> float:
+    """Half of a t interval of a difference of two values in [0, 1].
+
+    The standard error is at least 1/n, the weight of one sample. With none at all the spread is unknown rather than
+    zero: a kind of sample that n draws did not show may still have probability 1 - (alpha/2)^(1/n).
+    """
+    if error == 0:
+        return 1 - float(((1 - level) / 2) ** (1 / n))
+    return float(t_quantile(n, level)) * max(error, 1 / n)
+
+
+def t_quantile(n: Any, level: float) -> Any:
+    """Of a two-sided interval from n samples."""
+    from scipy.special import stdtrit
+
+    return stdtrit(np.asarray(n, dtype=np.float64) - 1, (1 + level) / 2)

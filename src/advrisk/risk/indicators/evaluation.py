@@ -1,0 +1,171 @@
+"""A scenario evaluated on a tensor: the mean of every leaf, and what each sample contributes to its error.
+
+Everything that a scenario says is a linear combination of leaves, so their means and two small matrices hold all that
+estimates and intervals need.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted, did_you_mean
+from advrisk.risk.indicators.matching import Laid
+from advrisk.risk.indicators.tensor import Flags, Floats, Integers, RiskTensor
+
+_ROUNDS, _CLOSE = 1000, 1e-10  # of raking
+
+
+@dataclass(frozen=True, eq=False)
+class LeafValues:
+    """What happens to each sample under each leaf, (leaves, samples); all samples of the tensor."""
+
+    values: Floats
+    members: Flags  # where the leaf can happen
+    complete: Flags  # (samples,): every leaf that can happen to it has a value, and its weight is not 0
+    n_unfinished: int
+    n_without_verdict: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """Means of leaves, and the influence of each sample on them."""
+
+    mean: Floats  # (leaves,); nan where a leaf has no samples
+    influence: Floats  # (leaves, n): their sums of squares and products are variances and covariances
+    share: Floats  # (groups, n): what each sample weighs in the mean of a leaf of that group; sums to 1
+    group: Integers  # (leaves,): leaves with the same samples are one group
+    n: Integers  # (leaves,) samples
+    bounds: tuple[float, float]  # between which the loss lies
+
+    @cached_property
+    def covariance(self) -> Floats:
+        return np.asarray(self.influence @ self.influence.T)
+
+    @cached_property
+    def overlap(self) -> Floats:
+        """Of the shares of two leaves: 1/n for a leaf with itself, if its n samples weigh alike."""
+        return np.asarray((self.share @ self.share.T)[np.ix_(self.group, self.group)])
+
+    def n_under(self, coefficients: Floats) -> int:
+        """Samples that matter where leaves have these weights."""
+        groups = np.unique(self.group[coefficients > 0])
+        return int((self.share[groups] > 0).any(axis=0).sum())
+
+
+def leaf_values(tensor: RiskTensor, found: Laid, loss: str) -> LeafValues:
+    """Arms put together sample by sample."""
+    of_arm = tensor.by_arm(loss)
+    values = np.empty((len(found.leaves), len(tensor.samples)))
+    for place, leaf in enumerate(found.leaves):
+        arms = list(leaf.arms)
+        if leaf.aggregate == "max":
+            values[place] = of_arm.largest[arms].max(axis=0)
+        else:
+            values[place] = of_arm.mean[arms].sum(axis=0) / len(arms)
+    members = np.stack(found.members)
+    missing = np.isnan(values) & members
+    weighs = tensor.weight > 0
+    left_out = missing.any(axis=0) & weighs
+    arms = sorted({arm for leaf in found.leaves for arm in leaf.arms})
+    failed = left_out & tensor.failed[:, arms].any(axis=1)
+    return LeafValues(values, members, weighs & ~left_out, int((left_out & ~failed).sum()), int(failed.sum()))
+
+
+def evaluate(
+    tensor: RiskTensor, found: Laid, loss: str, of_leaf: LeafValues, *, used: Flags, domain: Flags | None = None
+) -> Evaluated:
+    """Means over the samples used, with sample weights and the shares of strata that the scenario states.
+
+    With weights w_i and the samples S of a leaf, V = sum_S w_i v_i / sum_S w_i, and the influence of sample i is
+    w_i (v_i - V) / sum_S w_i. Where the scenario states shares of strata, weights are raked to them, and what the
+    strata explain of the influences is taken out: it no longer varies. `domain` restricts the means to some samples.
+    """
+    strata = found.scenario.strata
+    weight = raked(tensor, strata, used, found.scenario.name)
+    columns = used & (weight > 0)
+    inside = columns if domain is None else columns & domain
+    if not strata:
+        columns = inside
+    of_column = inside[columns]
+    weight = weight[columns]
+    members = of_leaf.members[:, columns] & of_column
+    wheres = list(dict.fromkeys(leaf.where for leaf in found.leaves))
+    group = np.array([wheres.index(leaf.where) for leaf in found.leaves])
+    groups = np.stack([members[int(np.argmax(group == place))] for place in range(len(wheres))])
+    share = groups * weight
+    total = share.sum(axis=1, keepdims=True)
+    share = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
+    values = np.where(members, of_leaf.values[:, columns], 0.0)
+    mean = np.einsum("ln,ln->l", values, share[group])
+    n = members.sum(axis=1)
+    influence = share[group] * (values - mean[:, None])
+    if strata:
+        influence -= _explained(influence, weight, _dummies(tensor, strata, columns))
+    mean = np.where(n > 0, mean, np.nan)
+    return Evaluated(mean, influence, share, group, n, tensor.range_of(loss))
+
+
+def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: Flags, name: str) -> Floats:
+    """Sample weights, 0 for samples that are not used, scaled until the strata have the shares stated.
+
+    Of one stratum that is exact at once; of several, each is put right in turn until all are.
+    """
+    weight: Floats = np.where(used, tensor.weight, 0.0)
+    weight = np.asarray(weight / weight.sum())
+    if not strata:
+        return weight
+    margins = [margin for stratum, shares in strata.items() for margin in _margins(tensor, stratum, shares, used, name)]
+    others = [_outside(tensor, stratum, shares) for stratum, shares in strata.items()]
+    for outside in others:
+        weight[outside] = 0.0
+    for _ in range(_ROUNDS):
+        for mask, share in margins:
+            now = weight[mask].sum()
+            if now == 0 and share > 0:
+                raise RiskError(f"{name}.strata: no samples are left once all shares are to hold together")
+            weight[mask] *= share / now if now > 0 else 0.0
+        if max(abs(weight[mask].sum() - share) for mask, share in margins) < _CLOSE:
+            return weight
+    raise RiskError(f"{name}.strata: there are no sample weights that give all strata these shares together")
+
+
+def _margins(
+    tensor: RiskTensor, stratum: str, shares: Mapping[str, float], used: Flags, name: str
+) -> list[tuple[Flags, float]]:
+    if stratum not in tensor.strata:
+        raise RiskError(
+            f"{name}.strata: the samples have no stratum {stratum!r}; {did_you_mean(stratum, tensor.strata)}"
+        )
+    column = tensor.strata[stratum]
+    found = []
+    for value, share in shares.items():
+        mask = (column == value) & used
+        if share > 0 and not (mask & (tensor.weight > 0)).any():
+            known = sorted(set(column[used].tolist()) - {""})
+            raise RiskError(
+                f"{name}.strata.{stratum}.{value}: has the share {share:g}, but none of "
+                f"{counted(int(used.sum()), 'sample')}; {did_you_mean(value, known)}"
+            )
+        found.append((mask, share))
+    return found
+
+
+def _outside(tensor: RiskTensor, stratum: str, shares: Mapping[str, float]) -> Flags:
+    """Samples whose value has no share."""
+    return ~np.isin(tensor.strata[stratum], list(shares))
+
+
+def _dummies(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], columns: Flags) -> Floats:
+    """One column for each value of each stratum, (n, values)."""
+    rows = [tensor.strata[stratum][columns] == value for stratum, shares in strata.items() for value in shares]
+    return np.column_stack(rows).astype(np.float64)
+
+
+def _explained(influence: Floats, weight: Floats, dummies: Floats) -> Floats:
+    """The part of the influences that the strata explain: a regression with the sample weights."""
+    normal = dummies.T @ (weight[:, None] * dummies)
+    coefficients = np.linalg.pinv(normal, rcond=1e-12) @ (dummies.T @ influence.T)
+    return np.asarray(weight * (dummies @ coefficients).T)

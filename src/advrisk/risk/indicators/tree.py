@@ -1,0 +1,264 @@
+"""The tree of key risk indicators: the risk of every branch of a scenario, and what it contributes to the total."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.seeds import generator
+from advrisk.risk.indicators.estimates import Combination, combination, estimate, value_of, weights_part
+from advrisk.risk.indicators.evaluation import Evaluated, LeafValues, evaluate, leaf_values
+from advrisk.risk.indicators.matching import Laid, Node, laid
+from advrisk.risk.indicators.scenario import Scenario
+from advrisk.risk.indicators.tensor import Flags, Floats, RiskTensor
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """A branch of a scenario: the risk given that it happens, and its part of the total."""
+
+    name: str
+    path: str  # names from below the root, joined by dots; "" for the root
+    weight: float  # its share of everything, on average
+    value: Estimate  # the risk, given this branch
+    contribution: Estimate  # weight x value; those of the children sum to that of their parent
+    weights_part: float  # share of the variance of the contribution that comes from uncertain weights
+    aggregate: str  # how a leaf puts its arms together: mean or max; `shares` for a branch of branches
+    arms: tuple[str, ...]
+    n: int  # samples
+    children: "tuple[Indicator, ...]" = ()
+
+    def walk(self) -> "Iterator[Indicator]":
+        """The indicator and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def at(self, path: str) -> "Indicator":
+        """The indicator at a path, such as `wet.rain`."""
+        from advrisk.core.names import did_you_mean
+
+        found = {one.path: one for one in self.walk()}
+        if path not in found:
+            raise RiskError(f"no branch {path!r}; {did_you_mean(path, found)}")
+        return found[path]
+
+    def leaves(self) -> "tuple[Indicator, ...]":
+        """Those that are made of arms, the largest contribution first."""
+        found = [one for one in self.walk() if not one.children]
+        return tuple(sorted(found, key=lambda one: (-one.contribution.value, one.path)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            **vars(self),
+            "value": self.value.as_dict(),
+            "contribution": self.contribution.as_dict(),
+            "arms": list(self.arms),
+            "children": [child.as_dict() for child in self.children],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioRisk:
+    """A scenario on one tensor and loss, ready to be asked; nothing is computed before."""
+
+    tensor: RiskTensor
+    found: Laid
+    loss: str
+    level: float
+    seed: int  # of what is drawn for intervals
+    of_leaf: LeafValues
+    used: Flags  # samples
+
+    @cached_property
+    def evaluated(self) -> Evaluated:
+        return evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used)
+
+    @cached_property
+    def root(self) -> Combination:
+        return combination(self.found.root, len(self.found.leaves))
+
+    def total(self) -> Estimate:
+        """The risk under the scenario."""
+        return self._estimate(self.evaluated)
+
+    def within(self, domain: Flags) -> Estimate | None:
+        """The risk for some samples only; None where a branch with weight cannot happen to any of them."""
+        if not (domain & self.used).any():
+            return None
+        found = evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used, domain=domain)
+        if np.isnan(found.mean[self.root.weights != 0]).any():
+            return None
+        return self._estimate(found)
+
+    def by_class(self) -> dict[int, Estimate | None]:
+        """Label -> the risk for samples of that class."""
+        labels = np.unique(self.tensor.label[self.used])
+        return {int(label): self.within(self.tensor.label == label) for label in labels if label >= 0}
+
+    def by_stratum(self) -> dict[str, dict[str, Estimate | None]]:
+        """Stratum -> value -> the risk for samples with that value."""
+        return {
+            name: {str(value): self.within(column == value) for value in np.unique(column[self.used]) if value}
+            for name, column in self.tensor.strata.items()
+        }
+
+    def tree(self) -> Indicator:
+        """All indicators."""
+        return _Growing(self).root()
+
+    def rng(self, path: str = "") -> np.random.Generator:
+        """For the intervals of one branch, whatever else is asked."""
+        return generator("indicator", self.seed, path)
+
+    def _estimate(self, found: Evaluated) -> Estimate:
+        return estimate(found, self.root, value_of(found, self.found.root), self.level, self.rng())
+
+
+def scenario_risk(
+    tensor: RiskTensor,
+    scenario: Scenario,
+    *,
+    loss: str | None = None,
+    level: float = 0.95,
+    rng: np.random.Generator | None = None,
+) -> ScenarioRisk:
+    """Lay a scenario over a tensor; samples without a verdict in an arm that it uses are left out and counted."""
+    if not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level}")
+    name = tensor.named_loss(loss)
+    seed = int((rng or generator("scenario", scenario.name)).integers(2**63))
+    found = laid(scenario, tensor, np.random.default_rng(seed))
+    of_leaf = leaf_values(tensor, found, name)
+    if not of_leaf.complete.any():
+        raise RiskError(
+            f"{scenario.name}: no sample has a verdict from every arm ({of_leaf.n_unfinished} unfinished, "
+            f"{of_leaf.n_without_verdict} with errors); finish the run, or see `advrisk status`"
+        )
+    return ScenarioRisk(tensor, found, name, level, seed, of_leaf, of_leaf.complete)
+
+
+def risk(
+    tensor: RiskTensor,
+    scenario: Scenario,
+    *,
+    loss: str | None = None,
+    level: float = 0.95,
+    rng: np.random.Generator | None = None,
+) -> Estimate:
+    """The expected loss in a deployment (Schwerdtner et al., "Risk Assessment for Machine Learning Models").
+
+    R = sum of weight x mean loss over the leaves of the scenario. Samples, not rows, are what varies: one sample
+    appears under many arms.
+    """
+    return scenario_risk(tensor, scenario, loss=loss, level=level, rng=rng).total()
+
+
+def indicator_tree(
+    tensor: RiskTensor,
+    scenario: Scenario,
+    *,
+    loss: str | None = None,
+    level: float = 0.95,
+    rng: np.random.Generator | None = None,
+) -> Indicator:
+    """The risk of every branch, with its contribution to the total; the root is the whole scenario."""
+    return scenario_risk(tensor, scenario, loss=loss, level=level, rng=rng).tree()
+
+
+def arm_risks(tensor: RiskTensor, *, loss: str | None = None, level: float = 0.95) -> dict[str, Estimate]:
+    """Arm -> its mean loss over samples and repeats; each on the samples on which it gave a verdict.
+
+    An arm without any verdict is left out.
+    """
+    found = {}
+    for arm in tensor.arms:
+        alone = Scenario.from_mapping(arm, {"arm": {"weight": 1, "arms": [arm], "aggregate": "mean"}})
+        if not np.isnan(tensor.by_arm(tensor.named_loss(loss)).mean[tensor.arms.index(arm)]).all():
+            found[arm] = risk(tensor.select(arm=arm), alone, loss=loss, level=level)
+    return found
+
+
+def uniform_scenario(tensor: RiskTensor, *, name: str = "uniform") -> Scenario:
+    """Every cause of corruptions equally likely, in it every family, in that every arm; no clean rest, no attacks.
+
+    It describes no deployment: it is what the arms of a study say where nobody told how likely they are.
+    """
+    causes: dict[str, dict[str, list[str]]] = {}
+    for arm, kind, family, cause in zip(tensor.arms, tensor.kind, tensor.family, tensor.cause, strict=True):
+        if kind == "corruption":
+            causes.setdefault(cause or "other", {}).setdefault(family or arm, []).append(arm)
+    if not causes:
+        raise RiskError(
+            f"{tensor.model or 'this tensor'} holds no corruption, so there is nothing to be averaged; state a scenario"
+        )
+    tree = {
+        cause: {
+            "weight": 1 / len(causes),
+            "of": {
+                family: {"weight": 1 / len(families), "of": _equal(arms)} if len(arms) > 1 else _only(arms, families)
+                for family, arms in families.items()
+            },
+        }
+        for cause, families in causes.items()
+    }
+    return Scenario.from_mapping(name, tree)
+
+
+def _equal(arms: list[str]) -> dict[str, Any]:
+    return {arm: {"weight": 1 / len(arms), "arms": [arm]} for arm in arms}
+
+
+def _only(arms: list[str], families: Mapping[str, Any]) -> dict[str, Any]:
+    return {"weight": 1 / len(families), "arms": arms}
+
+
+class _Growing:
+    """Indicators from the leaves up, so that contributions sum exactly."""
+
+    def __init__(self, asked: ScenarioRisk) -> None:
+        self.asked, self.found, self.level = asked, asked.evaluated, asked.level
+
+    def root(self) -> Indicator:
+        return self._grown(self.asked.found.root, "", 1.0, None)
+
+    def _grown(self, node: Node, path: str, weight: float, drawn: Floats | None) -> Indicator:
+        children = []
+        for place, child in enumerate(node.children):
+            share = None if node.drawn is None else node.drawn[:, place]
+            below = _product(drawn, share, weight, float(node.shares[place]))
+            inside = f"{path}.{child.name}" if path else child.name
+            children.append(self._grown(child, inside, weight * float(node.shares[place]), below))
+        combined = combination(node, len(self.asked.found.leaves))
+        scaled = combined.of_scale(weight, drawn)
+        return Indicator(
+            name=node.name,
+            path=path,
+            weight=weight,
+            value=self._estimate(combined, value_of(self.found, node), path),
+            contribution=self._estimate(scaled, value_of(self.found, node, weight), path),
+            weights_part=weights_part(self.found, scaled),
+            aggregate="shares" if node.leaf is None else self.asked.found.leaves[node.leaf].aggregate,
+            arms=self._arms(node),
+            n=self.found.n_under(combined.weights),
+            children=tuple(children),
+        )
+
+    def _estimate(self, combined: Combination, value: float, path: str) -> Estimate:
+        return estimate(self.found, combined, value, self.level, self.asked.rng(path))
+
+    def _arms(self, node: Node) -> tuple[str, ...]:
+        leaves = [self.asked.found.leaves[one.leaf] for one in node.walk() if one.leaf is not None]
+        return tuple(self.asked.tensor.arms[arm] for arm in sorted({arm for leaf in leaves for arm in leaf.arms}))
+
+
+def _product(outer: Floats | None, inner: Floats | None, weight: float, share: float) -> Floats | None:
+    """Draws of a product of shares; None where both are just numbers."""
+    if outer is None and inner is None:
+        return None
+    return np.asarray((weight if outer is None else outer) * (share if inner is None else inner))
