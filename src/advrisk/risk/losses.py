@@ -142,8 +142,9 @@ def misclassified(answers: Answers) -> Floats:
 
 @losses.register("class-change", traits=LossTraits("what matters is that the answer stays as it was", range=_FLAGS))
 def class_change(answers: Answers) -> Floats:
-    """1 where the predicted class is not that of the clean input, else 0."""
-    return np.asarray(answers.prediction != answers.clean_prediction, dtype=np.float64)
+    """1 where the predicted class is not that of the clean input, else 0; nan where nobody asked about that."""
+    changed = np.asarray(answers.prediction != answers.clean_prediction, dtype=np.float64)
+    return np.where(answers.clean_prediction < 0, np.nan, changed)
 
 
 @losses.register(

@@ -1,7 +1,7 @@
 """The tree of key risk indicators: the risk of every branch of a scenario, and what it contributes to the total."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -141,6 +141,11 @@ def scenario_risk(
             f"{of_leaf.n_without_verdict} with errors); finish the run, or see `advrisk status`"
         )
     return ScenarioRisk(tensor, found, name, level, seed, of_leaf, of_leaf.complete)
+
+
+def with_samples(asked: ScenarioRisk, used: Flags) -> ScenarioRisk:
+    """The same question about fewer samples."""
+    return replace(asked, used=asked.used & used)
 
 
 def risk(

@@ -1,0 +1,124 @@
+"""The question of scenarios, answered from a ledger: the risk of every model, what drives it, and which to ship."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted, did_you_mean
+from advrisk.core.seeds import generator
+from advrisk.ledger import Ledger
+from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
+from advrisk.risk.indicators.reading import LedgerTensors, read_tensors
+from advrisk.risk.indicators.robustness import Robustness, read_measures, robustness
+from advrisk.risk.indicators.scenario import Scenario
+from advrisk.risk.indicators.tree import arm_risks, uniform_scenario
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorAssessment:
+    """Every scenario under every loss, for all models; and the robustness numbers beside them."""
+
+    results: tuple[ScenarioResult, ...]  # by scenario, then by loss
+    arms: Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # loss -> model -> arm -> its mean loss
+    robustness: tuple[Robustness, ...]
+    measures: Mapping[str, Mapping[str, Estimate]]  # model -> measure, such as CLEVER
+    level: float
+    notes: tuple[str, ...] = ()
+    tensors: LedgerTensors | None = field(default=None, repr=False)
+
+    def of(self, scenario: str, loss: str | None = None) -> ScenarioResult:
+        """The result of a scenario; under the first loss, unless it is named."""
+        found = [one for one in self.results if one.scenario.name == scenario and loss in (None, one.loss)]
+        if not found:
+            known = [f"{one.scenario.name}, {one.loss}" for one in self.results]
+            wanted = scenario if loss is None else f"{scenario}, {loss}"
+            raise RiskError(f"no result of {wanted}; {did_you_mean(wanted, known)}")
+        return found[0]
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios, each once."""
+        return tuple(dict.fromkeys(one.scenario.name for one in self.results))
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses, each once."""
+        return tuple(dict.fromkeys(one.loss for one in self.results))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            "level": self.level,
+            "results": [one.as_dict() for one in self.results],
+            "arms": {
+                loss: {model: {arm: one.as_dict() for arm, one in found.items()} for model, found in of_model.items()}
+                for loss, of_model in self.arms.items()
+            },
+            "robustness": [one.as_dict() for one in self.robustness],
+            "measures": {
+                model: {name: one.as_dict() for name, one in found.items()} for model, found in self.measures.items()
+            },
+            "notes": list(self.notes),
+        }
+
+    def flat(self) -> Iterator[dict[str, Any]]:
+        """One mapping for each model and branch, class or stratum of every result, for CSV."""
+        for one in self.results:
+            yield from one.flat()
+
+
+def assess_indicators(
+    ledger: Ledger,
+    scenarios: Sequence[Scenario] = (),
+    losses: Sequence[object] = (),
+    *,
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> IndicatorAssessment:
+    """Answer every scenario under every loss from a run's ledger.
+
+    Without a scenario all corruptions count alike (`uniform_scenario`), which describes no deployment, and a note says
+    so. `losses` are as a study names them; without any, `misclassified`. `arms` are names or patterns of those that
+    count; by default the study's own.
+    """
+    tensors = read_tensors(ledger, losses, models=models, arms=arms)
+    notes: list[str] = []
+    asked = list(scenarios)
+    if not asked:
+        asked = [uniform_scenario(next(iter(tensors.values())))]
+        notes.append("No scenario was stated: all corruptions count alike. This describes no deployment.")
+    names = [loss.label for loss in tensors.losses]
+    results = [
+        compare_models(tensors, scenario, loss=loss, level=level, rng=generator("indicators", seed, scenario.name))
+        for scenario in asked
+        for loss in names
+    ]
+    beside, left_out = robustness(ledger, models=models, level=level)
+    return IndicatorAssessment(
+        results=tuple(results),
+        arms={
+            loss: {model: arm_risks(tensor, loss=loss, level=level) for model, tensor in tensors.items()}
+            for loss in names
+        },
+        robustness=beside,
+        measures=read_measures(ledger, level=level),
+        level=level,
+        notes=tuple(dict.fromkeys([*notes, *(note for one in results for note in _on_left_out(one)), *left_out])),
+        tensors=tensors,
+    )
+
+
+def _on_left_out(found: ScenarioResult) -> list[str]:
+    notes = []
+    if found.n_unfinished:
+        notes.append(f"{found.scenario.name}: not finished, and left out: {counted(found.n_unfinished, 'sample')}.")
+    if found.n_without_verdict:
+        notes.append(
+            f"{found.scenario.name}: left out because an arm gave no verdict: "
+            f"{counted(found.n_without_verdict, 'sample')}. An error is never counted as harmless."
+        )
+    return notes

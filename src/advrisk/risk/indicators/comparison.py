@@ -1,0 +1,378 @@
+"""Models under one scenario: the same samples for all, differences with paired intervals, and what they decide."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
+from advrisk.core.seeds import generator
+from advrisk.risk.absolute import shares_of_best
+from advrisk.risk.decision import Pair, decided_pairs
+from advrisk.risk.indicators.estimates import Combination, combination
+from advrisk.risk.indicators.matching import Node, arms_used
+from advrisk.risk.indicators.scenario import Scenario
+from advrisk.risk.indicators.tensor import Floats, RiskTensor
+from advrisk.risk.indicators.tree import Indicator, ScenarioRisk, scenario_risk, with_samples
+from advrisk.risk.proportion import half_width, t_quantile
+
+LEAST = "least risk"  # the verdict on the model to ship
+_DRAWS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class BranchComparison:
+    """The risk of models given one branch, on the same samples."""
+
+    path: str
+    models: tuple[str, ...]
+    n: int
+    level: float
+    estimates: Mapping[str, Estimate]
+    clean_error: Mapping[str, float]  # the part of the value that comes from clean inputs
+    _influence: Floats = field(repr=False)  # (models, samples)
+    _drawn: Floats = field(repr=False)  # (models, draws of the weights)
+    _size: float = field(repr=False)  # samples that weigh as much, if all weighed alike
+    _bounds: tuple[float, float] = field(repr=False)
+    _seed: int = field(repr=False)
+
+    def difference(self, a: str, b: str) -> Estimate:
+        """Risk of `a` minus risk of `b`, with the interval of the *paired* difference.
+
+        What the two share cancels: hard samples, and draws of uncertain weights. A t interval; for a loss of known
+        range it has the guards of `half_width`, so that its width is never 0.
+        """
+        value = self.estimates[a].value - self.estimates[b].value
+        of_samples, of_weights = self.standard_errors(a, b)
+        span = self._bounds[1] - self._bounds[0]
+        half = span
+        if self._size > 1:
+            t = float(t_quantile(self._size, self.level))
+            bounded = bool(np.isfinite(span))
+            half = span * half_width(of_samples / span, self._size, self.level) if bounded else t * of_samples
+            half = float(np.hypot(half, t * of_weights))
+        low, high = max(value - half, min(-span, value)), min(value + half, max(span, value))
+        return Estimate(value, low, high, self.level, self.n, "paired, samples, t")
+
+    def standard_errors(self, a: str, b: str) -> tuple[float, float]:
+        """Of the difference: what more samples would make smaller, and what uncertain weights do."""
+        i, j = self._index(a), self._index(b)
+        each = self._influence[i] - self._influence[j]
+        correction = self._size / (self._size - 1) if self._size > 1 else 1.0
+        error = float(np.sqrt(each @ each * correction))
+        scale = abs(self.estimates[a].value) + abs(self.estimates[b].value)
+        return error if error > 1e-12 * scale else 0.0, float((self._drawn[i] - self._drawn[j]).std())
+
+    def undecided(self, a: str, b: str) -> bool:
+        """Whether the paired interval of the difference contains 0."""
+        difference = self.difference(a, b)
+        return difference.low <= 0 <= difference.high
+
+    @cached_property
+    def probability_best(self) -> Mapping[str, float]:
+        """How probable it is that a model has the least risk, equal ones sharing."""
+        spread = self._influence @ self._influence.T
+        rng = generator("best", self._seed, self.path)
+        roots, vectors = np.linalg.eigh(spread)
+        noise = rng.standard_normal((_DRAWS, len(self.models))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
+        drawn = self._drawn[:, np.arange(_DRAWS) % self._drawn.shape[1]].T
+        return dict(zip(self.models, shares_of_best(drawn + noise), strict=True))
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every two of the models, the one with less risk first."""
+        return decided_pairs(self)
+
+    def verdict(self, model: str) -> str:
+        """`least risk`, `more risk than …`, or `undecided against …`."""
+        self._index(model)
+        if len(self.models) == 1:
+            return "no other model to compare with"
+        lower = [pair.lower for pair in self.pairs if pair.higher == model and not pair.undecided]
+        if lower:
+            return f"more risk than {', '.join(lower)}"
+        alike = [
+            pair.lower if pair.higher == model else pair.higher
+            for pair in self.pairs
+            if pair.undecided and model in (pair.lower, pair.higher)
+        ]
+        return f"undecided against {', '.join(alike)}" if alike else LEAST
+
+    def _index(self, model: str) -> int:
+        if model not in self.models:
+            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, self.models)}")
+        return self.models.index(model)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRisk:
+    """One model under one scenario and loss."""
+
+    model: str
+    tree: Indicator
+    by_class: Mapping[int, Estimate | None]  # None: a branch cannot happen to any sample of the class
+    by_stratum: Mapping[str, Mapping[str, Estimate | None]]
+    verdict: str
+    probability_best: float | None  # None where there is no other model
+
+    @property
+    def risk(self) -> Estimate:
+        return self.tree.value
+
+    @property
+    def contributors(self) -> tuple[Indicator, ...]:
+        """Leaves of the scenario, the largest contribution first."""
+        return self.tree.leaves()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "risk": self.risk.as_dict(),
+            "verdict": self.verdict,
+            "probability_best": self.probability_best,
+            "tree": self.tree.as_dict(),
+            "contributors": [
+                {"path": one.path, "weight": one.weight, **one.contribution.as_dict()} for one in self.contributors
+            ],
+            "by_class": {str(label): _plain(one) for label, one in self.by_class.items()},
+            "by_stratum": {
+                name: {value: _plain(one) for value, one in of_value.items()}
+                for name, of_value in self.by_stratum.items()
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioResult:
+    """Models under one scenario and loss, on the samples on which every arm gave a verdict for all of them."""
+
+    scenario: Scenario
+    loss: str
+    bounds: tuple[float, float]  # between which the loss lies
+    level: float
+    models: tuple[ModelRisk, ...]  # least risk first
+    branches: Mapping[str, BranchComparison]  # path -> comparison; "" is the whole scenario
+    samples: tuple[str, ...]
+    n_samples: int  # all there are
+    n_unfinished: int
+    n_without_verdict: int
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every two models under the whole scenario."""
+        return self.branches[""].pairs
+
+    @property
+    def ship(self) -> str | None:
+        """The model with the least risk, or None where the evidence does not decide."""
+        return self.models[0].model if self.models[0].verdict == LEAST else None
+
+    def of(self, model: str) -> ModelRisk:
+        """What is known of a model."""
+        found = {one.model: one for one in self.models}
+        if model not in found:
+            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, found)}")
+        return found[model]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        low, high = (limit if np.isfinite(limit) else None for limit in self.bounds)
+        return {
+            "scenario": self.scenario.name,
+            "weights": self.scenario.as_dict(),
+            "loss": self.loss,
+            "range": [low, high],
+            "level": self.level,
+            "n": len(self.samples),
+            "n_samples": self.n_samples,
+            "n_unfinished": self.n_unfinished,
+            "n_without_verdict": self.n_without_verdict,
+            "ship": self.ship,
+            "models": [one.as_dict() for one in self.models],
+            "pairs": [pair.as_dict() for pair in self.pairs],
+            "branches": [
+                {
+                    "path": path,
+                    "models": {
+                        model: {**one.estimates[model].as_dict(), "verdict": one.verdict(model)} for model in one.models
+                    },
+                }
+                for path, one in self.branches.items()
+            ],
+        }
+
+    def flat(self) -> Iterator[dict[str, Any]]:
+        """One mapping for each model and branch, class or stratum, for CSV."""
+        for one in self.models:
+            common = {"scenario": self.scenario.name, "loss": self.loss, "model": one.model}
+            for indicator in one.tree.walk():
+                yield {
+                    **common,
+                    "kind": "branch",
+                    "path": indicator.path,
+                    "weight": indicator.weight,
+                    **_columns("", indicator.value),
+                    **_columns("contribution", indicator.contribution),
+                    "weights_part": indicator.weights_part,
+                    "aggregate": indicator.aggregate,
+                    "arms": " ".join(indicator.arms),
+                    "n": indicator.n,
+                    "verdict": self.branches[indicator.path].verdict(one.model),
+                }
+            groups = {"class": {str(label): found for label, found in one.by_class.items()}, **one.by_stratum}
+            for name, of_value in groups.items():
+                for value, found in of_value.items():
+                    yield {
+                        **dict.fromkeys(_COLUMNS),
+                        **common,
+                        "kind": name,
+                        "path": value,
+                        **_columns("", found),
+                        "n": found.n if found else 0,
+                    }
+
+
+_COLUMNS = (
+    *("scenario", "loss", "model", "kind", "path", "weight", "value", "low", "high"),
+    *("contribution", "contribution_low", "contribution_high", "weights_part", "aggregate", "arms", "n", "verdict"),
+)
+
+
+def compare_models(
+    tensors: Mapping[str, RiskTensor],
+    scenario: Scenario,
+    *,
+    loss: str | None = None,
+    level: float = 0.95,
+    rng: np.random.Generator | None = None,
+    details: bool = True,
+) -> ScenarioResult:
+    """Models under one scenario, on the samples that all of them have a verdict for.
+
+    Arms must be the same for all: a model that was attacked less would look stronger. Without `details` the risks by
+    class and stratum are left out.
+    """
+    if not tensors:
+        raise RiskError("there is no model to assess")
+    seed = int((rng or generator("scenario", scenario.name)).integers(2**63))
+    tensors = _aligned(tensors)
+    asked = {
+        model: scenario_risk(tensor, scenario, loss=loss, level=level, rng=np.random.default_rng(seed))
+        for model, tensor in tensors.items()
+    }
+    _refuse_unlike(asked)
+    used = np.logical_and.reduce([one.used for one in asked.values()])
+    if not used.any():
+        raise RiskError(f"{scenario.name}: no sample has a verdict from every arm for all of {', '.join(asked)}")
+    asked = {model: with_samples(one, used) for model, one in asked.items()}
+    first = next(iter(asked.values()))
+    trees = {model: one.tree() for model, one in asked.items()}
+    branches = {path: _branch(path, node, asked, trees) for path, node in _paths(first.found.root)}
+    failed = np.logical_or.reduce([_failed(one) for one in asked.values()]) & ~used
+    weighs = first.tensor.weight > 0
+    rows = [_model(model, one, trees[model], branches[""], details=details) for model, one in asked.items()]
+    return ScenarioResult(
+        scenario=scenario,
+        loss=first.loss,
+        bounds=first.tensor.range_of(first.loss),
+        level=level,
+        models=tuple(sorted(rows, key=lambda row: row.risk.value)),
+        branches=branches,
+        samples=tuple(np.array(first.tensor.samples)[used].tolist()),
+        n_samples=len(first.tensor.samples),
+        n_unfinished=int((weighs & ~used & ~failed).sum()),
+        n_without_verdict=int((weighs & failed).sum()),
+    )
+
+
+def _model(model: str, asked: ScenarioRisk, tree: Indicator, compared: BranchComparison, *, details: bool) -> ModelRisk:
+    return ModelRisk(
+        model=model,
+        tree=tree,
+        by_class=asked.by_class() if details else {},
+        by_stratum=asked.by_stratum() if details else {},
+        verdict=compared.verdict(model),
+        probability_best=compared.probability_best[model] if len(compared.models) > 1 else None,
+    )
+
+
+def _branch(
+    path: str, node: Node, asked: Mapping[str, ScenarioRisk], trees: Mapping[str, Indicator]
+) -> BranchComparison:
+    first = next(iter(asked.values()))
+    combined: Combination = combination(node, len(first.found.leaves))
+    indicators = {model: tree.at(path) for model, tree in trees.items()}
+    overlap = float(combined.weights @ first.evaluated.overlap @ combined.weights)
+    return BranchComparison(
+        path=path,
+        models=tuple(asked),
+        n=next(iter(indicators.values())).n,
+        level=first.level,
+        estimates={model: one.value for model, one in indicators.items()},
+        clean_error={model: _clean_part(one) for model, one in indicators.items()},
+        _influence=np.stack([combined.weights @ one.evaluated.influence for one in asked.values()]),
+        _drawn=np.stack([np.atleast_1d(combined.drawn_values(one.evaluated)) for one in asked.values()]),
+        _size=1 / overlap,
+        _bounds=first.tensor.range_of(first.loss),
+        _seed=first.seed,
+    )
+
+
+def _clean_part(indicator: Indicator) -> float:
+    """What clean inputs add to the value."""
+    if indicator.weight == 0:
+        return 0.0
+    clean = [one for one in indicator.walk() if not one.children and one.name == "clean"]
+    return float(sum(one.contribution.value for one in clean) / indicator.weight)
+
+
+def _paths(root: Node) -> list[tuple[str, Node]]:
+    """Each node with its path, as `Indicator` names it."""
+    found: list[tuple[str, Node]] = []
+    waiting = [("", root)]
+    while waiting:
+        path, node = waiting.pop()
+        found.append((path, node))
+        waiting += [(f"{path}.{child.name}" if path else child.name, child) for child in reversed(node.children)]
+    return found
+
+
+def _aligned(tensors: Mapping[str, RiskTensor]) -> dict[str, RiskTensor]:
+    """The same samples in the same order."""
+    first = next(iter(tensors.values()))
+    if all(tensor.samples == first.samples for tensor in tensors.values()):
+        return dict(tensors)
+    common = set(first.samples).intersection(*(tensor.samples for tensor in tensors.values()))
+    order = [name for name in first.samples if name in common]
+    if not order:
+        raise RiskError(f"{', '.join(tensors)} have no sample in common")
+    return {model: RiskTensor(tensor.data.sel(sample=order)) for model, tensor in tensors.items()}
+
+
+def _refuse_unlike(asked: Mapping[str, ScenarioRisk]) -> None:
+    arms = {model: {one.tensor.arms[arm] for arm in arms_used(one.found)} for model, one in asked.items()}
+    everything = set().union(*arms.values())
+    for model, own in arms.items():
+        if missing := sorted(everything - own):
+            raise RiskError(
+                f"{model} has no answers under {', '.join(missing[:5])}, but other models have; name arms in the "
+                "scenario that all models share (`arms:`), or run the missing ones"
+            )
+
+
+def _failed(asked: ScenarioRisk) -> Any:
+    return asked.tensor.failed[:, list(arms_used(asked.found))].any(axis=1)
+
+
+def _columns(prefix: str, found: Estimate | None) -> dict[str, Any]:
+    names = ("value", "low", "high")
+    columns = [prefix if prefix and name == "value" else f"{prefix}_{name}" if prefix else name for name in names]
+    return {column: getattr(found, name) if found else None for column, name in zip(columns, names, strict=True)}
+
+
+def _plain(found: Estimate | None) -> dict[str, Any] | None:
+    return found.as_dict() if found else None

@@ -1,0 +1,325 @@
+"""Risk tensors from a run's ledger: one model at a time, when it is asked for; no loop over rows."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import did_you_mean, matches, no_match
+from advrisk.ledger import Ledger
+from advrisk.risk.indicators.tensor import CLEAN, Flags, Floats, Integers, RiskTensor
+from advrisk.risk.losses import Answers, Loss, bound_losses
+
+_OUTCOMES = """
+    SELECT cell, sample, outcome, prediction, clean_prediction, confidence
+    FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms))
+"""
+_CELLS = "SELECT cell, arm, coalesce(repeat, 0) AS repeat FROM cells WHERE model = $model"
+_OUTPUTS = "SELECT cell, sample, logits, classes FROM outputs WHERE cell IN (SELECT unnest($cells))"
+
+_NONE, _TOLD, _UNCHANGED, _FAILED = 0, 1, 2, 3  # `unchanged`: the clean answer stands
+_CODES = {"already_wrong": _UNCHANGED, "rejected": _UNCHANGED, "error": _FAILED, "timeout": _FAILED}
+_MOST_LOGITS = 50_000_000  # held at a time
+
+
+@dataclass(frozen=True)
+class LedgerTensors(Mapping[str, RiskTensor]):
+    """The tensors of a run by model: each is read when it is asked for first."""
+
+    ledger: Ledger
+    losses: tuple[Loss, ...]
+    arms: tuple[str, ...] | None
+    models: tuple[str, ...]
+    _read: dict[str, RiskTensor] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, model: str) -> RiskTensor:
+        if model not in self.models:
+            raise KeyError(model)
+        if model not in self._read:
+            self._read[model] = read_tensor(self.ledger, model, self.losses, arms=self.arms)
+        return self._read[model]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Answers as dense arrays: arms x repeats x samples, flattened; the clean ones apart."""
+
+    prediction: Integers  # -1: none
+    confidence: Floats
+    outcome: NDArray[np.int8]  # _NONE where there is no row
+    clean_prediction: Integers  # (samples,)
+    clean_confidence: Floats
+    place: Mapping[str, int]  # cell -> where its samples begin
+    n: int
+
+
+def read_tensors(
+    ledger: Ledger,
+    losses: Sequence[object] = (),
+    *,
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+) -> LedgerTensors:
+    """The models of a run, or those named; surrogates that nobody asked about are none of them."""
+    known = sorted({row["model"] for row in _arm_rows(ledger, arms) if row["kind"] != CLEAN})
+    for model in models or ():
+        if model not in known:
+            raise RiskError(f"no model called {model!r} in this run; {did_you_mean(model, known)}")
+    if not known:
+        raise RiskError("this run holds no corruption and no attack, so there is no risk to speak of")
+    return LedgerTensors(ledger, bound_losses(losses), tuple(arms) if arms else None, tuple(models or known))
+
+
+def read_tensor(
+    ledger: Ledger, model: str, losses: Sequence[object] = (), *, arms: Sequence[str] | None = None
+) -> RiskTensor:
+    """What the answers of one model cost, on the samples to be evaluated.
+
+    `arms` are names or patterns; by default those of the study, or those imported where there is no study; the clean
+    inputs are always there. Rows that ended with an error or a timeout, and those not there yet, are nan. Where an
+    attack had nothing to do, since the clean input is wrong already, the clean answer stands.
+    """
+    bound = bound_losses(losses)
+    chosen = [row for row in _arm_rows(ledger, arms) if row["model"] == model]
+    if not chosen:
+        known = {row["model"] for row in _arm_rows(ledger, arms)}
+        raise RiskError(f"no model called {model!r} in this run; {did_you_mean(model, known)}")
+    samples = ledger.query("SELECT sample, label, weight, strata FROM samples WHERE split = 'evaluate' ORDER BY sample")
+    if not len(samples):
+        raise RiskError("this run holds no sample to be evaluated")
+    label = pc.fill_null(samples["label"], -1).to_numpy().astype(np.int64)
+    _refuse_without_scores(ledger, model, bound, chosen)
+    rows = _read_rows(ledger, model, chosen, samples["sample"].combine_chunks())
+    repeats = np.array([row["repeats"] or 1 for row in chosen], dtype=np.int64)
+    values = _losses(ledger, rows, bound, label, samples["sample"].combine_chunks(), len(chosen), int(repeats.max()))
+    failed = (rows.outcome == _FAILED).reshape(len(chosen), -1, rows.n).any(axis=1).T
+    return RiskTensor.from_arrays(
+        values,
+        losses=[loss.label for loss in bound],
+        samples=samples["sample"].to_pylist(),
+        arms=[row["arm"] for row in chosen],
+        kind=[row["kind"] for row in chosen],
+        family=[row["family"] for row in chosen],
+        cause=[row.get("cause") for row in chosen],
+        label=label,
+        weight=samples["weight"].to_numpy(),
+        strata=_strata(samples["strata"].to_pylist()),
+        repeats=repeats,
+        failed=failed,
+        ranges={loss.label: loss.range for loss in bound},
+        model=model,
+    )
+
+
+def _arm_rows(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
+    """The arms that count against each model, the clean one first."""
+    table: list[dict[str, Any]] = ledger.query(
+        "SELECT * FROM arms WHERE origin NOT IN ('dropped', 'surrogate') ORDER BY model, kind <> 'clean', arm"
+    ).to_pylist()
+    for row in table:
+        row["kind"] = row["kind"] or "attack"
+    if patterns is None:
+        own = "study" if any(row["origin"] == "study" for row in table) else "import"
+        return [row for row in table if row["origin"] == own]
+    for pattern in patterns:
+        if complaint := no_match(pattern, {row["arm"] for row in table}):
+            raise RiskError(complaint)
+    asked = {row["model"] for row in table if row["kind"] != CLEAN and matches(row["arm"], patterns)}
+    return [row for row in table if row["model"] in asked and (row["kind"] == CLEAN or matches(row["arm"], patterns))]
+
+
+def _refuse_without_scores(
+    ledger: Ledger, model: str, losses: Sequence[Loss], arms: Sequence[Mapping[str, Any]]
+) -> None:
+    needing = [loss.label for loss in losses if loss.needs == "scores"]
+    rows = ledger.query("SELECT capability FROM models WHERE model = $model", {"model": model}).to_pylist()
+    if needing and rows and rows[0]["capability"] == "labels":
+        raise RiskError(
+            f"the loss {needing[0]} needs scores, but {model} says its class only; choose a loss that needs no more, "
+            "such as misclassified or class-change, or leave this model out"
+        )
+    if needing and arms[0]["kind"] != CLEAN:
+        raise RiskError(f"the loss {needing[0]} needs the scores of clean inputs, but this run holds none of {model}")
+
+
+def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], samples: pa.Array) -> _Rows:
+    n, n_repeats = len(samples), max(row["repeats"] or 1 for row in arms)
+    number = {row["arm"]: place for place, row in enumerate(arms)}
+    cells = ledger.query(_CELLS, {"model": model}).to_pylist()
+    place = {
+        row["cell"]: (number[row["arm"]] * n_repeats + row["repeat"]) * n
+        for row in cells
+        if row["arm"] in number and row["repeat"] < n_repeats
+    }
+    table = ledger.query(_OUTCOMES, {"model": model, "arms": list(number)})
+    where = _where(table, place, samples)
+    table, where = table.filter(pa.array(where >= 0)), where[where >= 0]
+    size = len(arms) * n_repeats * n
+    prediction, confidence = np.full(size, -1, dtype=np.int64), np.full(size, np.nan)
+    outcome = np.full(size, _NONE, dtype=np.int8)
+    clean_of_row = np.full(size, -1, dtype=np.int64)
+    prediction[where] = _ints(table["prediction"])
+    clean_of_row[where] = _ints(table["clean_prediction"])
+    confidence[where] = table["confidence"].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    outcome[where] = np.array([*_CODES.values(), _TOLD])[_index(table["outcome"], pa.array(list(_CODES)))]
+    clean, sure = _clean(arms, prediction, confidence, clean_of_row, n_repeats, n)
+    unchanged = np.flatnonzero(outcome == _UNCHANGED)
+    prediction[unchanged], confidence[unchanged] = clean[unchanged % n], sure[unchanged % n]
+    prediction[outcome == _FAILED] = -1
+    if (prediction < 0).all() and (outcome == _TOLD).any():
+        raise RiskError(
+            f"the rows of {model} hold no predictions, so nobody knows what its answers cost; import them, too"
+        )
+    return _Rows(prediction, confidence, outcome, clean, sure, place, n)
+
+
+def _clean(
+    arms: Sequence[Mapping[str, Any]],
+    prediction: Integers,
+    confidence: Floats,
+    clean_of_row: Integers,
+    n_repeats: int,
+    n: int,
+) -> tuple[Integers, Floats]:
+    """The clean answers: of the clean arm, or what other rows say of them."""
+    known = clean_of_row.reshape(-1, n).max(axis=0)
+    sure = np.full(n, np.nan)
+    for place, row in enumerate(arms):
+        if row["kind"] == CLEAN:
+            first = place * n_repeats * n
+            own = prediction[first : first + n]
+            known, sure = np.where(own >= 0, own, known), confidence[first : first + n].copy()
+    return known, sure
+
+
+def _losses(
+    ledger: Ledger,
+    rows: _Rows,
+    losses: Sequence[Loss],
+    label: Integers,
+    samples: pa.Array,
+    n_arms: int,
+    n_repeats: int,
+) -> Floats:
+    """(losses, samples, arms, repeats); logits are read only where a loss needs them, some arms at a time."""
+    n = rows.n
+    values = np.full((len(losses), n_arms * n_repeats * n), np.nan)
+    scored = any(loss.needs == "scores" for loss in losses)
+    clean = _read_logits(ledger, rows, samples, (0, n)) if scored else None
+    step = n_arms
+    if clean is not None:
+        step = max(1, _MOST_LOGITS // (n_repeats * n * clean[0].shape[1]))
+    for first in range(0, n_arms, step):
+        ends = first * n_repeats * n, min(first + step, n_arms) * n_repeats * n
+        held = _read_logits(ledger, rows, samples, ends) if scored else None
+        told = np.flatnonzero(rows.prediction[ends[0] : ends[1]] >= 0)
+        answers, there = _answers(rows, label, told + ends[0], ends[0], held, clean)
+        for place, loss in enumerate(losses):
+            found = loss(answers)
+            values[place, told + ends[0]] = np.where(there, found, np.nan) if loss.needs == "scores" else found
+    return np.asarray(values.reshape(len(losses), n_arms, n_repeats, n).transpose(0, 3, 1, 2))
+
+
+def _answers(
+    rows: _Rows,
+    label: Integers,
+    told: Integers,
+    start: int,
+    held: tuple[Floats, Integers | None, Flags] | None,
+    clean: tuple[Floats, Integers | None, Flags] | None,
+) -> tuple[Answers, Flags]:
+    """The rows with an answer, and where its scores are known."""
+    sample = told % rows.n
+    common: dict[str, Any] = {
+        "prediction": rows.prediction[told],
+        "label": label[sample],
+        "clean_prediction": rows.clean_prediction[sample],
+        "confidence": rows.confidence[told],
+        "clean_confidence": rows.clean_confidence[sample],
+    }
+    there = np.ones(told.size, dtype=np.bool_)
+    if held is None or clean is None:
+        return Answers(**common), there
+    logits, classes, known = held[0][told - start], held[1], held[2][told - start]
+    classes = classes[told - start] if classes is not None else None
+    unchanged = rows.outcome[told] == _UNCHANGED
+    logits[unchanged], known[unchanged] = clean[0][sample[unchanged]], clean[2][sample[unchanged]]
+    if classes is not None and clean[1] is not None:
+        classes[unchanged] = clean[1][sample[unchanged]]
+    there = known & clean[2][sample]
+    more: dict[str, Any] = {
+        "logits": logits,
+        "classes": classes,
+        "clean_logits": clean[0][sample],
+        "clean_classes": clean[1][sample] if clean[1] is not None else None,
+    }
+    return Answers(**common, **more), there
+
+
+def _read_logits(
+    ledger: Ledger, rows: _Rows, samples: pa.Array, ends: tuple[int, int]
+) -> tuple[Floats, Integers | None, Flags]:
+    """Logits, whose they are, and whether they are known, of all places from the first end to before the second."""
+    cells = [cell for cell, place in rows.place.items() if ends[0] <= place < ends[1]]
+    table = ledger.query(_OUTPUTS, {"cells": cells})
+    if not len(table):
+        raise RiskError(
+            "this run holds no scores of some arm, or of the clean inputs; choose a loss that needs no scores"
+        )
+    where = _where(table, rows.place, samples)
+    table, where = table.filter(pa.array(where >= 0)), where[where >= 0] - ends[0]
+    width = len(table["logits"][0]) if len(table) else 1
+    if len(table) and pc.any(pc.not_equal(pc.list_value_length(table["logits"]), width)).as_py():
+        raise RiskError(
+            "rows of this run hold scores of different numbers of classes; choose a loss that needs no scores"
+        )
+    size = ends[1] - ends[0]
+    logits, known = np.full((size, width), np.nan), np.zeros(size, dtype=np.bool_)
+    logits[where] = _flattened(table["logits"], width)
+    known[where] = True
+    classes = None
+    if len(table) and table["classes"].null_count == 0:
+        classes = np.full((size, width), -1, dtype=np.int64)
+        classes[where] = _flattened(table["classes"], width)
+    return logits, classes, known
+
+
+def _flattened(column: pa.ChunkedArray, width: int) -> NDArray[Any]:
+    found: NDArray[Any] = pc.list_flatten(column).to_numpy().reshape(-1, width)
+    return found
+
+
+def _where(table: pa.Table, place: Mapping[str, int], samples: pa.Array) -> Integers:
+    """The place of each row of a table; -1 where it belongs to none."""
+    begins = np.append(np.array(list(place.values()), dtype=np.int64), -1)
+    cell = _index(table["cell"], pa.array(list(place), pa.string()))
+    sample = _index(table["sample"], samples)
+    return np.where((cell >= 0) & (sample >= 0), begins[cell] + sample, -1)
+
+
+def _index(column: pa.ChunkedArray, among: pa.Array) -> Integers:
+    found = pc.fill_null(pc.index_in(column, value_set=among), -1).to_numpy()
+    return np.asarray(found, dtype=np.int64)
+
+
+def _ints(column: pa.ChunkedArray) -> Integers:
+    return np.asarray(pc.fill_null(column, -1).to_numpy(), dtype=np.int64)
+
+
+def _strata(column: Sequence[str | None]) -> dict[str, list[str]]:
+    """Stratum -> values, "" where a sample has none."""
+    rows = [json.loads(text or "{}") for text in column]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
