@@ -225,8 +225,7 @@ class Run:
                 seed=key("indicators", self._seed),
             )
         except MissingArmsError as error:
-            file = self.study.name if self.study else "study"
-            raise RiskError(f"{error}. {what_to_run(error, self.ledger, f'{file}.yaml')}") from None
+            raise RiskError(f"{error}. {what_to_run(error, self.ledger)}") from None
 
     def tensor(
         self, model: str, *, losses: Sequence[object] | None = None, arms: list[str] | None = None

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advrisk.core.errors import AdvriskError, StudyError
+from advrisk.core.errors import StudyError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.ledger import Ledger
 from advrisk.risk.indicators import MissingArmsError, Scenario, what_if
-from advrisk.study import Source, read_yaml
+from advrisk.study import read_yaml
 
 AnyScenarios = Mapping[str, Any] | Sequence[Scenario] | Path | str  # trees by name, or a YAML file that holds them
 WHAT_IF = "what if"
@@ -61,32 +61,26 @@ def _changed(scenario: Scenario, changes: Mapping[str, Any], *, alone: bool) -> 
     return [changed.renamed(f"{scenario.name}, {WHAT_IF} {weights}")]
 
 
-def what_to_run(error: MissingArmsError, ledger: Ledger, study: str) -> str:
+def what_to_run(error: MissingArmsError, ledger: Ledger) -> str:
     """Which cells a scenario still needs, and how to have them."""
     from advrisk.parts import REGISTRIES
-    from advrisk.plan import expand_entry
-    from advrisk.study import ArmEntry, validated
+    from advrisk.plan import entry_for
 
-    lines, n_arms = [], 0
-    for name in dict.fromkeys(name for _, name in error.missing):
-        if name not in REGISTRIES.corruptions:
-            continue
-        levels = REGISTRIES.corruptions.get(name).traits.n_levels
-        entry = {"corruption": name} | ({"level": list(range(1, levels + 1, 2))} if levels else {})
-        try:
-            arms = list(expand_entry(validated(ArmEntry, entry, Source()), REGISTRIES))
-        except AdvriskError:  # it needs a strength that only the user knows
-            continue
-        n_arms += len(arms)
-        strength = f", level: {entry['level']}" if levels else ""
-        lines.append(f"`- {{corruption: {name}{strength}}}`")
-    count = ledger.query(
-        "SELECT (SELECT count(DISTINCT model) FROM arms WHERE origin = 'study') AS models, "
-        "(SELECT count(DISTINCT shard) FROM samples WHERE split = 'evaluate') AS shards"
+    found = [entry for name in error.names if (entry := entry_for(name, REGISTRIES))]
+    entries = f": {' and '.join(entry for entry, _ in found)}" if found else ""
+    command = f"`advrisk run STUDY.yaml --out {ledger.path.parent}`"
+    told = f"add them to `arms` of the study{entries}; then {command} runs what is new, and nothing else"
+    return f"Nothing of this was run; {told}{_cells(sum(n for _, n in found), ledger)}"
+
+
+def _cells(n_arms: int, ledger: Ledger) -> str:
+    """`: 24 cells (3 arms × 4 models × 2 shards)`; nothing where the arms are not known."""
+    counts = ledger.query(
+        "SELECT (SELECT count(DISTINCT model) FROM arms WHERE origin = 'study') AS n_models, "
+        "(SELECT count(DISTINCT shard) FROM samples WHERE split = 'evaluate') AS n_shards"
     ).to_pylist()[0]
-    again = f"add them to `arms` of the study and run `advrisk run {study} --out {ledger.path.parent}`: only what is new is run"
-    if not lines:
-        return f"Nothing of this was run; {again}"
-    cells = f"{counted(n_arms, 'arm')} × {counted(count['models'], 'model')} × {counted(count['shards'], 'shard')}"
-    n_cells = n_arms * count["models"] * count["shards"]
-    return f"Nothing of this was run; {again}, with {' and '.join(lines)} {counted(n_cells, 'cell')} ({cells})"
+    n_models, n_shards = counts["n_models"], counts["n_shards"]
+    if not n_arms * n_models * n_shards:
+        return ""
+    factors = " × ".join([counted(n_arms, "arm"), counted(n_models, "model"), counted(n_shards, "shard")])
+    return f": {counted(n_arms * n_models * n_shards, 'cell')} ({factors})"
