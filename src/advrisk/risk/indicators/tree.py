@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ class ScenarioRisk:
         return generator("indicator", self.seed, path)
 
     def _estimate(self, found: Evaluated) -> Estimate:
-        return estimate(found, self.root, value_of(found, self.found.root), self.level, self.rng())
+        return estimate(found, self.root, value_of(found, self.found.root), self.level, self.rng)
 
 
 def scenario_risk(
@@ -235,7 +235,7 @@ class _Growing:
     def _grown(self, node: Node, path: str, weight: float, drawn: Floats | None) -> Indicator:
         children = []
         for place, child in enumerate(node.children):
-            share = None if node.drawn is None else node.drawn[:, place]
+            share = None if node.drawn is None or np.ptp(node.drawn[:, place]) == 0 else node.drawn[:, place]
             below = _product(drawn, share, weight, float(node.shares[place]))
             inside = f"{path}.{child.name}" if path else child.name
             children.append(self._grown(child, inside, weight * float(node.shares[place]), below))
@@ -255,7 +255,7 @@ class _Growing:
         )
 
     def _estimate(self, combined: Combination, value: float, path: str) -> Estimate:
-        return estimate(self.found, combined, value, self.level, self.asked.rng(path))
+        return estimate(self.found, combined, value, self.level, partial(self.asked.rng, path))
 
     def _arms(self, node: Node) -> tuple[str, ...]:
         leaves = [self.asked.found.leaves[one.leaf] for one in node.walk() if one.leaf is not None]
