@@ -12,7 +12,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.risk.indicators.estimates import Combination, combination, estimate, value_of, weights_part
 from advrisk.risk.indicators.evaluation import Evaluated, LeafValues, evaluate, leaf_values
-from advrisk.risk.indicators.matching import Laid, Node, laid
+from advrisk.risk.indicators.matching import Laid, Node, laid, where_text
 from advrisk.risk.indicators.scenario import Scenario
 from advrisk.risk.indicators.tensor import Flags, Floats, RiskTensor
 
@@ -77,7 +77,12 @@ class ScenarioRisk:
 
     @cached_property
     def evaluated(self) -> Evaluated:
-        return evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used)
+        found = evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used)
+        for node in self.found.root.walk():
+            if node.leaf is not None and found.n[node.leaf] == 0:
+                where = where_text(self.found.leaves[node.leaf].where) or "any weight"
+                raise RiskError(f"{node.path}: of the samples with a verdict from every arm, none has {where}")
+        return found
 
     @cached_property
     def root(self) -> Combination:
