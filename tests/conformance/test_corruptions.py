@@ -8,14 +8,27 @@ from advrisk.core.traits import CorruptionTraits
 from advrisk.parts.corruptions import corruptions
 from advrisk.testing import ConformanceError, check_corruption, toys
 
-SETTINGS = {"gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}]}
+SETTINGS = {
+    "column-drift": [{"shift_scales": 0.3}, {"shift_scales": -2.0, "share_percent": 100}],
+    "fog": [{"optical_depth": 0.4}, {"optical_depth": 3.0, "patchiness": 2.0}],
+    "frost": [{"coverage_percent": 30}],
+    "gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}],
+    "missing-values": [{"share_percent": 20}, {"share_percent": 50, "fill": 0.5}],
+    "rain": [{"coverage_percent": 10}, {"coverage_percent": 40, "direction_deg": -30, "length_percent": 90}],
+    "snow": [{"coverage_percent": 10}, {"coverage_percent": 60, "size_percent": 15}],
+    "sun-flare": [{"glare_percent": 80}],
+    "table-noise": [{"sigma_scales": 0.2}],
+    "unit-error": [{"factor": 2.54}, {"factor": 1000.0, "rows_percent": 50}],
+}
 
 
 @pytest.mark.parametrize("part", list(corruptions), ids=lambda part: part.name)
 def test_keeps_its_promises(part):
     for params in SETTINGS[part.name]:
-        check_corruption(part, params=params)
-        check_corruption(part, params=params, x=toys.images(20, size=5).flatten(1))
+        if part.traits.inputs != "tables":
+            check_corruption(part, params=params)
+        if part.traits.inputs != "images":
+            check_corruption(part, params=params, x=toys.images(20, size=5).flatten(1))
 
 
 class TestTheKit:
