@@ -9,22 +9,31 @@ from advrisk.parts.corruptions import corruptions
 from advrisk.testing import ConformanceError, check_corruption, toys
 
 SETTINGS = {
-    "gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}],
     "blur": [{"sigma_pct": 3.5}, {"sigma_pct": 40.0}],
     "brightness": [{"stops": 1.0}, {"stops": 20.0}],
     "colour-cast": [{"stops": 0.5}, {"stops": 20.0}],
+    "column-drift": [{"shift_scales": 0.3}, {"shift_scales": -2.0, "share_percent": 100}],
     "contrast": [{"lost": 0.5}, {"lost": 1.0}],
     "defocus": [{"radius_pct": 5.0}, {"radius_pct": 60.0}],
+    "fog": [{"optical_depth": 0.4}, {"optical_depth": 3.0, "patchiness": 2.0}],
+    "frost": [{"coverage_percent": 30}],
+    "gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}],
     "hot-pixels": [{"share": 0.05}, {"share": 0.9}],
     "jpeg": [{"quality": 1}, {"quality": 50}, {"quality": 100}],
+    "missing-values": [{"share_percent": 20}, {"share_percent": 50, "fill": 0.5}],
     "motion-blur": [{"length_pct": 17.0}, {"length_pct": 100.0}],
     "pixelation": [{"block_pct": 25.0}, {"block_pct": 100.0}],
+    "rain": [{"coverage_percent": 10}, {"coverage_percent": 40, "direction_deg": -30, "length_percent": 90}],
     "rotation": [{"angle_deg": 15.0}, {"angle_deg": 180.0}],
     "salt-and-pepper": [{"share": 0.1}, {"share": 1.0}],
     "shadow": [{"depth": 0.5}, {"depth": 1.0}],
     "shot-noise": [{"sigma_white": 0.001}, {"sigma_white": 0.1}, {"sigma_white": 5.0}],
+    "snow": [{"coverage_percent": 10}, {"coverage_percent": 60, "size_percent": 15}],
     "speckle-noise": [{"sigma": 0.3}, {"sigma": 3.0}],
+    "sun-flare": [{"glare_percent": 80}],
+    "table-noise": [{"sigma_scales": 0.2}],
     "uniform-noise": [{"reach": 0.1}, {"reach": 3.0}],
+    "unit-error": [{"factor": 2.54}, {"factor": 1000.0, "rows_percent": 50}],
 }
 
 
