@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import DETECTOR, AttackTraits, DetectorTraits, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, AttackTraits, DetectorTraits, ObjectiveTraits, TrainingTraits
 from advrisk.parts import REGISTRIES
 
 
@@ -29,6 +29,9 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
+    if isinstance(traits, TrainingTraits):
+        facts = ["for inputs within [0, 1]"] if traits.perturbs else []
+        facts += [f"needs {traits.classes} classes or more"] if traits.classes > 2 else []
     return {
         "name": part.name,
         "summary": part.summary,
