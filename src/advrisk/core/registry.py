@@ -194,7 +194,7 @@ def _type_name(annotation: Any) -> str:
     if kind := _named_kind(annotation):
         return f"name of a {kind}"
     if get_origin(annotation) is tuple:
-        return f"list of {_type_name(get_args(annotation)[0])}" if _by_name(annotation) else _plain_name(annotation)
+        return f"list, each {_type_name(get_args(annotation)[0])}" if _by_name(annotation) else _plain_name(annotation)
     if get_origin(annotation) is Annotated:
         return _type_name(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
