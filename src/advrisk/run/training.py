@@ -74,16 +74,18 @@ def train_models(
         path = folder / f"{job.name}.safetensors"
         checkpoint = folder / f".{job.name}.checkpoint"  # no model's name begins with a dot
         anew = again and job.name in (only or recipe.models)
-        before = None if anew else _read_note(path)
-        skipped = before is not None and before.get("recipe") == job.identity
-        if skipped or anew:
+        there = not anew and (_read_note(path) or {}).get("recipe") == job.identity
+        if there or anew:
             checkpoint.unlink(missing_ok=True)
-        if before is None or not skipped:
-            others = {name: _frozen(jobs[name], folder) for name in job.learns_from}
-            before = _train_one(job, others, samples, checkpoint, on_epoch)
-            write_tensors(path, job.module.state_dict(), before | _tested(job.module, data))
+        if not there:
+            try:
+                others = {name: _frozen(jobs[name], folder) for name in job.learns_from}
+                note = _train_one(job, others, samples, checkpoint, on_epoch)
+            except ModelError as error:
+                raise recipe.where.error(("models", job.name), str(error)) from None
+            write_tensors(path, job.module.state_dict(), note | _tested(job.module, data))
             checkpoint.unlink(missing_ok=True)
-        trained.append(_trained(job.name, path, skipped=skipped))
+        trained.append(_trained(job.name, path, skipped=there))
     return trained
 
 

@@ -218,6 +218,15 @@ def table(tmp_path):
     return {"source": "npz", "path": "table.npz"}
 
 
+def test_a_method_that_cannot_work_with_a_network_says_where(recipe, train, table):
+    strange = {"factory": "torch.nn:Bilinear", "args": {"in1_features": 12, "in2_features": 12, "out_features": 2}}
+    with pytest.raises(StudyError, match=r"models\.plain: "):
+        train(recipe(data=table, plain=strange))
+    layers = {"factory": "torch.nn:LayerNorm", "args": {"normalized_shape": [12]}, "method": "parseval"}
+    with pytest.raises(StudyError, match=r"recipe\.yaml:\d+: models\.plain: parseval .* this model has none"):
+        train(recipe(data=table, plain=layers))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -355,3 +364,9 @@ class TestCheckpoints:
         assert seen[-3:] == [("residual", 12), ("plain", 1), ("plain", 2)]
         for rest, whole in zip(continued, train(models, "whole"), strict=True):
             assert same(rest.path, whole.path)
+
+
+def test_a_place_that_cannot_be_written_is_named(recipe, train, tmp_path):
+    (tmp_path / "models" / ".plain.checkpoint").mkdir(parents=True)
+    with pytest.raises(RunError, match=r"\.plain\.checkpoint: cannot be written: .*is there room"):
+        train(recipe())
