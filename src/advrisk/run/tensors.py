@@ -3,19 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
 
 
 def write_tensors(target: Path, tensors: Mapping[str, Tensor], note: Mapping[str, str]) -> None:
     """A safetensors file with a note in its header."""
-    try:
-        with whole_file(target) as file:
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file, metadata=dict(note))
-            file.chmod(0o644)  # safetensors makes files that only their owner can read
-    except (SafetensorError, OSError) as error:
-        raise RunError(f"{target}: cannot be written: {error}; is there room, and may you write there?") from None
+    with whole_file(target) as file:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file, metadata=dict(note))
+        file.chmod(0o644)  # safetensors makes files that only their owner can read

@@ -81,9 +81,11 @@ def train_models(
             try:
                 others = {name: _frozen(jobs[name], folder) for name in job.learns_from}
                 note = _train_one(job, others, samples, checkpoint, on_epoch)
+                write_tensors(path, job.module.state_dict(), note | _tested(job.module, data))
             except ModelError as error:
                 raise recipe.where.error(("models", job.name), str(error)) from None
-            write_tensors(path, job.module.state_dict(), note | _tested(job.module, data))
+            except (OSError, SafetensorError) as error:
+                raise RunError(f"{folder}: {job.name} cannot be stored there: {error}") from None
             checkpoint.unlink(missing_ok=True)
         trained.append(_trained(job.name, path, skipped=there))
     return trained
