@@ -13,7 +13,7 @@ from advrisk.parts.presets import presets
 N = 3000
 IMMUTABLE, CATEGORY, INTEGER = 1, 3, 4
 STRENGTH = {
-    "missing-values": {"share_percent": 0},
+    "missing-values": {"share_pct": 0},
     "column-drift": {"shift_scales": 0.0},
     "table-noise": {"sigma_scales": 0},
     "unit-error": {"factor": 1},
@@ -122,7 +122,7 @@ class TestNoise:
 class TestMissing:
     def test_a_share_of_the_entries_has_the_lowest_value(self):
         x = table()
-        y = corrupted("missing-values", x, share_percent=15)
+        y = corrupted("missing-values", x, share_pct=15)
         missing = y != x
         for column in [*NUMERIC, CATEGORY]:
             assert is_binomial(missing[:, column].sum(), N, 0.15)
@@ -131,12 +131,12 @@ class TestMissing:
 
     def test_entries_are_missing_independently(self):
         x = table()
-        missing = (corrupted("missing-values", x, share_percent=50) != x)[:, [0, 2, 5]].double()
+        missing = (corrupted("missing-values", x, share_pct=50) != x)[:, [0, 2, 5]].double()
         assert torch.corrcoef(missing.T).triu(1).abs().max() < 5 / N**0.5
 
     def test_another_fill_within_the_bounds(self):
         x = table()
-        y = corrupted("missing-values", x, share_percent=100, fill=7)
+        y = corrupted("missing-values", x, share_pct=100, fill=7)
         assert y[0].tolist() == [7, x[0, 1].item(), 7, 4, 7, 7]  # the category has codes up to 4
 
 
@@ -149,7 +149,7 @@ class TestDrift:
 
     def test_others_move_up_or_down_with_equal_probability(self):
         x = table()
-        moved = (corrupted("column-drift", x, shift_scales=2, share_percent=30) - x) / SCALE
+        moved = (corrupted("column-drift", x, shift_scales=2, share_pct=30) - x) / SCALE
         for column in (0, 5):
             up, down = (moved[:, column] > 0).sum(), (moved[:, column] < 0).sum()
             assert is_binomial(up, N, 0.15)
@@ -191,7 +191,7 @@ class TestUnits:
 
     def test_a_share_of_the_rows_in_a_named_column(self):
         x = table()
-        y = corrupted("unit-error", x, factor=1000, rows_percent=20, column=2)
+        y = corrupted("unit-error", x, factor=1000, rows_pct=20, column=2)
         wrong = (y != x)[:, 2]
         assert is_binomial(wrong.sum(), N, 0.2)
         assert torch.allclose(y[wrong, 2], 1000 * x[wrong, 2])

@@ -18,11 +18,11 @@ from advrisk.testing import toys
 
 BOX = Space.box(0.0, 1.0)
 STRENGTH = {
-    "rain": "coverage_percent",
-    "snow": "coverage_percent",
-    "frost": "coverage_percent",
+    "rain": "coverage_pct",
+    "snow": "coverage_pct",
+    "frost": "coverage_pct",
     "fog": "optical_depth",
-    "sun-flare": "glare_percent",
+    "sun-flare": "glare_pct",
 }
 WEATHER = list(STRENGTH)
 
@@ -164,10 +164,10 @@ class TestPlasma:
 
 
 class TestRain:
-    @pytest.mark.parametrize("setting", [{}, {"length_percent": 40, "width_percent": 1, "direction_deg": 60}])
+    @pytest.mark.parametrize("setting", [{}, {"length_pct": 40, "width_pct": 1, "direction_deg": 60}])
     @pytest.mark.parametrize("coverage", [5, 40])
     def test_replaces_as_much_light_as_stated_everywhere(self, setting, coverage):
-        hidden = corrupted("rain", black(400), coverage_percent=coverage, **setting)[:, 0].double() / 0.9
+        hidden = corrupted("rain", black(400), coverage_pct=coverage, **setting)[:, 0].double() / 0.9
         stated = 1 - math.exp(-0.6 * coverage / 100)
         error = hidden.mean((1, 2)).std() / math.sqrt(400)
         assert abs(float(hidden.mean()) - stated) < 4 * float(error)
@@ -177,22 +177,20 @@ class TestRain:
     @pytest.mark.parametrize("direction", [-60.0, 0.0, 35.0])
     def test_falls_the_way_it_is_told_to(self, direction):
         y = corrupted(
-            "rain", black(20, 120, 120), coverage_percent=12, direction_deg=direction, spread_deg=0, length_percent=30
+            "rain", black(20, 120, 120), coverage_pct=12, direction_deg=direction, spread_deg=0, length_pct=30
         )
         found = torch.tensor([streak_direction(picture) for picture in y[:, 0]])
         assert abs(float(found.mean()) - direction) < 1
         assert (found - direction).abs().max() < 4  # as single drops differ by 2 degrees
 
     def test_directions_of_pictures_are_normal(self):
-        y = corrupted(
-            "rain", black(300, 80, 80), coverage_percent=6, direction_deg=10, spread_deg=12, length_percent=40
-        )
+        y = corrupted("rain", black(300, 80, 80), coverage_pct=6, direction_deg=10, spread_deg=12, length_pct=40)
         found = np.array([streak_direction(picture) for picture in y[:, 0]])
         assert stats.kstest((found - 10) / 12, "norm").pvalue > 0.001
 
     def test_longer_streaks_are_fewer(self):
         short, long = (
-            corrupted("rain", black(50), coverage_percent=8, length_percent=length, spread_deg=0) for length in (5, 50)
+            corrupted("rain", black(50), coverage_pct=8, length_pct=length, spread_deg=0) for length in (5, 50)
         )
         assert short.mean().item() == pytest.approx(long.mean().item(), rel=0.15)
         assert vertical_change(short) > 2 * vertical_change(long)
@@ -217,10 +215,10 @@ def vertical_change(pictures):
 
 
 class TestSnow:
-    @pytest.mark.parametrize("setting", [{}, {"size_percent": 2}, {"size_percent": 15, "direction_deg": 45}])
+    @pytest.mark.parametrize("setting", [{}, {"size_pct": 2}, {"size_pct": 15, "direction_deg": 45}])
     @pytest.mark.parametrize("coverage", [5, 40])
     def test_replaces_as_much_light_as_stated_everywhere(self, setting, coverage):
-        hidden = corrupted("snow", black(300), coverage_percent=coverage, **setting)[:, 0].double()
+        hidden = corrupted("snow", black(300), coverage_pct=coverage, **setting)[:, 0].double()
         stated = 1 - math.exp(-coverage / 100)
         error = hidden.mean((1, 2)).std() / math.sqrt(300)
         assert abs(float(hidden.mean()) - stated) < 4 * float(error)
@@ -229,7 +227,7 @@ class TestSnow:
 
     def test_flakes_are_as_large_as_told(self):
         """One flake of (1 − ρ²)²: the ratio of its sums of opacity and squared opacity tells its area."""
-        y = corrupted("snow", black(400, 100, 100), coverage_percent=0.1, size_percent=6)[:, 0].double()
+        y = corrupted("snow", black(400, 100, 100), coverage_pct=0.1, size_pct=6)[:, 0].double()
         alone = y[(y.flatten(1).sum(1) > 0)]
         area = alone.flatten(1).sum(1).sum() / alone.square().flatten(1).sum(1).sum()  # (π/3) / (π/5), times overlap
         assert float(area) == pytest.approx(5 / 3, rel=0.05)
@@ -253,16 +251,16 @@ class TestFog:
 class TestFrost:
     @pytest.mark.parametrize("coverage", [0.1, 30, 77.7, 100])
     def test_covers_exactly_that_share(self, coverage):
-        y = corrupted("frost", black(8, 30, 21), coverage_percent=coverage)
+        y = corrupted("frost", black(8, 30, 21), coverage_pct=coverage)
         assert (y > 0).flatten(1).sum(1).tolist() == [round(coverage / 100 * 30 * 21)] * 8
 
     def test_opacity_is_spread_evenly(self):
-        y = corrupted("frost", black(3, 50, 50), coverage_percent=40)
+        y = corrupted("frost", black(3, 50, 50), coverage_pct=40)
         opacity = y[0][y[0] > 0].double() / 0.92
         assert stats.kstest(opacity.numpy(), "uniform", (0.25, 0.7)).statistic < 0.002
 
     def test_grows_from_the_border(self):
-        covered = (corrupted("frost", black(100), coverage_percent=30)[:, 0] > 0).float().mean(0)
+        covered = (corrupted("frost", black(100), coverage_pct=30)[:, 0] > 0).float().mean(0)
         rings = [covered[i : 40 - i, i : 40 - i].sum() for i in range(0, 25, 5)]
         areas = [(40 - 2 * i) ** 2 for i in range(0, 25, 5)]
         shares = [float((rings[i] - rings[i + 1]) / (areas[i] - areas[i + 1])) for i in range(4)]
@@ -273,7 +271,7 @@ class TestFrost:
 
 class TestSunFlare:
     def test_the_source_is_uniform_and_as_bright_as_told(self):
-        y = corrupted("sun-flare", black(400, 30, 60), glare_percent=50, halo_percent=10)[:, 0]
+        y = corrupted("sun-flare", black(400, 30, 60), glare_pct=50, halo_pct=10)[:, 0]
         brightest = y.flatten(1).argmax(1)
         down, right = brightest // 60, brightest % 60
         assert stats.kstest((down + 0.5).numpy() / 30, "uniform").pvalue > 0.001
@@ -283,7 +281,7 @@ class TestSunFlare:
 
     def test_the_halo_falls_off_as_stated(self):
         """The median over all directions knows neither rays nor ghosts."""
-        y = corrupted("sun-flare", black(60, 101, 101), glare_percent=100, halo_percent=10)[:, 0].double()
+        y = corrupted("sun-flare", black(60, 101, 101), glare_pct=100, halo_pct=10)[:, 0].double()
         down, right = torch.meshgrid(torch.arange(101), torch.arange(101), indexing="ij")
         for picture in y[:20]:
             brightest = int(picture.argmax())
@@ -294,5 +292,5 @@ class TestSunFlare:
 
     def test_light_is_added(self):
         x = toys.images(4, size=20) / 4
-        dark = corrupted("sun-flare", torch.zeros_like(x), glare_percent=60)
-        assert torch.allclose(corrupted("sun-flare", x, glare_percent=60), x + dark)
+        dark = corrupted("sun-flare", torch.zeros_like(x), glare_pct=60)
+        assert torch.allclose(corrupted("sun-flare", x, glare_pct=60), x + dark)

@@ -27,7 +27,7 @@ _THINNEST, _THICKEST = 0.25, 0.95  # opacity where the ice ends, and at its thic
         "cameras stand behind cold glass",
         cause="weather",
         inputs="images",
-        levels={"coverage_percent": (10, 20, 33, 48, 66)},
+        levels={"coverage_pct": (10, 20, 33, 48, 66)},
     ),
 )
 def frost(
@@ -36,9 +36,9 @@ def frost(
     rows: Tensor,
     space: Space,
     *,
-    coverage_percent: Annotated[float, Ge(0), Le(100)],
+    coverage_pct: Annotated[float, Ge(0), Le(100)],
 ) -> Tensor:
-    """Ice grows from the border inwards, along crystals, and covers exactly `coverage_percent` of the pixels, rounded.
+    """Ice grows from the border inwards, along crystals, and covers exactly `coverage_pct` of the pixels, rounded.
 
     It takes the pixels where 2·c + k + F/4 is largest. c goes from 0 in the middle to 1 at the border. k, from 0 to 1,
     is what crystals hide: a Poisson number of them with the mean 25, uniform in place and direction, each
@@ -52,7 +52,7 @@ def frost(
     growth = 2 * _closeness(size, x.device) + 1 - transmission(seeds, size, _crystal(seeds, side), reach=reach)
     growth = (growth + plasma(noise, rows, size, cells=3, fade=0.5) / 4).flatten(1)
     place = growth.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    covered = round(coverage_percent / 100 * growth.shape[1])
+    covered = round(coverage_pct / 100 * growth.shape[1])
     thickness = (covered - place) / max(covered, 1)
     opacity = torch.where(place < covered, _THINNEST + (_THICKEST - _THINNEST) * thickness, 0.0)
     return veiled(x, opacity.view(-1, *size), space, brightness=_BRIGHTNESS)

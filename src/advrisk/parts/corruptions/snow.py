@@ -22,7 +22,7 @@ _MEAN_SQUARE = 13 / 12  # of a number that is uniform from 0.5 to 1.5
         "cameras work outdoors in winter",
         cause="weather",
         inputs="images",
-        levels={"coverage_percent": (4, 8, 15, 25, 40)},
+        levels={"coverage_pct": (4, 8, 15, 25, 40)},
     ),
 )
 def snow(
@@ -31,24 +31,24 @@ def snow(
     rows: Tensor,
     space: Space,
     *,
-    coverage_percent: Annotated[float, Ge(0), Le(100)],
-    size_percent: Annotated[float, Gt(0), Le(50)] = 4.5,
+    coverage_pct: Annotated[float, Ge(0), Le(100)],
+    size_pct: Annotated[float, Gt(0), Le(50)] = 4.5,
     direction_deg: Annotated[float, Ge(-90), Le(90)] = 0.0,
     spread_deg: Annotated[float, Ge(0), Le(90)] = 30.0,
 ) -> Tensor:
     """White flakes with soft edges, large ones near and small ones far, a little drawn out by their fall.
 
-    Their number is Poisson, such that their opacities add up to `coverage_percent` of the picture on average: 1 −
+    Their number is Poisson, such that their opacities add up to `coverage_pct` of the picture on average: 1 −
     exp(−coverage) of the light is replaced. Middles are uniform. A flake's opacity is (1 − ρ²)² up to ρ = 1, with ρ =
-    distance / R, where R is uniform from half to one and a half `size_percent` of the shorter side across the fall and
+    distance / R, where R is uniform from half to one and a half `size_pct` of the shorter side across the fall and
     1.4 times that along it; R is also the width at which half of the light passes. A picture's direction of fall is
     normal around `direction_deg` (0: straight down, 90: to the right) with the deviation `spread_deg`. A flake smaller
     than a pixel is drawn as large as one, and fainter.
     """
     size = (x.shape[2], x.shape[3])
-    radius = size_percent / 100 * min(size)
+    radius = size_pct / 100 * min(size)
     each = _DRAWN_OUT * math.pi / 3 * radius**2 * _MEAN_SQUARE
-    mean = coverage_percent / 100 * size[0] * size[1] / each
+    mean = coverage_pct / 100 * size[0] * size[1] / each
     reach = _DRAWN_OUT * max(1.5 * radius, 1.0)
     flakes = scattered(noise, rows, size, mean=mean, margin=reach, extras=1)
     ahead_down, ahead_right = (

@@ -22,7 +22,7 @@ _REACH = 2.5  # of a ray, in halos
         "cameras look towards the sun or into headlights",
         cause="weather",
         inputs="images",
-        levels={"glare_percent": (60, 80, 100, 120, 140), "halo_percent": (6, 9, 12, 16, 20)},
+        levels={"glare_pct": (60, 80, 100, 120, 140), "halo_pct": (6, 9, 12, 16, 20)},
     ),
 )
 def sun_flare(
@@ -31,19 +31,19 @@ def sun_flare(
     rows: Tensor,
     space: Space,
     *,
-    glare_percent: Annotated[float, Ge(0)],
-    halo_percent: Annotated[float, Gt(0), Le(200)] = 15.0,
+    glare_pct: Annotated[float, Ge(0)],
+    halo_pct: Annotated[float, Gt(0), Le(200)] = 15.0,
 ) -> Tensor:
     """Light that the lens scatters is added to the scene: x + range · glare · (halo + rays + ghosts).
 
-    The source is uniform over the picture. At ρ = distance / (`halo_percent` of the shorter side) the halo is 1 / (1 +
-    ρ²)², so `glare_percent` of the range at the source. Six rays leave it at equal angles, the first one uniform: each
+    The source is uniform over the picture. At ρ = distance / (`halo_pct` of the shorter side) the halo is 1 / (1 +
+    ρ²)², so `glare_pct` of the range at the source. Six rays leave it at equal angles, the first one uniform: each
     half as bright, a tenth of the halo wide and 2.5 times as long. Three ghosts, discs of a tenth of the glare, lie on
     the line from the source through the middle of the picture, 0.5 to 2.5 times as far away as that, and have
     radii from 0.2 to 0.6 halos, both uniform.
     """
-    size, glare = (x.shape[2], x.shape[3]), glare_percent / 100
-    halo = halo_percent / 100 * min(size)
+    size, glare = (x.shape[2], x.shape[3]), glare_pct / 100
+    halo = halo_pct / 100 * min(size)
     drawn = noise.uniform(rows, (3 + 2 * _GHOSTS,))
     sides = torch.tensor(size, device=x.device, dtype=x.dtype)
     source = drawn[:, :2] * sides
