@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "corruptions.md"
 def test_every_corruption_of_images_is_on_it() -> None:
     shown = [part.name for part in on_images()]
     assert sorted(shown) == [part.name for part in corruptions if part.traits.inputs != "tables"]
-    assert [part.traits.cause for part in on_images()][0] == "sensor"
+    assert on_images()[0].traits.cause == "sensor"
 
 
 def test_the_scene_is_a_picture_with_light_and_dark() -> None:
@@ -30,7 +30,7 @@ def test_the_scene_is_a_picture_with_light_and_dark() -> None:
 def test_what_is_shown_stays_within_the_bounds() -> None:
     for part in on_images():
         shown = corrupted(part, scene(32), 5)
-        assert 0 <= shown.min()
+        assert shown.min() >= 0
         assert shown.max() <= 1
 
 
