@@ -4,17 +4,23 @@ from dataclasses import fields
 from typing import Any
 
 from advrisk.core.registries import Registries
-from advrisk.core.registry import Part
-from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, DetectorTraits, ObjectiveTraits
+from advrisk.core.registry import Part, Registry
+from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, DetectorTraits, LossTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
+from advrisk.risk.losses import losses
 
 
 def describe_parts(kind: str | None = None, name: str | None = None) -> dict[str, list[dict[str, Any]]]:
     """Kind -> its registered parts with parameters and defaults; all kinds if none is named, one part if it is."""
     if kind and name:
-        return {kind: [_describe(REGISTRIES.of_kind(kind).get(name))]}
-    kinds = [kind] if kind else [field.name for field in fields(Registries)]
-    return {name: [_describe(part) for part in REGISTRIES.of_kind(name)] for name in kinds}
+        return {kind: [_describe(_registry(kind).get(name))]}
+    kinds = [kind] if kind else sorted([*(field.name for field in fields(Registries)), losses.kind])
+    return {name: [_describe(part) for part in _registry(name)] for name in kinds}
+
+
+def _registry(kind: str) -> Registry[Any]:
+    """That of parts which need torch, or the one of losses, which do not."""
+    return losses if kind == losses.kind else REGISTRIES.of_kind(kind)
 
 
 def _describe(part: Part[Any]) -> dict[str, Any]:
@@ -29,6 +35,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
     if isinstance(traits, CorruptionTraits):
         facts = _facts_of_corruption(traits)
+    if isinstance(traits, LossTraits):
+        facts = [f"needs {traits.needs}"]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
     return {

@@ -1,6 +1,6 @@
 """`Run`: the answers, as users hold them. Everything here reads the ledger; nothing needs torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator, key
@@ -23,9 +24,23 @@ from advrisk.risk.detection.assessment import DetectionAssessment, assess_detect
 from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
+from advrisk.risk.indicators import MissingArmsError, RiskTensor
+from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indicators
+from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.risk.walk import detectors_of
-from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, DetectionSpec, Norm, Source, StudySpec, load_study, validated
+from advrisk.study import (
+    AVERAGE,
+    AlarmSpec,
+    DamageSpec,
+    DetectionSpec,
+    IndicatorSpec,
+    Norm,
+    Source,
+    StudySpec,
+    load_study,
+    validated,
+)
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
@@ -176,6 +191,60 @@ class Run:
             threshold={"false_alarms": asked.false_alarms} if threshold is None else threshold,
             seed=key("detection", self._seed),
         )
+
+    def indicators(
+        self,
+        *,
+        scenarios: AnyScenarios | None = None,
+        scenario: list[str] | None = None,
+        losses: Sequence[object] | None = None,
+        models: list[str] | None = None,
+        arms: list[str] | None = None,
+        level: float | None = None,
+        what_if: Mapping[str, Any] | None = None,
+    ) -> IndicatorAssessment:
+        """How large the risk is in a described deployment, and what drives it (Schwerdtner et al.), as the study asks.
+
+        `scenarios` are others than the study's: a mapping of names to trees of likelihoods, or a YAML file that holds
+        one; `scenario` names those to be assessed. `what_if` changes weights, `{"wet": 0.5, "wet.rain": 0.9}`; the
+        scenarios stand beside what they were. `losses` are names, mappings as in a study, or functions of the answers.
+        """
+        base = self.study.assess.indicators if self.study else IndicatorSpec()
+        given = {} if level is None else {"level": level}
+        asked = validated(IndicatorSpec, base.model_dump() | given, Source())
+        stated = stated_scenarios(self.study.scenarios if self.study and scenarios is None else scenarios or {})
+        chosen = chosen_scenarios(stated, scenario, what_if or {})
+        try:
+            return assess_indicators(
+                self.ledger,
+                chosen,
+                self._losses(losses),
+                models=models,
+                arms=arms,
+                level=asked.level,
+                seed=key("indicators", self._seed),
+            )
+        except MissingArmsError as error:
+            raise RiskError(f"{error}. {what_to_run(error, self.ledger)}") from None
+
+    def tensor(
+        self, model: str, *, losses: Sequence[object] | None = None, arms: list[str] | None = None
+    ) -> RiskTensor:
+        """What every answer of a model costs, by loss, sample, arm and repeat; from what is stored, nothing is run."""
+        return read_tensor(self.ledger, model, self._losses(losses), arms=arms)
+
+    def named_losses(self, names: list[str] | None) -> list[object] | None:
+        """Those losses of the study that are called so, by `as` or by name; others by their names alone."""
+        if names is None:
+            return None
+        entries = {entry.get("as", entry["name"]): entry for entry in self._losses(None) if isinstance(entry, dict)}
+        return [entries.get(name, name) for name in names]
+
+    def _losses(self, given: Sequence[object] | None) -> Sequence[object]:
+        """Those given, or those of the study."""
+        if given is not None:
+            return given
+        return self.study.loss_entries() if self.study else ()
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""

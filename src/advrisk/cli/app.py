@@ -196,7 +196,8 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[
-        Literal["damage", "convergence", "attacks", "detection", "arms", "models"], typer.Argument(help="What to show.")
+        Literal["damage", "convergence", "attacks", "detection", "indicators", "arms", "models"],
+        typer.Argument(help="What to show."),
     ] = "damage",
     norm: OfNorm = None,
     arm: OfArms = None,
@@ -207,13 +208,26 @@ def show(
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     answers: OfAnswers = None,
-    model: Annotated[list[str] | None, typer.Option(help="Detection: this model only; repeat for more.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Detection, indicators: this model only; repeat for more.")
+    ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
         float | None,
         typer.Option("--tpr", help="Detection: the share of attacks to detect (default: the study's, 0.95)."),
     ] = None,
-    out_csv: Annotated[Path | None, typer.Option("--csv", help="Detection: write every entry to this file.")] = None,
+    scenario: Annotated[list[str] | None, typer.Option(help="Indicators: this scenario only; repeat for more.")] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(help="Indicators: a YAML file with other scenarios than the study's.")
+    ] = None,
+    loss: Annotated[list[str] | None, typer.Option(help="Indicators: this loss; repeat for more.")] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option("--what-if", help="Indicators: another weight, as in wet.rain=0.9; repeat for more."),
+    ] = None,
+    out_csv: Annotated[
+        Path | None, typer.Option("--csv", help="Detection, indicators: write every entry to this file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run found.
@@ -223,11 +237,19 @@ def show(
     from advrisk.api import Run
     from advrisk.cli.detection import show_detection
     from advrisk.cli.findings import show_finding
+    from advrisk.cli.indicators import show_indicators
 
     opened = Run.open(folder)
+    of_damage = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
+    of_indicators = {"--scenario": scenario, "--scenarios": scenarios, "--loss": loss, "--what-if": what_if}
+    if what == "indicators":
+        of_detectors = {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--tpr": tpr}
+        refuse_unused(what, of_damage | of_detectors | {"--groups": groups or None})
+        show_indicators(opened, scenarios, scenario, loss, model, arm, what_if, out_csv=out_csv, as_json=as_json)
+        return
+    refuse_unused(what, of_indicators)
     if what == "detection":
-        unused = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
-        refuse_unused(what, unused)
+        refuse_unused(what, of_damage)
         limit = alarm_threshold(threshold, false_alarms)
         show_detection(opened, detector, model, arm, limit, tpr, groups=groups, out_csv=out_csv, as_json=as_json)
         return
@@ -314,7 +336,9 @@ def import_(
 def export(
     folder: RunFolder,
     target: Annotated[Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs.")],
-    table: Annotated[str, typer.Option(help="outcomes, outputs, scores, cells, arms, models or samples.")] = "outcomes",
+    table: Annotated[
+        str, typer.Option(help="outcomes, outputs, scores, measures, cells, arms, models or samples.")
+    ] = "outcomes",
     model: Annotated[str | None, typer.Option(help="With .npz: inputs against this model only.")] = None,
     arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only; * is allowed.")] = None,
 ) -> None:

@@ -1,6 +1,5 @@
 """Detectors as text for a terminal: a line for each, and on demand the table of groups and the arms that get past."""
 
-import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from advrisk.cli.lines import write_lines
 from advrisk.cli.progress import short
 from advrisk.cli.tables import indented, new_table, plain
-from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
-from advrisk.core.files import whole_file
 from advrisk.report.detection import ON_AUROC, fpr_name, on_fpr, on_pair, on_table
 from advrisk.risk.detection.groups import MULTI_ARMED
 
@@ -50,30 +48,13 @@ def show_detection(
     names = [detector] if detector else None
     found = run.detection(detectors=names, models=models, arms=arms, tpr=tpr, threshold=threshold)
     if out_csv is not None:
-        n_lines = write_detection(found, out_csv)
-        print(f"{n_lines} lines written to {out_csv}", file=sys.stderr)
+        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
     print(detection_json(found)) if as_json else print_detection(found, groups=groups or detector is not None)
 
 
 def detection_json(found: "DetectionAssessment") -> str:
     """Every number."""
     return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
-
-
-def write_detection(found: "DetectionAssessment", target: Path) -> int:
-    """Every entry of every table as a line of CSV; returns their number."""
-    lines = list(found.flat())
-    if target.exists() and not target.is_file():
-        raise RunError(f"{target}: cannot be written: it is no file")
-    target = target.resolve()  # of a link, what it leads to
-    try:
-        with whole_file(target) as path, path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(lines[0]))
-            writer.writeheader()
-            writer.writerows(lines)
-    except OSError as error:
-        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
-    return len(lines)
 
 
 def print_detection(found: "DetectionAssessment", *, groups: bool) -> None:

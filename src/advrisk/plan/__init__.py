@@ -1,6 +1,6 @@
 """Study + registries -> cells. Pure: no file, no torch, no clock."""
 
-from advrisk.plan.arms import expand_arms
+from advrisk.plan.arms import entry_for, expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
@@ -16,6 +16,7 @@ __all__ = [
     "choose_splits",
     "cut_shards",
     "detector_id",
+    "entry_for",
     "example_cell",
     "expand_arms",
     "expand_detectors",

@@ -277,6 +277,17 @@ def _strength(part: Part[CorruptionTraits], level: int, params: Mapping[str, Any
     return {name: values[level - 1] for name, values in levels.items()}
 
 
+def entry_for(name: str, registries: Registries) -> tuple[str, int] | None:
+    """What to write into `arms` for a corruption of that name, and how many arms that makes; None if there is none."""
+    if name not in registries.corruptions:
+        return None
+    part = registries.corruptions.get(name)
+    levels = list(range(1, part.traits.n_levels + 1, 2))
+    needed = [parameter.name for parameter in part.parameters.values() if parameter.required]
+    strength = f", level: {levels}" if levels else "".join(f", {parameter}: …" for parameter in needed)
+    return f"`- {{corruption: {name}{strength}}}`", max(1, len(levels))
+
+
 def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
     """Every combination of listed values; a parameter that is itself a list is taken whole."""
     choices = [_choices(part, name, value) for name, value in params.items()]

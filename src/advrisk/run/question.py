@@ -29,6 +29,7 @@ from advrisk.plan import (
 )
 from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
+from advrisk.risk.losses import without_files
 from advrisk.run.bench import Workbench
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.study import StudySpec, TargetSpec, load_study
@@ -238,6 +239,8 @@ def write_study(study: StudySpec, folder: Path) -> None:
     """Put the study as it was understood beside the ledger, for the report and for whoever comes next."""
     content = study.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
+    if study.losses:
+        content["losses"] = [without_files(entry, study.where.folder) for entry in study.loss_entries()]
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     _write(folder / STUDY_FILE, text)

@@ -8,7 +8,7 @@ from advrisk.core.errors import AdvriskError, StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.traits import gives
 from advrisk.parts.data import Dataset
-from advrisk.plan import ModelCard
+from advrisk.plan import ModelCard, entry_for
 from advrisk.risk.indicators import MissingArmsError, RiskTensor, Scenario, scenario_risk
 from advrisk.risk.losses import bound_losses
 from advrisk.study import Arm, Loc, StudySpec
@@ -52,9 +52,9 @@ def refuse_scenarios(
         try:
             scenario_risk(nothing, Scenario.from_mapping(name, tree))
         except MissingArmsError as error:
-            missing = dict.fromkeys(name for _, name in error.missing)
-            advice = [advice for name in missing if (advice := _remedy(name, registries))]
-            raise _complaint(study, "; ".join([str(error), *advice])) from None
+            found = [found for name in error.names if (found := entry_for(name, registries))]
+            remedy = f"; add to `arms`: {' and '.join(entry for entry, _ in found)}" if found else ""
+            raise _complaint(study, f"{error}{remedy}") from None
         except AdvriskError as error:
             raise _complaint(study, str(error)) from None
 
@@ -81,14 +81,3 @@ def _complaint(study: StudySpec, message: str) -> StudyError:
     named = f"scenarios.{message}"
     loc: Loc = max((loc for path, loc in written.items() if named.startswith(path)), key=len, default=("scenarios",))
     return study.where.told(loc, named)
-
-
-def _remedy(name: str, registries: Registries) -> str:
-    """What to add to the study, where the name is one of a part."""
-    if name in registries.corruptions:
-        levels = registries.corruptions.get(name).traits.n_levels
-        strength = f", level: {list(range(1, levels + 1, 2))}" if levels else ""
-        return f"add it to `arms`: `- {{corruption: {name}{strength}}}`"
-    if name in registries.attacks:
-        return f"add it to `arms`: `- {{attack: {name}, …}}`"
-    return ""

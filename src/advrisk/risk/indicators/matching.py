@@ -23,6 +23,11 @@ class MissingArmsError(RiskError):
         places = "; ".join(f"{path}: no arm fits {name!r}" for path, name in missing)
         super().__init__(f"{places} ({did_you_mean(missing[0][1], known)})")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What no arm is called, each once."""
+        return tuple(dict.fromkeys(name for _, name in self.missing))
+
 
 @dataclass(frozen=True)
 class Leaf:

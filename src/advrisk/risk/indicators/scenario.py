@@ -5,7 +5,7 @@ What is not named on a level is clean. A mistake is refused with its path in the
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -80,6 +80,10 @@ class Scenario:
             raise StudyError(f"{name}: names no branch; name at least one, such as `rain: 0.3`, or `clean: 1`")
         branches = _branches(written, name, dirichlet=dirichlet, inherited=None, depth=1)
         return cls(name, branches, _strata(own.get("strata", {}), f"{name}.strata"), dirichlet, dict(mapping))
+
+    def renamed(self, name: str) -> "Scenario":
+        """The same scenario by another name."""
+        return replace(self, name=name)
 
     def as_dict(self) -> dict[str, Any]:
         """As it was written, for JSON."""

@@ -1,0 +1,86 @@
+"""Scenarios as users hand them over, and what is to be run for those that ask for more than a run holds."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from advrisk.core.errors import StudyError
+from advrisk.core.names import counted, did_you_mean
+from advrisk.ledger import Ledger
+from advrisk.risk.indicators import MissingArmsError, Scenario, what_if
+from advrisk.study import read_yaml
+
+AnyScenarios = Mapping[str, Any] | Sequence[Scenario] | Path | str  # trees by name, or a YAML file that holds them
+WHAT_IF = "what if"
+
+
+def stated_scenarios(given: AnyScenarios) -> list[Scenario]:
+    """Scenarios from trees by name, which a file may hold by themselves or as `scenarios`."""
+    if isinstance(given, str | Path):
+        content, source = read_yaml(Path(given))
+        trees = content.get("scenarios", content)
+        if not isinstance(trees, Mapping) or not trees:
+            raise source.error(("scenarios",), f"a mapping of names to trees of likelihoods is needed, found {trees!r}")
+        try:
+            return stated_scenarios(trees)
+        except StudyError as error:
+            raise StudyError(f"{given}: {error}") from None
+    if isinstance(given, Mapping):
+        return [Scenario.from_mapping(str(name), tree) for name, tree in given.items()]
+    return list(given)
+
+
+def chosen_scenarios(
+    stated: Sequence[Scenario], names: Sequence[str] | None, changes: Mapping[str, Any]
+) -> list[Scenario]:
+    """Those of these names (all, if none is given); each followed by what it is with other weights, if some are given.
+
+    A change applies to every chosen scenario that has such a branch.
+    """
+    known = {scenario.name: scenario for scenario in stated}
+    for name in names or ():
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "this run's study has none; give a file with some"
+            raise StudyError(f"no scenario is called {name!r}; {hint}")
+    chosen = [known[name] for name in dict.fromkeys(names or known)]
+    if not changes:
+        return chosen
+    if not chosen:
+        raise StudyError("weights can be changed where there is a scenario, and there is none; state one")
+    return [one for scenario in chosen for one in (scenario, *_changed(scenario, changes, alone=len(chosen) == 1))]
+
+
+def _changed(scenario: Scenario, changes: Mapping[str, Any], *, alone: bool) -> list[Scenario]:
+    try:
+        changed = what_if(scenario, changes)
+    except StudyError:
+        if alone:
+            raise
+        return []
+    weights = ", ".join(f"{path} = {weight}" for path, weight in changes.items())
+    return [changed.renamed(f"{scenario.name}, {WHAT_IF} {weights}")]
+
+
+def what_to_run(error: MissingArmsError, ledger: Ledger) -> str:
+    """Which cells a scenario still needs, and how to have them."""
+    from advrisk.parts import REGISTRIES
+    from advrisk.plan import entry_for
+
+    found = [entry for name in error.names if (entry := entry_for(name, REGISTRIES))]
+    entries = f": {' and '.join(entry for entry, _ in found)}" if found else ""
+    command = f"`advrisk run STUDY.yaml --out {ledger.path.parent}`"
+    told = f"add them to `arms` of the study{entries}; then {command} runs what is new, and nothing else"
+    return f"Nothing of this was run; {told}{_cells(sum(n for _, n in found), ledger)}"
+
+
+def _cells(n_arms: int, ledger: Ledger) -> str:
+    """`: 24 cells (3 arms × 4 models × 2 shards)`; nothing where the arms are not known."""
+    counts = ledger.query(
+        "SELECT (SELECT count(DISTINCT model) FROM arms WHERE origin = 'study') AS n_models, "
+        "(SELECT count(DISTINCT shard) FROM samples WHERE split = 'evaluate') AS n_shards"
+    ).to_pylist()[0]
+    n_models, n_shards = counts["n_models"], counts["n_shards"]
+    if not n_arms * n_models * n_shards:
+        return ""
+    factors = " × ".join([counted(n_arms, "arm"), counted(n_models, "model"), counted(n_shards, "shard")])
+    return f": {counted(n_arms * n_models * n_shards, 'cell')} ({factors})"

@@ -1,0 +1,169 @@
+"""Key risk indicators as text for a terminal: which model, how large the risk, and what drives it."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from advrisk.cli.lines import write_lines
+from advrisk.cli.tables import indented, new_table, plain
+from advrisk.core.errors import StudyError
+from advrisk.core.estimate import Estimate
+
+if TYPE_CHECKING:
+    from advrisk.api import Run
+    from advrisk.risk.indicators.assessment import IndicatorAssessment
+    from advrisk.risk.indicators.comparison import ModelRisk, ScenarioResult
+    from advrisk.risk.indicators.tree import Indicator
+
+_CONTRIBUTORS = 5
+_MODELS = 4  # whose columns stand beside each other in the tree
+_BRANCH = 26  # columns of the terminal for the names of branches, and for each model
+_MODEL = 18
+ON_RISK = (
+    "Risk is the mean loss in the deployment that the scenario describes. What it does not name is clean. Branches of "
+    "nature count on average, branches of attacks with the worst attack on each sample."
+)
+ON_LOWER_BOUND = "Where attacks count, risk is a lower bound: a better attack does more."
+
+
+def show_indicators(
+    run: "Run",
+    scenarios: Path | None,
+    scenario: list[str] | None,
+    losses: list[str] | None,
+    models: list[str] | None,
+    arms: list[str] | None,
+    changes: list[str] | None,
+    *,
+    out_csv: Path | None,
+    as_json: bool,
+) -> None:
+    """`advrisk show RUN indicators`: every scenario under every loss; one model in detail where it is named."""
+    found = run.indicators(
+        scenarios=scenarios,
+        scenario=scenario,
+        losses=run.named_losses(losses),
+        models=models,
+        arms=arms,
+        what_if=changed_weights(changes),
+    )
+    if out_csv is not None:
+        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
+    print(indicators_json(found)) if as_json else print_indicators(found, details=bool(models))
+
+
+def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
+    """`wet.rain=0.9` as path and weight."""
+    changes = {}
+    for text in written or ():
+        path, sign, weight = text.rpartition("=")
+        if not sign or not path.strip() or not weight.strip():
+            raise StudyError(f"--what-if takes a branch and its weight, as in wet.rain=0.9; found {text!r}")
+        changes[path.strip()] = weight.strip()
+    return changes
+
+
+def indicators_json(found: "IndicatorAssessment") -> str:
+    """Every number."""
+    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
+
+
+def print_indicators(found: "IndicatorAssessment", *, details: bool) -> None:
+    """The ranking and the tree of every scenario and loss, then what stands beside."""
+    console = Console()
+    for result in found.results:
+        _print_result(console, result, details=details)
+    _print_robustness(console, found)
+    for sentence in (ON_RISK, *([ON_LOWER_BOUND] if _has_attacks(found) else []), *found.notes):
+        indented(console, f"· {sentence}", by=0)
+
+
+def _has_attacks(found: "IndicatorAssessment") -> bool:
+    return any(leaf.aggregate == "max" for one in found.results for leaf in one.models[0].contributors)
+
+
+def _print_result(console: Console, result: "ScenarioResult", *, details: bool) -> None:
+    head = f"{result.scenario.name}: {result.loss}, {len(result.samples)} samples"
+    console.print(head, style="bold", markup=False, highlight=False)
+    table = new_table("model", "risk", "best", "verdict")
+    for model in result.models:
+        best = "–" if model.probability_best is None else f"{model.probability_best:.1%}"
+        table.add_row(*plain([model.model, _stacked(model.risk), best, model.verdict]))
+    console.print(table)
+    for model in result.models[: None if details else _MODELS]:
+        indented(console, on_drivers(model), by=0)
+    console.print()
+    _print_trees(console, result)
+    if details:
+        for model in result.models:
+            _print_groups(console, model)
+
+
+def on_drivers(model: "ModelRisk") -> str:
+    """`plain: 62% of the risk from wet.rain, 20% from clean`."""
+    total = model.risk.value
+    if total <= 0:
+        return f"{model.model}: nothing contributes"
+    shares = [(one.path, one.contribution.value / total) for one in model.contributors if one.contribution.value > 0]
+    (path, share), *others = shares[:_CONTRIBUTORS]
+    told = [f"{share:.0%} of the risk from {path}", *(f"{share:.0%} from {path}" for path, share in others)]
+    more = f", and {len(shares) - _CONTRIBUTORS} branches more" if len(shares) > _CONTRIBUTORS else ""
+    return f"{model.model}: {', '.join(told)}{more}"
+
+
+def _print_trees(console: Console, result: "ScenarioResult") -> None:
+    """Branches as lines, models as columns, as many beside each other as fit."""
+    fit = max(1, min(_MODELS, (console.width - _BRANCH - 10) // _MODEL))
+    for first in range(0, len(result.models), fit):
+        models = result.models[first : first + fit]
+        console.print(_tree_table(models))
+
+
+def _tree_table(models: Sequence["ModelRisk"]) -> Table:
+    table = new_table("risk given the branch", "weight", *(model.model for model in models))
+    columns = [list(model.tree.walk()) for model in models]
+    for row in zip(*columns, strict=True):
+        depth = row[0].path.count(".") + 1 if row[0].path else 0
+        name = f"{'  ' * depth}{row[0].name}{_aggregated(row[0])}"
+        table.add_row(*plain([name, f"{row[0].weight:.4g}", *(_stacked(one.value) for one in row)]))
+    return table
+
+
+def _aggregated(one: "Indicator") -> str:
+    """A mark where the worst of several arms counts."""
+    return " (worst)" if one.aggregate == "max" and len(one.arms) > 1 else ""
+
+
+def _print_groups(console: Console, model: "ModelRisk") -> None:
+    groups: Mapping[str, Mapping[Any, Estimate | None]] = {"class": model.by_class, **model.by_stratum}
+    for name, values in groups.items():
+        table = new_table(f"{model.model}, {name}", "risk", "samples")
+        for value, estimate in values.items():
+            shown = "–" if estimate is None else str(estimate)
+            table.add_row(*plain([str(value), shown, estimate.n if estimate else 0]))
+        console.print(table)
+
+
+def _print_robustness(console: Console, found: "IndicatorAssessment") -> None:
+    """The numbers that are often taken for risk, beside it."""
+    if found.robustness:
+        table = new_table("model", "norm", "mean distance", "within eps", "adversarial risk")
+        for one in found.robustness:
+            distance = "–" if one.mean_distance is None else str(one.mean_distance.estimate)
+            eps = "–" if one.eps is None else f"{one.eps:.4g}"
+            wrong = "–" if one.adversarial_risk is None else str(one.adversarial_risk)
+            table.add_row(*plain([one.model, one.norm, distance, eps, wrong]))
+        console.print("Robustness, which knows nothing of the scenario:", markup=False, highlight=False)
+        console.print(table)
+    for model, measures in found.measures.items():
+        for name, estimate in measures.items():
+            indented(console, f"{model}: {name.partition('@')[0]} {estimate} on {estimate.n} samples", by=0)
+
+
+def _stacked(estimate: Estimate) -> str:
+    return str(estimate).replace(" [", "\n[")
