@@ -24,6 +24,7 @@ _VERDICTS = (  # colour and hatching of a bar
 _PATTERNS = ("", "/", ".", "x")
 _SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
 _LINE = 18  # characters of a line of a label
+_FINE = 0.05  # risks below it are shown with a decimal
 _DARK = 0.5  # a background darker than this gets white letters
 
 
@@ -128,7 +129,9 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
                 "xgap": 1,
                 "ygap": 1,
                 "colorbar": {"title": {"text": "mean loss", "side": "right"}, "tickformat": digits, "thickness": 12},
-                "text": [[_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms],
+                "text": [
+                    [_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms
+                ],
                 "hovertemplate": "%{text}<extra></extra>",
             }
         ],
@@ -197,8 +200,12 @@ def sunburst(tree: Indicator, bounds: Bounds) -> Figure | None:
                 "rotation": 90,
             }
         ],
-        "layout": {"height": 440, "margin": {"l": 4, "r": 4, "t": 8, "b": 8}, "uniformtext": {"minsize": 9, "mode": "hide"}},
-    }  # fmt: skip
+        "layout": {
+            "height": 440,
+            "margin": {"l": 4, "r": 4, "t": 8, "b": 8},
+            "uniformtext": {"minsize": 9, "mode": "hide"},
+        },
+    }
 
 
 def _units(one: Indicator, of_leaf: dict[str, int]) -> int:
@@ -279,12 +286,13 @@ def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) ->
 def _loss_axis(result: ScenarioResult, estimates: Sequence[Estimate], *, room: float = 1.3) -> dict[str, Any]:
     high = max([_finite(one.high, one.value) for one in estimates] + [0.0])
     low = min([_finite(one.low, one.value) for one in estimates] + [0.0])
+    digits = "" if result.bounds != (0.0, 1.0) else ".0%" if high > _FINE else ".1%"
     return {
         "title": {"text": "risk: the mean loss (less is better)"},
         "range": [1.1 * low, (room * high) or 1.0],
-        "tickformat": ".0%" if result.bounds == (0.0, 1.0) and high > 0.05 else ".1%" if result.bounds == (0.0, 1.0) else "",
+        "tickformat": digits,
         "nticks": 6,
-    }  # fmt: skip
+    }
 
 
 def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dict[str, Any]:
