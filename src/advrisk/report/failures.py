@@ -12,7 +12,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
 from advrisk.report.examples import picture
-from advrisk.report.indicator_figures import loss_interval
+from advrisk.report.indicator_figures import loss_interval, percent_text
 from advrisk.risk.indicators.failures import Failure, FailureMode, FailureModes
 from advrisk.risk.indicators.tensor import CLEAN
 
@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 
 MAX_MODELS = 6  # whose failures the report shows, least risk first
 SHOWN = 6  # samples of each branch in the report
+_NEARLY = 0.995
 _FEATURES = 5  # of a table's row, the most changed first
 NOT_KEPT = (
     "Pictures are missing where the perturbed input was not kept: `keep_inputs: successful` keeps those that are read "
@@ -139,7 +140,12 @@ def caption(failure: Failure) -> str:
         said = f"{failure.label} {said}"
     if failure.label is not None and failure.prediction == failure.label:
         said = f"{failure.label} read rightly"
-    return said if failure.confidence is None else f"{said}, {100 * failure.confidence:.0f} %"
+    return said if failure.confidence is None else f"{said}, {_sure(failure.confidence)}"
+
+
+def _sure(confidence: float) -> str:
+    """Never 100 % where it was not."""
+    return "> 99 %" if _NEARLY < confidence < 1 else percent_text(confidence)
 
 
 def heading(mode: FailureMode, found: FailureModes) -> str:
@@ -148,7 +154,7 @@ def heading(mode: FailureMode, found: FailureModes) -> str:
     risk = loss_interval(mode.value, found.bounds)
     if mode.share is None:
         return f"{name}: mean loss {risk}"
-    return f"{name}: {mode.share:.0%} of the risk, mean loss {risk}"
+    return f"{name}: {percent_text(mode.share)} of the risk, mean loss {risk}"
 
 
 def explanation(mode: FailureMode) -> str:

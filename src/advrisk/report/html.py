@@ -83,7 +83,12 @@ def write_report(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
-    environment.globals |= {"of_loss": _of_loss, "loss_text": loss_text, "losses_text": losses_text}
+    environment.globals |= {
+        "of_loss": _of_loss,
+        "loss_text": loss_text,
+        "losses_text": losses_text,
+        "breaking": _breaking,
+    }
     page = environment.get_template("template.html").render(
         content(folder, ledger, study, flags)
         | damage_content(folder, ledger, assessment, settled, reason)
@@ -212,6 +217,13 @@ def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
         return "–"
     value, low, high = (loss_text(number, bounds) for number in (estimate.value, estimate.low, estimate.high))
     return _stacked(value, f"[{low.removesuffix(' %')}, {high.removesuffix(' %')}]")
+
+
+def _breaking(name: str) -> "Markup":
+    """A name that may be broken after its commas, and is copied as it is."""
+    from markupsafe import Markup, escape
+
+    return escape(name).replace(",", Markup(",<wbr>"))
 
 
 def _amounts(estimate: Estimate | None) -> "Markup | str":

@@ -1,6 +1,7 @@
 """Figures of key risk indicators: bars with intervals, grouped bars, the heat map of arms, and sunbursts."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ _VERDICTS = (  # colour and hatching of a bar
     ("more risk than another", "#0072B2", ""),
     ("the only model", "#0072B2", ""),
 )
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 _PATTERNS = ("", "/", ".", "x")
 _SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
 _LINE = 18  # characters of a line of a label
@@ -29,8 +31,11 @@ _DARK = 0.5  # a background darker than this gets white letters
 
 
 def loss_text(value: float, bounds: Bounds) -> str:
-    """A loss between 0 and 1 in per cent, any other with three digits."""
-    return f"{100 * value:.1f} %" if bounds == (0.0, 1.0) else f"{value:.3g}"
+    """A loss between 0 and 1 in per cent, small ones with more decimals; any other with three digits."""
+    if bounds != (0.0, 1.0):
+        return f"{value:.3g}"
+    size = abs(value)
+    return percent_text(value, 1 if size >= 0.01 or size == 0 else 2 if size >= 0.001 else 3)
 
 
 def loss_interval(estimate: Estimate, bounds: Bounds) -> str:
@@ -86,7 +91,7 @@ def grouped_bars(result: ScenarioResult, path: str = "") -> Figure:
     traces = []
     for place, one in enumerate(result.models):
         own = [(child, result.branches[child].estimates[one.model]) for child in children]
-        pattern = {"shape": cycled(_PATTERNS, place // len(COLOURS)), "fgcolor": "#ffffff"}
+        pattern = {"shape": cycled(_PATTERNS, place // len(COLOURS)), "fillmode": "overlay", "fgcolor": "#ffffff"}
         bar = _bar(short_label(one.model), own, result.bounds, {"color": cycled(COLOURS, place), "pattern": pattern})
         traces.append(bar | {"error_x": bar["error_x"] | {"thickness": 1, "width": 2}})
     estimates = [result.branches[child].estimates[one.model] for child in children for one in result.models]
@@ -165,7 +170,12 @@ def ordered_arms(found: IndicatorAssessment, loss: str) -> list[str]:
     tensor = next(iter(found.tensors.values()))
     facts = dict(zip(tensor.arms, zip(tensor.kind, tensor.cause, tensor.family, strict=True), strict=True))
     place = {arm: (KINDS.index(kind), cause, family) for arm, (kind, cause, family) in facts.items()}
-    return sorted(arms, key=lambda arm: (place.get(arm, (len(KINDS), "", "")), arm))
+    return sorted(arms, key=lambda arm: (place.get(arm, (len(KINDS), "", "")), _natural(arm)))
+
+
+def _natural(name: str) -> list[tuple[float, str]]:
+    """For sorting: numbers in a name by their size."""
+    return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(_NUMBER.split(name))]
 
 
 def sunburst(tree: Indicator, bounds: Bounds) -> Figure | None:
@@ -196,6 +206,7 @@ def sunburst(tree: Indicator, bounds: Bounds) -> Figure | None:
                 "insidetextorientation": "auto",
                 "insidetextfont": {"color": [INK if fill.startswith("rgba") else _letters(fill) for fill in fills]},
                 "marker": {"colors": fills, "line": {"color": "paper", "width": 1.5}},
+                "leaf": {"opacity": 1},
                 "sort": False,
                 "rotation": 90,
             }
@@ -234,14 +245,14 @@ def _branch_colours(tree: Indicator) -> dict[str, str]:
 def _slice_text(one: Indicator, whole: float, bounds: Bounds, *, root: bool) -> str:
     if root:
         return f"{loss_text(one.value.value, bounds)}<br>in all"
-    return f"{wrapped_label(one.name, 14)}<br>{one.contribution.value / whole:.0%}"
+    return f"{wrapped_label(one.name, 14)}<br>{percent_text(one.contribution.value / whole)}"
 
 
 def _slice_hover(one: Indicator, whole: float, bounds: Bounds) -> str:
     return (
         f"{plain_label(one.path or one.name)}<br>contributes {loss_interval(one.contribution, bounds)}: "
-        f"{one.contribution.value / whole:.1%} of the risk<br>happens with a probability of {_weight(one.weight)}, "
-        f"and then costs {loss_interval(one.value, bounds)}"
+        f"{percent_text(one.contribution.value / whole, 1)} of the risk<br>"
+        f"happens with a probability of {_weight(one.weight)}, and then costs {loss_interval(one.value, bounds)}"
     )
 
 
@@ -288,7 +299,7 @@ def _loss_axis(result: ScenarioResult, estimates: Sequence[Estimate], *, room: f
     low = min([_finite(one.low, one.value) for one in estimates] + [0.0])
     digits = "" if result.bounds != (0.0, 1.0) else ".0%" if high > _FINE else ".1%"
     return {
-        "title": {"text": "risk: the mean loss (less is better)"},
+        "title": {"text": "mean loss (less is better)"},
         "range": [1.1 * low, (room * high) or 1.0],
         "tickformat": digits,
         "nticks": 6,
@@ -331,6 +342,11 @@ def _value(estimate: Estimate | None) -> float | None:
 
 def _finite(limit: float, value: float) -> float:
     return limit if math.isfinite(limit) else value
+
+
+def percent_text(share: float, digits: int = 0) -> str:
+    """`34 %`."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def _weight(weight: float) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
 from advrisk.report.figures import Figure
 from advrisk.report.indicator_figures import (
     Bounds,
@@ -13,6 +12,7 @@ from advrisk.report.indicator_figures import (
     branch_bars,
     grouped_bars,
     loss_interval,
+    percent_text,
     sunburst,
     verdict_class,
 )
@@ -167,23 +167,24 @@ def on_result(result: ScenarioResult) -> list[str]:
         sentences.append(f"Worst off with {best.model}: {name}, {loss_interval(estimate, result.bounds)}.")
     if result.scenario.uncertain and best.tree.weights_part >= 0.01:
         sentences.append(
-            f"{best.tree.weights_part:.0%} of the uncertainty of its risk comes from the uncertain weights of the "
-            "scenario: more samples do not make that smaller."
+            f"{percent_text(best.tree.weights_part)} of the uncertainty of its risk comes from the uncertain weights "
+            "of the scenario: more samples do not make that smaller."
         )
     n_undecided = sum(pair.undecided for pair in result.pairs)
-    if n_undecided:
-        sentences.append(f"{n_undecided} of {counted(len(result.pairs), 'pair')} of models are undecided.")
+    if n_undecided and len(result.pairs) > 1:
+        sentences.append(f"Of {len(result.pairs)} pairs of models, {n_undecided} undecided.")
     return sentences
 
 
 def drivers(model: ModelRisk, most: int = _CONTRIBUTORS) -> str:
-    """`62 % wet.rain, 20 % clean inputs`: the branches that contribute most."""
+    """`rain 62 %; clean inputs 20 %`: the branches that contribute most."""
     total = model.risk.value
     shown = [one for one in model.contributors if one.contribution.value > 0]
     if total <= 0 or not shown:
         return "nothing"
-    told = [f"{_branch_name(one.path)} {one.contribution.value / total:.0%}" for one in shown[:most]]
-    return ", ".join(told + ([f"{len(shown) - most} more"] if len(shown) > most else []))
+    names = branch_names(model.tree)
+    told = [f"{names[one.path]} {percent_text(one.contribution.value / total)}" for one in shown[:most]]
+    return "; ".join(told + ([f"{len(shown) - most} more"] if len(shown) > most else []))
 
 
 def short_verdict(compared: BranchComparison, model: str) -> str:
@@ -212,7 +213,8 @@ def loss_meanings(found: IndicatorAssessment) -> dict[str, str]:
     """Loss -> the first line of what it says of itself."""
     if found.tensors is None:
         return {}
-    lines = {loss.label: (loss.function.__doc__ or "").strip().partition("\n")[0] for loss in found.tensors.losses}
+    texts = {loss.label: (loss.function.__doc__ or "").strip() for loss in getattr(found.tensors, "losses", ())}
+    lines = {label: text.partition("\n")[0].replace("`", "") for label, text in texts.items()}
     return {label: line for label, line in lines.items() if line}
 
 
@@ -245,8 +247,13 @@ def _other(pair: Pair, model: str) -> str:
     return pair.lower if pair.higher == model else pair.higher
 
 
-def _branch_name(path: str) -> str:
-    return "clean inputs" if path == _CLEAN else path
+def branch_names(tree: Indicator) -> dict[str, str]:
+    """Path -> what the branch is called: by its own name where no other has it, else by its path."""
+    names = [one.name for one in tree.walk()]
+    return {
+        one.path: "clean inputs" if one.path == _CLEAN else one.name if names.count(one.name) == 1 else one.path
+        for one in tree.walk()
+    }
 
 
 # What the page shows
@@ -302,11 +309,12 @@ def _by_contribution(result: ScenarioResult) -> list[str]:
 def _branch_choice(key: str, result: ScenarioResult, path: str, figures: dict[str, Figure]) -> Choice:
     name = f"{key} branch {path}"
     figures[name] = branch_bars(result, path)
+    shown = branch_names(result.models[0].tree)[path]
     parts = [(one.tree.at(path).contribution.value, one) for one in result.models if one.risk.value > 0]
     if not parts:
-        return Choice(name, _branch_name(path))
+        return Choice(name, shown)
     share, model = max(((part / one.risk.value, one.model) for part, one in parts), key=lambda pair: pair[0])
-    return Choice(name, f"{_branch_name(path)} – up to {share:.0%} of the risk ({model})")
+    return Choice(name, f"{shown} – up to {percent_text(share)} of the risk ({model})")
 
 
 def _level_choice(key: str, result: ScenarioResult, one: Indicator, figures: dict[str, Figure]) -> Choice:
