@@ -2,8 +2,6 @@
 
 import shutil
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from advrisk.ledger import Ledger, constant, table_from
 from advrisk.risk.detection import worst_case_scores
 from advrisk.risk.detection.assessment import assess_detection
 from advrisk.risk.detection.roc import exact_roc
-from bench.timing import best_of, seconds
+from bench.timing import best_of, processor_s, seconds
 
 SAMPLES, SHARD = 10_000, 64
 SIZES = {"l1": (5, 10, 15), "l2": (0.5, 1, 2), "linf": (0.1, 0.2, 0.3)}
@@ -36,7 +34,7 @@ def main() -> None:
         for resamples in (1000, 1):
             work = partial(assess_detection, ledger, resamples=resamples)
             print(
-                f"full table, {resamples:>5,} resamples   {best_of(3, work):6.3f} s, {_processor_s(work):.3f} s of work"
+                f"full table, {resamples:>5,} resamples   {best_of(3, work):6.3f} s, {processor_s(work):.3f} s of work"
             )
         print(f"  the first time {first:.3f} s; limit 2 s")
         rng = np.random.default_rng(0)
@@ -46,13 +44,6 @@ def main() -> None:
         print(f"bare worst-case ROC            {1e3 * took:6.1f} ms; limit 25 ms")
     finally:
         shutil.rmtree(folder)
-
-
-def _processor_s(work: Callable[[], Any]) -> float:
-    """Seconds that one core is busy, whatever else the machine does."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 def _bare_roc(clean: Any, scores: Any, success: Any) -> None:

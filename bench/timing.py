@@ -18,6 +18,18 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
+def processor_s(work: Callable[[], Any]) -> float:
+    """Seconds that one core is busy, whatever else the machine does."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def least_work(times: int, work: Callable[[], Any]) -> float:
+    """Seconds of work of the quickest of several calls."""
+    return min(processor_s(work) for _ in range(times))
+
+
 def in_turn(works: Mapping[str, Callable[[], Any]], *, rounds: int) -> dict[str, list[float]]:
     """Seconds of each, round by round: what disturbs one disturbs its neighbours."""
     taken: dict[str, list[float]] = {name: [] for name in works}

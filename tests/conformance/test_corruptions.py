@@ -8,14 +8,54 @@ from advrisk.core.traits import CorruptionTraits
 from advrisk.parts.corruptions import corruptions
 from advrisk.testing import ConformanceError, check_corruption, toys
 
-SETTINGS = {"gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}]}
+SETTINGS = {
+    "blur": [{"sigma_pct": 3.5}, {"sigma_pct": 40.0}],
+    "brightness": [{"stops": 1.0}, {"stops": 20.0}],
+    "colour-cast": [{"stops": 0.5}, {"stops": 20.0}],
+    "column-drift": [{"shift_scales": 0.3}, {"shift_scales": -2.0, "share_pct": 100}],
+    "contrast": [{"lost": 0.5}, {"lost": 1.0}],
+    "defocus": [{"radius_pct": 5.0}, {"radius_pct": 60.0}],
+    "fog": [{"optical_depth": 0.4}, {"optical_depth": 3.0, "patchiness": 2.0}],
+    "frost": [{"coverage_pct": 30}],
+    "gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}],
+    "hot-pixels": [{"share": 0.05}, {"share": 0.9}],
+    "jpeg": [{"quality": 1}, {"quality": 50}, {"quality": 100}],
+    "missing-values": [{"share_pct": 20}, {"share_pct": 50, "fill": 0.5}],
+    "motion-blur": [{"length_pct": 17.0}, {"length_pct": 100.0}],
+    "pixelation": [{"block_pct": 25.0}, {"block_pct": 100.0}],
+    "rain": [{"coverage_pct": 10}, {"coverage_pct": 40, "direction_deg": -30, "length_pct": 90}],
+    "rotation": [{"angle_deg": 15.0}, {"angle_deg": 180.0}],
+    "salt-and-pepper": [{"share": 0.1}, {"share": 1.0}],
+    "shadow": [{"depth": 0.5}, {"depth": 1.0}],
+    "shot-noise": [{"sigma_white": 0.001}, {"sigma_white": 0.1}, {"sigma_white": 5.0}],
+    "snow": [{"coverage_pct": 10}, {"coverage_pct": 60, "size_pct": 15}],
+    "speckle-noise": [{"sigma": 0.3}, {"sigma": 3.0}],
+    "sun-flare": [{"glare_pct": 80}],
+    "table-noise": [{"sigma_scales": 0.2}],
+    "uniform-noise": [{"reach": 0.1}, {"reach": 3.0}],
+    "unit-error": [{"factor": 2.54}, {"factor": 1000.0, "rows_pct": 50}],
+}
 
 
 @pytest.mark.parametrize("part", list(corruptions), ids=lambda part: part.name)
 def test_keeps_its_promises(part):
     for params in SETTINGS[part.name]:
-        check_corruption(part, params=params)
-        check_corruption(part, params=params, x=toys.images(20, size=5).flatten(1))
+        if part.traits.inputs != "tables":
+            check_corruption(part, params=params)
+            check_corruption(part, params=params, x=toys.images(20, channels=3, size=7)[:, :, :5])
+            check_corruption(part, params=params, x=toys.images(20, channels=2, size=3))
+        if part.traits.inputs != "images":
+            check_corruption(part, params=params, x=toys.images(20, size=5).flatten(1))
+
+
+@pytest.mark.parametrize("part", list(corruptions), ids=lambda part: part.name)
+def test_every_level_keeps_its_promises(part):
+    levels = [
+        {name: values[place] for name, values in part.traits.levels.items()} for place in range(part.traits.n_levels)
+    ]
+    x = toys.images(20, channels=3, size=32) if part.traits.inputs != "tables" else toys.images(20, size=5).flatten(1)
+    for params in levels:
+        check_corruption(part, params=params, x=x)
 
 
 class TestTheKit:

@@ -5,7 +5,15 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part, Registry
-from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, DetectorTraits, LossTraits, ObjectiveTraits
+from advrisk.core.traits import (
+    DETECTOR,
+    AttackTraits,
+    CorruptionTraits,
+    DetectorTraits,
+    LossTraits,
+    ObjectiveTraits,
+    TrainingTraits,
+)
 from advrisk.parts import REGISTRIES
 from advrisk.risk.losses import losses
 
@@ -39,6 +47,9 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
         facts = [f"needs {traits.needs}"]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
+    if isinstance(traits, TrainingTraits):
+        facts = ["for inputs within [0, 1]"] if traits.perturbs else []
+        facts += [f"needs {traits.classes} classes or more"] if traits.classes > 2 else []
     return {
         "name": part.name,
         "summary": part.summary,

@@ -131,6 +131,8 @@ def train(
 ) -> None:
     """Train the models of a recipe; those that are there already are skipped.
 
+    One whose training was stopped goes on after its last whole epoch.
+
     Example: advrisk train recipe.yaml --out models
     """
     from advrisk import api

@@ -6,7 +6,14 @@ from typing import Any
 from advrisk.core.errors import RegistryError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, DetectorTraits, ObjectiveTraits, SourceTraits
+from advrisk.core.traits import (
+    AttackTraits,
+    CorruptionTraits,
+    DetectorTraits,
+    ObjectiveTraits,
+    SourceTraits,
+    TrainingTraits,
+)
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,7 @@ class Registries:
     models: Registry[SourceTraits]
     objectives: Registry[ObjectiveTraits]
     presets: Registry[SourceTraits]
-    training: Registry[SourceTraits]
+    training: Registry[TrainingTraits]
 
     def of_kind(self, kind: str) -> Registry[Any]:
         """The registry of a kind given by name."""

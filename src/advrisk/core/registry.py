@@ -49,6 +49,13 @@ _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
 
 
 @dataclass(frozen=True)
+class ByName:
+    """In `Annotated`: a file gives the name of such a thing, and the function is handed the thing itself."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One setting of a part: its name, type and default (`REQUIRED` when it has none)."""
 
@@ -59,6 +66,11 @@ class Parameter:
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a file gives a name, or a list of names, of what the function is handed."""
+        return _by_name(self.annotation)
 
     def describe(self) -> str:
         """The parameter as a user reads it: `steps: int = 40, at least 1`."""
@@ -168,13 +180,31 @@ class Registry(Generic[Traits]):
             entry.load()  # its decorator registers it
 
 
+def _named_kind(annotation: Any) -> str | None:
+    """What a name stands for, where the type itself says that a name is given."""
+    stated = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return next((one.kind for one in stated if isinstance(one, ByName)), None)
+
+
+def _by_name(annotation: Any) -> bool:
+    return _named_kind(annotation) is not None or any(map(_by_name, get_args(annotation)))
+
+
 def _type_name(annotation: Any) -> str:
+    if kind := _named_kind(annotation):
+        return f"name of a {kind}"
+    if get_origin(annotation) is tuple:
+        return f"list, each {_type_name(get_args(annotation)[0])}" if _by_name(annotation) else _plain_name(annotation)
     if get_origin(annotation) is Annotated:
         return _type_name(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join("None" if choice is type(None) else _type_name(choice) for choice in get_args(annotation))
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return annotation.__name__
+    return _plain_name(annotation)
+
+
+def _plain_name(annotation: Any) -> str:
     return re.sub(r"(typing|collections\.abc)\.", "", str(annotation))
 
 
@@ -189,6 +219,10 @@ def _convert(value: object, parameter: Parameter, part: str, folder: Path) -> An
 def as_type(value: object, annotation: Any) -> Any:
     """Turn a YAML value into the annotated type, without guessing."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if kind := _named_kind(annotation):
+        if not isinstance(value, str):
+            raise ValueError(f"the name of a {kind} is needed, found {value!r}")
+        return value
     if origin is Annotated:
         return _checked(as_type(value, arguments[0]), arguments[1:])
     if origin in (Union, types.UnionType):
@@ -252,6 +286,8 @@ def _as_one_of(value: object, annotations: tuple[Any, ...]) -> Any:
 def _needed(annotation: Any) -> str:
     """What a value must be, in words: `a whole number of at least 1`."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if kind := _named_kind(annotation):
+        return f"the name of a {kind}"
     if origin is Annotated:
         limits = " and ".join(_limits(annotation))
         return f"{_needed(arguments[0])} of {limits}" if limits else _needed(arguments[0])

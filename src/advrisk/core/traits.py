@@ -162,6 +162,18 @@ class SourceTraits:
     use_when: str
 
 
+@dataclass(frozen=True)
+class TrainingTraits:
+    """What a training method needs of the data.
+
+    `perturbs`: it moves inputs within [0, 1], so the data must have these bounds; `classes`: the fewest there must be.
+    """
+
+    use_when: str
+    perturbs: bool = False
+    classes: int = 2
+
+
 def gives(capability: Capability, needed: Capability) -> bool:
     """Whether a model of that capability can answer what is needed."""
     return CAPABILITIES.index(capability) >= CAPABILITIES.index(needed)

@@ -75,6 +75,18 @@ def _mead(*, square_eps: float, rotation: float, translation: float) -> Lines:
     ]
 
 
+@presets.register("weather", traits=SourceTraits("cameras work outdoors: what weather does to images"))
+def weather(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
+    """Rain, fog, snow, frost and sun flare at each level."""
+    return [{"corruption": ["rain", "fog", "snow", "frost", "sun-flare"], "level": list(level)}]
+
+
+@presets.register("table-faults", traits=SourceTraits("inputs are tables: what goes wrong where numbers are collected"))
+def table_faults(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
+    """Missing values, drift of columns, wrong units and noise at each level."""
+    return [{"corruption": ["missing-values", "column-drift", "unit-error", "table-noise"], "level": list(level)}]
+
+
 @presets.register("survival-paper", traits=SourceTraits("you want the arms of Meyers et al.; images in [0, 1]"))
 def survival_paper() -> Lines:
     """FGM and PGD in l1, l2 and linf, DeepFool, HopSkipJump, Pixel and Threshold, ten steps each."""

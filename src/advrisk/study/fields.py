@@ -107,7 +107,13 @@ def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
     """The keys that a nested model knows, by walking the path to it."""
     for part in loc:
-        annotation = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        inside = _models_in(model.model_fields[str(part)].annotation) if str(part) in model.model_fields else []
+        model = inside[0] if inside else model
     return list(model.model_fields)
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The nested models that a type is made of: `dict[str, Model]`, `Model | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models_in(argument)]

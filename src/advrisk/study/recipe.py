@@ -3,16 +3,34 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from advrisk.study.fields import Identifier, Number, Open, PositiveInt, Seed, Strict, validated
 from advrisk.study.source import Source, read_yaml
 
 
 class TrainingSource(Open):
-    """Where the training samples come from; the source's parameters beside its name."""
+    """Where the training samples come from; the source's parameters beside its name.
+
+    `train` is how many of the samples to train on; all, if it is not said.
+    """
 
     source: str
+    train: PositiveInt | None = None
+
+
+class Augmentation(Strict):
+    """How far each training image is moved at random, anew in every epoch."""
+
+    rotation_deg: Annotated[Number, Field(ge=0, le=180)] = 0.0
+    shift_pct: Annotated[Number, Field(ge=0, le=50)] = 0.0
+    scale_pct: Annotated[Number, Field(ge=0, lt=100)] = 0.0
+
+    @model_validator(mode="after")
+    def _moves(self) -> "Augmentation":
+        if not (self.rotation_deg or self.shift_pct or self.scale_pct):
+            raise ValueError("found nothing above 0; say rotation_deg, shift_pct or scale_pct, or leave it out")
+        return self
 
 
 class TrainedModel(Open):
@@ -25,6 +43,7 @@ class TrainedModel(Open):
     batch: PositiveInt = 64
     learning_rate: Annotated[Number, Field(gt=0)] = 1e-3
     weight_decay: Annotated[Number, Field(ge=0)] = 0.0
+    augment: Augmentation | None = None
 
 
 class RecipeSpec(Strict):

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Interval, Le, Lt, MultipleOf
 
 from advrisk.core import registry as registry_module
 from advrisk.core.errors import RegistryError, StudyError
-from advrisk.core.registry import REQUIRED, Part, Registry
+from advrisk.core.registry import REQUIRED, ByName, Part, Registry
 
 
 def bend(
@@ -293,3 +293,47 @@ def test_installed_packages_bring_parts_by_entry_point(
     assert look(parts)
     assert look(parts)
     assert asked == ["advrisk.attacks"], "entry points of this kind are read, once"
+
+
+Thing = Annotated[object, ByName("thing")]
+
+
+def borrow(*, one: Thing, many: tuple[Thing, ...] = (), perhaps: Thing | None = None, size: int = 1) -> None:
+    """Borrow other things."""
+
+
+class TestThingsGivenByName:
+    part = Part("borrowers", "borrow", borrow, 1, None)
+
+    def test_a_file_gives_names(self) -> None:
+        assert self.part.bind({"one": "a", "many": ["b", "c"]}) == {
+            "one": "a",
+            "many": ("b", "c"),
+            "perhaps": None,
+            "size": 1,
+        }
+
+    def test_it_is_known_which_parameters_they_are(self) -> None:
+        assert [name for name, one in self.part.parameters.items() if one.by_name] == ["one", "many", "perhaps"]
+
+    def test_they_are_described_as_names(self) -> None:
+        assert [one.describe() for one in self.part.parameters.values()] == [
+            "one: name of a thing",
+            "many: list, each name of a thing = ()",
+            "perhaps: name of a thing | None = None",
+            "size: int = 1",
+        ]
+
+    @pytest.mark.parametrize(
+        ("given", "complaint"),
+        [
+            ({"one": 3}, "borrow.one: the name of a thing is needed, found 3"),
+            ({"one": ["a"]}, r"borrow.one: the name of a thing is needed, found \['a'\]"),
+            ({"one": "a", "many": "b"}, "borrow.many: a list is needed, found 'b'"),
+            ({"one": "a", "many": ["b", None]}, "borrow.many: the name of a thing is needed, found None"),
+            ({}, "borrow needs one: name of a thing"),
+        ],
+    )
+    def test_anything_else_is_refused(self, given: dict[str, Any], complaint: str) -> None:
+        with pytest.raises(StudyError, match=complaint):
+            self.part.bind(given)

@@ -1,3 +1,4 @@
+import functools
 import math
 
 import pytest
@@ -16,8 +17,13 @@ SETTINGS = {
     "gaussian-noise": {"sigma": 0.2},
     "pgd": {"eps": 0.1, "steps": 2},
     "trades": {"eps": 0.1, "steps": 2, "beta": 2},
+    "fgsm": {"eps": 0.1},
+    "ensemble-fgsm": {"eps": 0.1, "sources": ["other"]},
+    "distilled": {"teacher": "other", "temperature": 1},
+    "guided-complement-entropy": {},
+    "parseval": {},
 }
-RANDOM = ["gaussian-noise", "pgd", "trades"]
+RANDOM = ["gaussian-noise", "pgd", "trades", "ensemble-fgsm"]
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +42,29 @@ def net(inputs=64, classes=10):
         return nn.Sequential(nn.Flatten(), nn.Linear(inputs, 32), nn.ReLU(), nn.Linear(32, classes))
 
 
+@functools.cache
+def other():
+    """A model that reads the digits, for others to learn from."""
+    loaded = data.get("digits").function()
+    x, y = torch.from_numpy(loaded.x[:256]), torch.from_numpy(loaded.y[:256])
+    module = net()
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
+    for _ in range(100):
+        optimiser.zero_grad()
+        F.cross_entropy(module(x), y).backward()
+        optimiser.step()
+    return module.eval().requires_grad_(False)
+
+
 def loss_of(name, module, x, y, generator, **changes):
     part = training.get(name)
-    return part.function(module, x, y, generator, **part.bind(SETTINGS[name] | changes))
+    handed = {key: value for key, value in changes.items() if part.parameters[key].by_name}
+    settings = part.bind(SETTINGS[name] | {key: value for key, value in changes.items() if key not in handed})
+    if "teacher" in settings:
+        settings["teacher"] = other()
+    if "sources" in settings:
+        settings["sources"] = (other(),)
+    return part.function(module, x, y, generator, **settings | handed)
 
 
 def test_every_method_is_tested():
@@ -78,7 +104,18 @@ def test_the_batch_is_left_as_it_is(name, digits):
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [("pgd", {"eps": 0}), ("trades", {"beta": 0}), ("gaussian-noise", {"sigma": 0})]
+    ("name", "changes"),
+    [
+        ("pgd", {"eps": 0}),
+        ("trades", {"beta": 0}),
+        ("gaussian-noise", {"sigma": 0}),
+        ("fgsm", {"eps": 0}),
+        ("ensemble-fgsm", {"eps": 0}),
+        ("distilled", {"temperature": 0}),
+        ("plain", {"temperature": 0}),
+        ("guided-complement-entropy", {"alpha": 0}),
+        ("parseval", {"beta": 0}),
+    ],
 )
 def test_settings_that_would_do_nothing_are_refused(name, changes):
     with pytest.raises(StudyError, match="must be more than 0"):
@@ -90,6 +127,9 @@ def test_plain_is_cross_entropy(digits):
     probabilities = torch.softmax(module(digits[0]).double(), 1)
     expected = -probabilities[torch.arange(256), digits[1]].log().mean().item()
     assert loss_of("plain", module, *digits, seeded()).item() == pytest.approx(expected, rel=1e-5)
+    warm = torch.softmax(module(digits[0]).double() / 7, 1)
+    expected = -warm[torch.arange(256), digits[1]].log().mean().item()
+    assert loss_of("plain", module, *digits, seeded(), temperature=7).item() == pytest.approx(expected, rel=1e-5)
 
 
 class TestGaussianNoise:

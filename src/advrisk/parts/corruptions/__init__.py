@@ -1,6 +1,32 @@
 """Corruptions: what nature and sensors do to an input, with no adversary."""
 
-from advrisk.parts.corruptions import gaussian_noise  # noqa: F401  (its decorator registers it)
+from advrisk.parts.corruptions import (  # noqa: F401  (their decorators register them)
+    blur,
+    brightness,
+    colour_cast,
+    column_drift,
+    contrast,
+    defocus,
+    fog,
+    frost,
+    gaussian_noise,
+    hot_pixels,
+    jpeg,
+    missing_values,
+    motion_blur,
+    pixelation,
+    rain,
+    rotation,
+    salt_and_pepper,
+    shadow,
+    shot_noise,
+    snow,
+    speckle_noise,
+    sun_flare,
+    table_noise,
+    uniform_noise,
+    unit_error,
+)
 from advrisk.parts.corruptions.registry import corruptions
 
 __all__ = ["corruptions"]

@@ -7,17 +7,17 @@ from torch import Tensor
 
 from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
+from advrisk.parts.corruptions.light import span
 from advrisk.parts.corruptions.registry import corruptions
 
 
-@corruptions.register("gaussian-noise", traits=CorruptionTraits(use_when="sensors work in poor light", cause="noise"))
-def gaussian_noise(
-    x: Tensor,
-    noise: Noise,
-    rows: Tensor,
-    space: Space,  # noqa: ARG001
-    *,
-    sigma: Annotated[float, Ge(0)],
-) -> Tensor:
-    """Independent normal noise on every feature: x + sigma·z; sigma in the input's own unit."""
-    return x + sigma * noise.normal(rows, tuple(x.shape[1:]))
+@corruptions.register(
+    "gaussian-noise",
+    traits=CorruptionTraits(
+        "sensors work in poor light", cause="noise", levels={"sigma": (0.04, 0.08, 0.12, 0.18, 0.26)}
+    ),
+    version=2,
+)
+def gaussian_noise(x: Tensor, noise: Noise, rows: Tensor, space: Space, *, sigma: Annotated[float, Ge(0)]) -> Tensor:
+    """Independent normal noise on every feature: x + sigma·(high − low)·z, with z ~ normal(0, 1)."""
+    return x + sigma * span(space) * noise.normal(rows, tuple(x.shape[1:]))

@@ -1,6 +1,17 @@
 """Training methods: what the loss of one batch is."""
 
-from advrisk.parts.training import gaussian_noise, pgd, plain, trades  # noqa: F401  (decorators register)
-from advrisk.parts.training.registry import training
+from advrisk.parts.training import (  # noqa: F401  (their decorators register the methods)
+    distilled,
+    ensemble_fgsm,
+    fgsm,
+    gaussian_noise,
+    guided_complement_entropy,
+    parseval,
+    pgd,
+    plain,
+    trades,
+)
+from advrisk.parts.training.augment import augmented
+from advrisk.parts.training.registry import Frozen, training
 
-__all__ = ["training"]
+__all__ = ["Frozen", "augmented", "training"]

@@ -7,12 +7,13 @@ import torch.nn.functional as F  # noqa: N812
 from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
-from advrisk.core.traits import SourceTraits
+from advrisk.core.traits import TrainingTraits
 from advrisk.parts.training.registry import training
 
 
 @training.register(
-    "gaussian-noise", traits=SourceTraits("you want cheap hardening against noise and small perturbations")
+    "gaussian-noise",
+    traits=TrainingTraits("you want cheap hardening against noise and small perturbations", perturbs=True),
 )
 def gaussian_noise(
     module: nn.Module,

@@ -7,12 +7,16 @@ import torch.nn.functional as F  # noqa: N812
 from annotated_types import Ge, Gt
 from torch import Tensor, nn
 
-from advrisk.core.traits import SourceTraits
+from advrisk.core.traits import TrainingTraits
 from advrisk.parts.training.inner import perturbed
 from advrisk.parts.training.registry import training
 
 
-@training.register("pgd", traits=SourceTraits("you want hardening against linf attacks, at steps + 1 times the cost"))
+@training.register(
+    "pgd",
+    traits=TrainingTraits("you want hardening against linf attacks, at steps + 1 times the cost", perturbs=True),
+    version=2,
+)
 def pgd(
     module: nn.Module,
     x: Tensor,

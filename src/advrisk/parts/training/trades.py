@@ -7,12 +7,16 @@ import torch.nn.functional as F  # noqa: N812
 from annotated_types import Ge, Gt
 from torch import Tensor, nn
 
-from advrisk.core.traits import SourceTraits
-from advrisk.parts.training.inner import perturbed
+from advrisk.core.traits import TrainingTraits
+from advrisk.parts.training.inner import as_deployed, perturbed
 from advrisk.parts.training.registry import training
 
 
-@training.register("trades", traits=SourceTraits("hardening should keep more clean accuracy; beta sets the trade"))
+@training.register(
+    "trades",
+    traits=TrainingTraits("hardening should keep more clean accuracy; beta sets the trade", perturbs=True),
+    version=2,
+)
 def trades(
     module: nn.Module,
     x: Tensor,
@@ -25,7 +29,7 @@ def trades(
     beta: Annotated[float, Gt(0)] = 6.0,
 ) -> Tensor:
     """TRADES (Zhang et al. 2019, arXiv:1901.08573): CE(f(x), y) + β · max KL(f(x) ‖ f(x'))."""
-    with torch.no_grad():
+    with torch.no_grad(), as_deployed(module):
         calm = F.log_softmax(module(x), 1)
 
     def unrest(logits: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """From a linear combination of leaves to an estimate with its interval."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from advrisk.risk.indicators.evaluation import Evaluated
 from advrisk.risk.indicators.matching import Node
 from advrisk.risk.indicators.tensor import Floats
 from advrisk.risk.proportion import share_interval, share_size, t_quantile
+
+Rng = Callable[[], np.random.Generator]  # made only where something is drawn
 
 _NOTHING = 1e-12  # a spread below it, relative to the values, is rounding
 
@@ -75,7 +78,7 @@ def weights_part(found: Evaluated, combined: Combination) -> float:
     return of_weights / (of_weights + of_samples) if of_weights > 0 else 0.0
 
 
-def estimate(found: Evaluated, combined: Combination, value: float, level: float, rng: np.random.Generator) -> Estimate:
+def estimate(found: Evaluated, combined: Combination, value: float, level: float, rng: Rng) -> Estimate:
     """The value (`value_of` the node that is so combined) with its interval.
 
     A loss of known range has Korn and Graubard's interval: Clopper and Pearson's at the size that would give a
@@ -91,9 +94,7 @@ def estimate(found: Evaluated, combined: Combination, value: float, level: float
     return Estimate(value, min(low, value), max(high, value), level, n, method)
 
 
-def _limits(
-    found: Evaluated, combined: Combination, centre: float, level: float, rng: np.random.Generator
-) -> tuple[float, float]:
+def _limits(found: Evaluated, combined: Combination, centre: float, level: float, rng: Rng) -> tuple[float, float]:
     if not combined.uncertain:
         errors, sizes = _errors(found, combined.weights[None])
         low, high = _certain(found, centre, float(errors[0]), float(sizes[0]), level)
@@ -101,7 +102,7 @@ def _limits(
     weights = combined.weights[None] if combined.drawn_weights is None else combined.drawn_weights
     values = weights @ np.nan_to_num(found.mean)
     errors, sizes = _errors(found, weights)
-    lows, highs = _drawn_limits(found, values, errors, sizes, level, rng)
+    lows, highs = _drawn_limits(found, values, errors, sizes, level, rng())
     scale = combined.scale if combined.drawn_scale is None else combined.drawn_scale
     lows, highs, tail = np.atleast_1d(scale * lows), np.atleast_1d(scale * highs), (1 - level) / 2
     return float(np.quantile(lows, tail, method="lower")), float(np.quantile(highs, 1 - tail, method="higher"))
@@ -138,8 +139,8 @@ def _drawn_limits(
 
 def _errors(found: Evaluated, weights: Floats) -> tuple[Floats, Floats]:
     """Standard errors, and the numbers of samples that weigh as much, for rows of weights."""
-    sizes = 1 / np.einsum("bl,lk,bk->b", weights, found.overlap, weights, optimize=True)
-    variance = np.einsum("bl,lk,bk->b", weights, found.covariance, weights, optimize=True)
+    sizes = 1 / ((weights @ found.overlap) * weights).sum(axis=1)
+    variance = ((weights @ found.covariance) * weights).sum(axis=1)
     error = np.sqrt(np.maximum(variance, 0.0) * np.where(sizes > 1, sizes / np.maximum(sizes - 1, 1e-9), 0.0))
     scale = np.abs(weights) @ np.abs(np.nan_to_num(found.mean))
     return np.where(error > _NOTHING * scale, error, 0.0), sizes

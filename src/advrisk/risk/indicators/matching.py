@@ -1,6 +1,6 @@
 """A scenario laid over a tensor: which arms each leaf means, and which share everything has."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -172,8 +172,9 @@ class _Laying:
             except RiskError as error:
                 raise RiskError(f"{path}.where: {error}") from None
         if not (mask & (self.tensor.weight > 0)).any():
-            wanted = ", ".join(f"{name} = {' or '.join(values)}" for name, values in where) or "any weight"
-            raise RiskError(f"{path}.where: none of {counted(mask.size, 'sample')} has {wanted}")
+            raise RiskError(
+                f"{path}.where: none of {counted(mask.size, 'sample')} has {where_text(where) or 'any weight'}"
+            )
         self.masks[where] = mask
 
 
@@ -182,7 +183,6 @@ def arms_used(found: Laid) -> tuple[int, ...]:
     return tuple(sorted({arm for leaf in found.leaves for arm in leaf.arms}))
 
 
-def where_text(where: Mapping[str, tuple[str, ...]] | Where) -> str:
+def where_text(where: Where) -> str:
     """`light = night`."""
-    items = where.items() if isinstance(where, Mapping) else where
-    return ", ".join(f"{name} = {' or '.join(values)}" for name, values in items)
+    return ", ".join(f"{name} = {' or '.join(values)}" for name, values in where)

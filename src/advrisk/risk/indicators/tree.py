@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.risk.indicators.estimates import Combination, combination, estimate, value_of, weights_part
 from advrisk.risk.indicators.evaluation import Evaluated, LeafValues, evaluate, leaf_values
-from advrisk.risk.indicators.matching import Laid, Node, laid
+from advrisk.risk.indicators.matching import Laid, Node, laid, where_text
 from advrisk.risk.indicators.scenario import Scenario
 from advrisk.risk.indicators.tensor import Flags, Floats, RiskTensor
 
@@ -77,7 +77,12 @@ class ScenarioRisk:
 
     @cached_property
     def evaluated(self) -> Evaluated:
-        return evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used)
+        found = evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used)
+        for node in self.found.root.walk():
+            if node.leaf is not None and found.n[node.leaf] == 0:
+                where = where_text(self.found.leaves[node.leaf].where) or "any weight"
+                raise RiskError(f"{node.path}: of the samples with a verdict from every arm, none has {where}")
+        return found
 
     @cached_property
     def root(self) -> Combination:
@@ -117,7 +122,7 @@ class ScenarioRisk:
         return generator("indicator", self.seed, path)
 
     def _estimate(self, found: Evaluated) -> Estimate:
-        return estimate(found, self.root, value_of(found, self.found.root), self.level, self.rng())
+        return estimate(found, self.root, value_of(found, self.found.root), self.level, self.rng)
 
 
 def scenario_risk(
@@ -235,7 +240,7 @@ class _Growing:
     def _grown(self, node: Node, path: str, weight: float, drawn: Floats | None) -> Indicator:
         children = []
         for place, child in enumerate(node.children):
-            share = None if node.drawn is None else node.drawn[:, place]
+            share = None if node.drawn is None or np.ptp(node.drawn[:, place]) == 0 else node.drawn[:, place]
             below = _product(drawn, share, weight, float(node.shares[place]))
             inside = f"{path}.{child.name}" if path else child.name
             children.append(self._grown(child, inside, weight * float(node.shares[place]), below))
@@ -255,7 +260,7 @@ class _Growing:
         )
 
     def _estimate(self, combined: Combination, value: float, path: str) -> Estimate:
-        return estimate(self.found, combined, value, self.level, self.asked.rng(path))
+        return estimate(self.found, combined, value, self.level, partial(self.asked.rng, path))
 
     def _arms(self, node: Node) -> tuple[str, ...]:
         leaves = [self.asked.found.leaves[one.leaf] for one in node.walk() if one.leaf is not None]

@@ -1,0 +1,38 @@
+"""Augmentation: images turned, scaled and shifted at random before a method sees them."""
+
+import math
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+
+def augmented(
+    x: Tensor, generator: torch.Generator, *, rotation_deg: float = 0.0, shift_pct: float = 0.0, scale_pct: float = 0.0
+) -> Tensor:
+    """Images (rows × channels × height × width), each turned, scaled and shifted by draws of its own.
+
+    Uniform: an angle within ±rotation_deg, a size within ±scale_pct, and shifts within ±shift_pct of height and width.
+    """
+    angle, scale, across, down = 2 * torch.rand(4, len(x), generator=generator, dtype=torch.float64) - 1
+    return moved(
+        x,
+        turn_rad=angle * math.radians(rotation_deg),
+        scale=1 + scale * scale_pct / 100,
+        across=across * shift_pct / 100,
+        down=down * shift_pct / 100,
+    )
+
+
+def moved(x: Tensor, *, turn_rad: Tensor, scale: Tensor, across: Tensor, down: Tensor) -> Tensor:
+    """Images turned clockwise about their middle and scaled, then shifted by shares of width and height.
+
+    Bilinear; what comes in from outside repeats the nearest pixel, so values stay between those that were there.
+    """
+    height, width = x.shape[-2:]
+    cos, sin = turn_rad.cos() / scale, turn_rad.sin() / scale
+    # Where each pixel of the result comes from, in coordinates from −1 to 1 along either axis.
+    turned = torch.stack([torch.stack([cos, sin * height / width], 1), torch.stack([-sin * width / height, cos], 1)], 1)
+    shifted = turned @ torch.stack([-2 * across, -2 * down], 1)[:, :, None]
+    grid = F.affine_grid(torch.cat([turned, shifted], 2).to(x.dtype), list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)

@@ -1,0 +1,163 @@
+"""Scenarios of a real study: `advrisk show RUN indicators`, its files, and what Python says."""
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from advrisk import Run, Study
+from advrisk.core.errors import RiskError, StudyError
+from advrisk.risk.indicators import risk
+
+from .conftest import Command, study_of
+
+NOISE = "gaussian-noise,sigma=0.3"
+TOWN = {
+    "grain": {"weight": 0.4, "of": {"gaussian-noise": 0.9}},
+    "evil": {"weight": {"beta": [2, 98]}, "of": ["fgsm", "pgd"]},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a scenario and two losses, one of which came from a file that is gone."""
+    folder = tmp_path_factory.mktemp("town")
+    costs = [[0 if true == said else 1 + true for said in range(10)] for true in range(10)]
+    lines = [["", *range(10)], *([true, *row] for true, row in enumerate(costs))]
+    (folder / "costs.csv").write_text("\n".join(",".join(map(str, line)) for line in lines))
+    content = study_of(nets) | {
+        "losses": ["misclassified", {"name": "cost-matrix", "path": str(folder / "costs.csv"), "as": "bill"}],
+        "scenarios": {"town": TOWN},
+    }
+    Study.from_dict(content).run(folder / "run")
+    (folder / "costs.csv").unlink()
+    return folder / "run"
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Run:
+    shutil.copytree(finished, tmp_path / "run")
+    return Run.open(tmp_path / "run")
+
+
+def mean_loss(run: Run, model: str, arm: str, loss: str = "(prediction <> label)::DOUBLE") -> float:
+    sql = f"SELECT avg({loss}) AS v FROM outcomes JOIN samples USING (sample) WHERE model = $m AND arm = $a"
+    return float(run.query(sql, {"m": model, "a": arm})["v"][0].as_py())
+
+
+def test_the_risk_is_what_sql_says(run: Run) -> None:
+    found = run.indicators()
+    assert (found.scenarios, found.losses) == (("town",), ("misclassified", "bill"))
+    for model in ("plain", "noisy"):
+        worst = run.query(
+            "SELECT avg(v) AS v FROM (SELECT sample, max((prediction <> label)::DOUBLE) AS v FROM outcomes "
+            "JOIN samples USING (sample) WHERE kind = 'attack' AND model = $m GROUP BY sample)",
+            {"m": model},
+        )["v"][0].as_py()
+        clean, noise = mean_loss(run, model, "clean"), mean_loss(run, model, NOISE)
+        expected = 0.36 * noise + 0.02 * worst + 0.62 * clean
+        assert found.of("town").of(model).risk.value == pytest.approx(expected, abs=1e-12)
+        bill = found.of("town", "bill").of(model).tree.at("grain.gaussian-noise").value
+        cost = "CASE WHEN prediction = label THEN 0 ELSE 1 + label END"
+        assert bill.value == pytest.approx(mean_loss(run, model, NOISE, cost))
+
+
+def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    found = run.indicators()
+    shown = advrisk("show", "run", "indicators", env={"COLUMNS": "80"})
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    for result in found.results:
+        assert f"town: {result.loss}, 64 samples" in shown.stdout
+        for model in result.models:
+            assert f"{model.risk.value:.3f}" in shown.stdout
+    assert "lower bound" in shown.stdout
+    said = advrisk("show", "run", "indicators", "--json", "--csv", "all.csv")
+    assert json.loads(said.stdout) == json.loads(json.dumps(found.as_dict()))
+    with (tmp_path / "all.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(list(found.flat()))
+    roots = [line for line in lines if line["kind"] == "branch" and line["path"] == ""]
+    assert sorted(float(line["value"]) for line in roots) == sorted(
+        model.risk.value for result in found.results for model in result.models
+    )
+
+
+def test_what_if(run: Run, advrisk: Command) -> None:
+    found = run.indicators(what_if={"grain": 0.7}, losses=["misclassified"])
+    before, after = found.results
+    assert after.scenario.name == "town, what if grain = 0.7"
+    noise, clean = (mean_loss(run, "plain", arm) for arm in (NOISE, "clean"))
+    more = after.of("plain").risk.value - before.of("plain").risk.value
+    assert more == pytest.approx(0.3 * 0.9 * (noise - clean))
+    shown = advrisk(
+        "show", "run", "indicators", "--what-if", "grain=0.7", "--loss", "misclassified", "--model", "plain"
+    )
+    assert f"{after.of('plain').risk.value:.3f}" in shown.stdout
+    assert "plain, class" in shown.stdout, "a model that is named is shown in detail"
+
+
+def test_other_scenarios_from_a_file_need_no_new_run(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump({"scenarios": {"calm": {"noise": 0.1}}}))
+    said = json.loads(advrisk("show", "run", "indicators", "--scenarios", "other.yaml", "--json").stdout)
+    assert {one["scenario"] for one in said["results"]} == {"calm"}
+    value = run.indicators(scenarios={"calm": {"noise": 0.1}}).of("calm").of("plain").risk.value
+    assert value == pytest.approx(0.1 * mean_loss(run, "plain", NOISE) + 0.9 * mean_loss(run, "plain", "clean"))
+
+
+def test_a_new_loss_and_the_tensor_need_no_model(run: Run) -> None:
+    tensor = run.tensor("plain", losses=[lambda answers: answers.confidence])
+    assert tensor.data.shape == (1, 64, 6, 2)
+    assert run.indicators(losses=["class-change"]).of("town").of("plain").tree.at("clean").value.value == 0
+    scenario = run.indicators().of("town").scenario
+    assert risk(run.tensor("plain"), scenario, loss="misclassified").value == pytest.approx(
+        run.indicators().of("town").of("plain").risk.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--scenario", "twon"], "no scenario is called 'twon'; did you mean 'town'?"),
+        (["--loss", "bil"], "no losses called 'bil'"),
+        (["--model", "plane"], "no model called 'plane'"),
+        (["--what-if", "grain"], "--what-if takes a branch and its weight, as in wet.rain=0.9; found 'grain'"),
+        (["--what-if", "grain=2"], "a weight is a share from 0 to 1, found 2"),
+        (["--what-if", "grian=0.2"], "did you mean 'grain'?"),
+        (["--scenarios", "no.yaml"], "no.yaml: there is no such file"),
+        (["--norm", "l2"], "has no use for --norm"),
+    ],
+)
+def test_mistakes(run: Run, advrisk: Command, words: list[str], message: str) -> None:
+    done = advrisk("show", "run", "indicators", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_arms_that_were_not_run_are_named_with_what_to_do(run: Run) -> None:
+    with pytest.raises(RiskError, match=r"calm\.pixel: no arm fits 'pixel'.*Nothing of this was run; add them to"):
+        run.indicators(scenarios={"calm": {"pixel": 0.1}})
+
+
+def test_a_study_whose_scenario_is_wrong_runs_nothing(
+    nets: Path, advrisk: Command, write_study: Callable[..., Path], tmp_path: Path
+) -> None:
+    study = study_of(nets) | {"scenarios": {"town": {"grain": {"weight": 0.4, "of": {"gaussian-nose": 0.9}}}}}
+    done = advrisk("run", write_study(study), "--out", "run")
+    assert done.returncode == 2
+    assert "scenarios.town.grain.of.gaussian-nose: no arm fits 'gaussian-nose' (did you mean" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> None:
+    assert run.study is not None
+    found = run.indicators(scenarios={}, losses=["misclassified"])
+    assert found.of("uniform").of("plain").risk.value == pytest.approx(mean_loss(run, "plain", NOISE))
+    assert any("describes no deployment" in note for note in found.notes)
+    with pytest.raises(StudyError, match="there is none; state one"):
+        run.indicators(scenarios={}, what_if={"grain": 1})
