@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
-from advrisk.core.errors import LedgerError, RiskError
+from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
@@ -17,6 +17,7 @@ from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.report import arm_shares, flagged_arms, write_report
+from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.convergence import Convergence
@@ -26,6 +27,7 @@ from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
 from advrisk.risk.indicators import MissingArmsError, RiskTensor
 from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indicators
+from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_modes
 from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.risk.walk import detectors_of
@@ -227,6 +229,17 @@ class Run:
         except MissingArmsError as error:
             raise RiskError(f"{error}. {what_to_run(error, self.ledger)}") from None
 
+    def failures(
+        self, scenario: str | None = None, loss: str | None = None, model: str | None = None, n: int = SAMPLES
+    ) -> FailureModes:
+        """For each model (or one), the branches of a scenario that contribute most to its risk, and the n samples that
+        each of them hurts most. By default the study's first scenario and its first loss."""
+        losses = self.named_losses([loss]) if loss is not None else list(self._losses(None))[:1]
+        found = self.indicators(scenario=None if scenario is None else [scenario], losses=losses)
+        return failure_modes(
+            self.ledger, found.results[0], found.tensors or {}, models=None if model is None else [model], n=n
+        )
+
     def tensor(
         self, model: str, *, losses: Sequence[object] | None = None, arms: list[str] | None = None
     ) -> RiskTensor:
@@ -323,6 +336,7 @@ class Run:
         except RiskError as error:  # corruptions alone, say: the rest of the report stands
             assessment, reason = None, str(error)
         detection, undetected = self._detected()
+        indicators, failures, unassessed = self._in_deployment()
         return write_report(
             self.folder,
             self.ledger,
@@ -334,6 +348,9 @@ class Run:
             flags=self.flags(),
             detection=detection,
             undetected=undetected,
+            indicators=indicators,
+            failures=failures,
+            unassessed=unassessed,
             reason=reason,
         )
 
@@ -345,6 +362,27 @@ class Run:
             return self.detection(), ""
         except RiskError as error:  # not all is scored yet, say: the rest of the report stands
             return None, str(error)
+
+    def _in_deployment(self) -> tuple[IndicatorAssessment | None, list[FailureModes], str]:
+        """Indicators and failure modes, or why there are none; nothing where nobody asked and nature did nothing."""
+        stated = bool(self.study and self.study.scenarios)
+        if not stated and not len(self.query("SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")):
+            return None, [], ""
+        try:
+            found = self.indicators()
+        except (RiskError, StudyError) as error:  # not finished, or a file of costs is lost: the rest stands
+            return None, [], str(error)
+        failures = [
+            failure_modes(
+                self.ledger,
+                one,
+                found.tensors or {},
+                models=[row.model for row in one.models[:MAX_MODELS]],
+                n=SHOWN,
+            )
+            for one in found.results
+        ]
+        return found, failures, ""
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

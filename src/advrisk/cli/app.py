@@ -198,7 +198,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[
-        Literal["damage", "convergence", "attacks", "detection", "indicators", "arms", "models"],
+        Literal["damage", "convergence", "attacks", "detection", "indicators", "failures", "arms", "models"],
         typer.Argument(help="What to show."),
     ] = "damage",
     norm: OfNorm = None,
@@ -211,24 +211,32 @@ def show(
     cost: OfCost = None,
     answers: OfAnswers = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Detection, indicators: this model only; repeat for more.")
+        list[str] | None, typer.Option(help="Detection, indicators, failures: this model only; repeat for more.")
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
         float | None,
         typer.Option("--tpr", help="Detection: the share of attacks to detect (default: the study's, 0.95)."),
     ] = None,
-    scenario: Annotated[list[str] | None, typer.Option(help="Indicators: this scenario only; repeat for more.")] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Indicators, failures: this scenario only; repeat for more.")
+    ] = None,
     scenarios: Annotated[
         Path | None, typer.Option(help="Indicators: a YAML file with other scenarios than the study's.")
     ] = None,
-    loss: Annotated[list[str] | None, typer.Option(help="Indicators: this loss; repeat for more.")] = None,
+    loss: Annotated[list[str] | None, typer.Option(help="Indicators, failures: this loss; repeat for more.")] = None,
     what_if: Annotated[
         list[str] | None,
         typer.Option("--what-if", help="Indicators: another weight, as in wet.rain=0.9; repeat for more."),
     ] = None,
     out_csv: Annotated[
         Path | None, typer.Option("--csv", help="Detection, indicators: write every entry to this file.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Failures: write the inputs as one picture, a .png file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -238,14 +246,21 @@ def show(
     """
     from advrisk.api import Run
     from advrisk.cli.detection import show_detection
+    from advrisk.cli.failures import show_failures
     from advrisk.cli.findings import show_finding
     from advrisk.cli.indicators import show_indicators
 
     opened = Run.open(folder)
     of_damage = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
     of_indicators = {"--scenario": scenario, "--scenarios": scenarios, "--loss": loss, "--what-if": what_if}
+    of_detectors = {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--tpr": tpr}
+    if what == "failures":
+        unused = {"--groups": groups or None, "--csv": out_csv, "--arm": arm} | of_damage | of_detectors
+        refuse_unused(what, unused | {"--scenarios": scenarios, "--what-if": what_if})
+        show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
+        return
+    refuse_unused(what, {"--samples": samples, "--out": out})
     if what == "indicators":
-        of_detectors = {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--tpr": tpr}
         refuse_unused(what, of_damage | of_detectors | {"--groups": groups or None})
         show_indicators(opened, scenarios, scenario, loss, model, arm, what_if, out_csv=out_csv, as_json=as_json)
         return

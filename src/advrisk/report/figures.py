@@ -192,10 +192,10 @@ def _category_axis(names: list[str]) -> dict[str, Any]:
     }
 
 
-def short_label(name: str) -> str:
+def short_label(name: str, width: int = _LABEL) -> str:
     """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
-    half = _LABEL // 2
-    return plain_label(name if len(name) <= _LABEL else f"{name[: _LABEL - half - 1]}…{name[-half:]}")
+    half = width // 2
+    return plain_label(name if len(name) <= width else f"{name[: width - half - 1]}…{name[-half:]}")
 
 
 def plain_label(name: str) -> str:

@@ -15,13 +15,18 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
+from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.indicator_figures import Bounds, loss_text
+from advrisk.report.indicators import indicator_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.failures import FailureModes
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -62,11 +67,15 @@ def write_report(
     flags: list[dict[str, Any]],
     detection: DetectionAssessment | None = None,
     undetected: str = "",
+    indicators: IndicatorAssessment | None = None,
+    failures: Sequence[FailureModes] = (),
+    unassessed: str = "",
     reason: str = "",
 ) -> Path:
     """Render everything the run holds into `target`.
 
-    `reason` says why there is no assessment, where there is none, and `undetected` why there is none of detectors.
+    `reason` says why there is no assessment, where there is none, `undetected` why there is none of detectors, and
+    `unassessed` why there are no indicators.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -74,11 +83,19 @@ def write_report(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
+    environment.globals |= {
+        "of_loss": _of_loss,
+        "loss_text": loss_text,
+        "losses_text": losses_text,
+        "breaking": _breaking,
+    }
     page = environment.get_template("template.html").render(
         content(folder, ledger, study, flags)
         | damage_content(folder, ledger, assessment, settled, reason)
         | attack_content(attacks)
         | detection_content(detection, undetected)
+        | indicator_content(indicators, unassessed)
+        | failure_content(folder, failures)
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -192,6 +209,21 @@ def _shares(estimate: Estimate | None) -> "Markup | str":
 
 def _numbers(estimate: Estimate | None) -> "Markup | str":
     return _with_interval(estimate, "{:.3f}", "[{:.3f}, {:.3f}]", factor=1)
+
+
+def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
+    """A risk in the unit of its loss."""
+    if estimate is None:
+        return "–"
+    value, low, high = (loss_text(number, bounds) for number in (estimate.value, estimate.low, estimate.high))
+    return _stacked(value, f"[{low.removesuffix(' %')}, {high.removesuffix(' %')}]")
+
+
+def _breaking(name: str) -> "Markup":
+    """A name that may be broken after its commas, and is copied as it is."""
+    from markupsafe import Markup, escape
+
+    return escape(name).replace(",", Markup(",<wbr>"))
 
 
 def _amounts(estimate: Estimate | None) -> "Markup | str":

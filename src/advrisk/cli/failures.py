@@ -1,0 +1,62 @@
+"""Failure modes as text for a terminal, and as a contact sheet."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from advrisk.cli.tables import indented, new_table, plain
+from advrisk.core.errors import StudyError
+from advrisk.report.contact_sheet import write_contact_sheet
+from advrisk.report.failures import caption, explanation, heading, losses_text
+from advrisk.risk.indicators.failures import SAMPLES
+
+if TYPE_CHECKING:
+    from advrisk.api import Run
+    from advrisk.risk.indicators.failures import FailureMode, FailureModes
+
+
+def show_failures(
+    run: "Run",
+    scenario: list[str] | None,
+    loss: list[str] | None,
+    model: list[str] | None,
+    n: int | None,
+    *,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """`advrisk show RUN failures`: the worst branches, and the samples that fail there."""
+    asked = {"scenario": _one("--scenario", scenario), "loss": _one("--loss", loss), "model": _one("--model", model)}
+    found = run.failures(**asked, n=SAMPLES if n is None else n)
+    if out is not None:
+        print(f"{write_contact_sheet(run.folder, found, out)} inputs drawn in {out}", file=sys.stderr)
+    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_failures(found)
+
+
+def print_failures(found: "FailureModes") -> None:
+    """For each model its worst branches, and under each the worst samples."""
+    console = Console()
+    console.print(f"{found.scenario}: {found.loss}", style="bold", markup=False, highlight=False)
+    for model in found.models:
+        if not found.of(model):
+            indented(console, f"{model}: no branch has a loss", by=0)
+        for mode in found.of(model):
+            _print_mode(console, mode, found)
+
+
+def _print_mode(console: Console, mode: "FailureMode", found: "FailureModes") -> None:
+    console.print(f"{mode.model}, {heading(mode, found)}", markup=False, highlight=False)
+    indented(console, explanation(mode), by=2)
+    table = new_table("sample", "what happened", "loss", "arm")
+    for one in mode.failures:
+        table.add_row(*plain([one.sample, caption(one), losses_text(one), one.arm]))
+    console.print(table)
+
+
+def _one(option: str, given: list[str] | None) -> str | None:
+    if given is not None and len(given) > 1:
+        raise StudyError(f"{option}: failures are shown of one at a time, found {', '.join(given)}")
+    return given[0] if given else None

@@ -1,0 +1,83 @@
+"""Failure modes as one picture: clean inputs beside those that made the model err, with captions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RunError
+from advrisk.core.files import whole_file
+from advrisk.report.failures import Array, Exhibit, Sheet, contact_sheets
+from advrisk.risk.indicators.failures import FailureModes
+
+_SIDE, _GAP, _TEXT = 96, 10, 13  # pixels: of a picture, between pictures, of letters
+_COLUMNS = 4
+_LINES = 2  # under each pair of pictures
+_HEAD = 30
+
+
+def write_contact_sheet(folder: Path, found: FailureModes, target: Path) -> int:
+    """Write all exhibits with pictures into one PNG file; returns how many there are."""
+    sheets = [sheet for sheet in contact_sheets(folder, found) if any(one.pictures for one in sheet.exhibits)]
+    if not sheets:
+        raise RunError(
+            f"{folder}: there is no picture to show: nothing failed, inputs were not kept (`keep_inputs`), or they are "
+            "no images"
+        )
+    if target.suffix.lower() != ".png":
+        raise RunError(f"{target}: a contact sheet is a picture, so the name must end in .png")
+    image = _drawn(sheets)
+    try:
+        with whole_file(target) as file:
+            image.save(file, "PNG", optimize=True)
+    except OSError as error:
+        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
+    return sum(len(_shown(sheet)) for sheet in sheets)
+
+
+def _shown(sheet: Sheet) -> list[Exhibit]:
+    return [one for one in sheet.exhibits if one.pictures]
+
+
+def _drawn(sheets: Sequence[Sheet]) -> Any:
+    from PIL import Image, ImageDraw, ImageFont
+
+    tile = 2 * _SIDE + 3 * _GAP, _SIDE + _LINES * (_TEXT + 4) + 2 * _GAP
+    rows = [-(-len(_shown(sheet)) // _COLUMNS) for sheet in sheets]
+    image = Image.new("RGB", (_COLUMNS * tile[0] + _GAP, sum(_HEAD + n * tile[1] for n in rows) + _GAP), "white")
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(_TEXT)
+    top = _GAP
+    for sheet, n_rows in zip(sheets, rows, strict=True):
+        title = f"{sheet.mode.model}: {sheet.heading}"
+        draw.text((_GAP, top), _cut(title, image.width - 2 * _GAP, font), fill="black", font=font)
+        for place, one in enumerate(_shown(sheet)):
+            corner = _GAP + place % _COLUMNS * tile[0], top + _HEAD + place // _COLUMNS * tile[1]
+            for offset, x in enumerate(x for x in (one.original, one.perturbed) if x is not None):
+                image.paste(_thumbnail(x), (corner[0] + offset * (_SIDE + _GAP // 2), corner[1]))
+            below = corner[1] + _SIDE + 3
+            for line, text in enumerate((one.caption, one.failure.arm)):
+                shown = _cut(text, tile[0] - _GAP, font)
+                draw.text((corner[0], below + line * (_TEXT + 3)), shown, fill="black" if not line else "#555555",
+                          font=font)  # fmt: skip
+        top += _HEAD + n_rows * tile[1]
+    return image
+
+
+def _thumbnail(x: Array) -> Any:
+    from PIL import Image
+
+    levels = np.clip(np.round(x * 255), 0, 255).astype(np.uint8)
+    image = Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0)).convert("RGB")
+    scale = _SIDE / max(image.size)
+    width, height = (max(1, round(side * scale)) for side in image.size)
+    return image.resize((width, height), Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)
+
+
+def _cut(text: str, width: int, font: Any) -> str:
+    """As much of a text as fits."""
+    if font.getlength(text) <= width:
+        return text
+    while text and font.getlength(f"{text}…") > width:
+        text = text[:-1]
+    return f"{text}…"

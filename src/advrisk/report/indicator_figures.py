@@ -1,0 +1,359 @@
+"""Figures of key risk indicators: bars with intervals, grouped bars, the heat map of arms, and sunbursts."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from advrisk.core.estimate import Estimate
+from advrisk.report.figures import COLOURS, Figure, cycled, plain_label, short_label
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.comparison import LEAST, ScenarioResult
+from advrisk.risk.indicators.tensor import KINDS
+from advrisk.risk.indicators.tree import Indicator
+
+Bounds = tuple[float, float]
+
+INK = "ink"  # the page puts its own colour of text there: it knows whether it is dark
+CLEAN_GRAY = "#9AA3AE"
+_VERDICTS = (  # colour and hatching of a bar
+    ("least risk", "#009E73", ""),
+    ("undecided", "#E69F00", "/"),
+    ("more risk than another", "#0072B2", ""),
+    ("the only model", "#0072B2", ""),
+)
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
+_PATTERNS = ("", "/", ".", "x")
+_SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
+_LINE = 18  # characters of a line of a label
+_FINE = 0.05  # risks below it are shown with a decimal
+_DARK = 0.5  # a background darker than this gets white letters
+
+
+def loss_text(value: float, bounds: Bounds) -> str:
+    """A loss between 0 and 1 in per cent, small ones with more decimals; any other with three digits."""
+    if bounds != (0.0, 1.0):
+        return f"{value:.3g}"
+    size = abs(value)
+    return percent_text(value, 1 if size >= 0.01 or size == 0 else 2 if size >= 0.001 else 3)
+
+
+def loss_interval(estimate: Estimate, bounds: Bounds) -> str:
+    """`12.3 % [10.1, 14.9]`."""
+    low, high = (_bare(limit, bounds) for limit in (estimate.low, estimate.high))
+    return f"{loss_text(estimate.value, bounds)} [{low}, {high}]"
+
+
+def _bare(value: float, bounds: Bounds) -> str:
+    return loss_text(value, bounds).removesuffix(" %")
+
+
+def branch_bars(result: ScenarioResult, path: str = "") -> Figure:
+    """The risk of every model given a branch (the whole scenario, unless it is named), least overall risk at the top.
+
+    Colours tell what the intervals of the differences decide.
+    """
+    compared = result.branches[path]
+    names = [one.model for one in result.models]
+    rows = [(name, compared.estimates[name], verdict_class(compared.verdict(name))) for name in names]
+    traces = []
+    for word, colour, hatching in _VERDICTS:
+        own = [(name, estimate) for name, estimate, verdict in rows if verdict == word]
+        if own:
+            traces.append(_bar(word, own, result.bounds, {"color": colour, "pattern": {"shape": hatching}}))
+    return {
+        "data": [*traces, _values_beside(rows, result.bounds)],
+        "layout": {
+            "barmode": "overlay",
+            "xaxis": _loss_axis(result, [estimate for _, estimate, _ in rows]),
+            "yaxis": _names_axis(names),
+            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+            "height": 130 + 34 * len(names),
+            "margin": {"l": 20, "t": 44},
+        },
+    }
+
+
+def verdict_class(verdict: str) -> str:
+    """Which of the four a verdict is."""
+    if verdict == LEAST:
+        return _VERDICTS[0][0]
+    if verdict.startswith("undecided"):
+        return _VERDICTS[1][0]
+    return _VERDICTS[2][0] if verdict.startswith("more risk") else _VERDICTS[3][0]
+
+
+def grouped_bars(result: ScenarioResult, path: str = "") -> Figure:
+    """The risk given each of the branches that one is made of, models side by side."""
+    node = result.models[0].tree.at(path)
+    children = [child.path for child in node.children]
+    shown = {child.path: f"{child.name} ({_weight(child.weight)})" for child in node.children}
+    traces = []
+    for place, one in enumerate(result.models):
+        own = [(child, result.branches[child].estimates[one.model]) for child in children]
+        pattern = {"shape": cycled(_PATTERNS, place // len(COLOURS)), "fillmode": "overlay", "fgcolor": "#ffffff"}
+        bar = _bar(short_label(one.model), own, result.bounds, {"color": cycled(COLOURS, place), "pattern": pattern})
+        traces.append(bar | {"error_x": bar["error_x"] | {"thickness": 1, "width": 2}})
+    estimates = [result.branches[child].estimates[one.model] for child in children for one in result.models]
+    thick = 20 if len(result.models) < 5 else 13
+    return {
+        "data": traces,
+        "layout": {
+            "barmode": "group",
+            "bargap": 0.25,
+            "xaxis": _loss_axis(result, estimates, room=1.05),
+            "yaxis": _names_axis(children, [shown[child] for child in children]),
+            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+            "height": 150 + 10 * len(traces) + len(children) * (24 + thick * len(traces)),
+            "margin": {"l": 20, "t": 44},
+        },
+    }
+
+
+def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
+    """The mean loss of every arm for every model, as a heat map; least overall risk first."""
+    models = [one.model for one in found.results[0].models]
+    by_model = found.arms[loss]
+    arms = ordered_arms(found, loss)
+    grid = [[_value(by_model[model].get(arm)) for model in models] for arm in arms]
+    known = [value for row in grid for value in row if value is not None]
+    low, high = bounds if all(map(math.isfinite, bounds)) else (min(known, default=0.0), max(known, default=1.0))
+    digits = ".0%" if bounds == (0.0, 1.0) else ".3~g"
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "x": models,
+                "y": arms,
+                "z": grid,
+                "zmin": low,
+                "zmax": high if bounds == (0.0, 1.0) else max(known, default=high),
+                "colorscale": "Cividis",
+                "texttemplate": f"%{{z:{digits}}}",
+                "textfont": {"size": 12},
+                "xgap": 1,
+                "ygap": 1,
+                "colorbar": {"title": {"text": "mean loss", "side": "right"}, "tickformat": digits, "thickness": 12},
+                "text": [
+                    [_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+        ],
+        "layout": {
+            "xaxis": {
+                "side": "top",
+                "type": "category",
+                "automargin": True,
+                "tickangle": -40 if len(models) > 4 else 0,
+                "tickvals": models,
+                "ticktext": [wrapped_label(name) if len(models) <= 4 else short_label(name, 24) for name in models],
+            },
+            "yaxis": {
+                "autorange": "reversed",
+                "type": "category",
+                "automargin": True,
+                "tickvals": arms,
+                "ticktext": [short_label(arm) for arm in arms],
+            },
+            "height": 150 + 24 * len(arms),
+            "margin": {"l": 20, "t": 60, "b": 20},
+        },
+    }
+
+
+def ordered_arms(found: IndicatorAssessment, loss: str) -> list[str]:
+    """Clean inputs first, then corruptions by cause and family, then attacks."""
+    arms = dict.fromkeys(arm for of_model in found.arms[loss].values() for arm in of_model)
+    if found.tensors is None:
+        return list(arms)
+    tensor = next(iter(found.tensors.values()))
+    facts = dict(zip(tensor.arms, zip(tensor.kind, tensor.cause, tensor.family, strict=True), strict=True))
+    place = {arm: (KINDS.index(kind), cause, family) for arm, (kind, cause, family) in facts.items()}
+    return sorted(arms, key=lambda arm: (place.get(arm, (len(KINDS), "", "")), _natural(arm)))
+
+
+def _natural(name: str) -> list[tuple[float, str]]:
+    """For sorting: numbers in a name by their size."""
+    return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(_NUMBER.split(name))]
+
+
+def sunburst(tree: Indicator, bounds: Bounds) -> Figure | None:
+    """What every branch contributes to the risk of one model; None where there is no loss, or a negative one.
+
+    Slices are whole numbers, summed from the leaves up, so that each ring holds exactly what lies inside it.
+    """
+    whole = sum(one.contribution.value for one in tree.leaves())
+    if whole <= 0 or any(one.contribution.value < 0 for one in tree.leaves()):
+        return None
+    units = {one.path: round(_SUNBURST_UNITS * one.contribution.value / whole) for one in tree.leaves()}
+    slices = [one for one in tree.walk() if _units(one, units)]
+    colours = _branch_colours(tree)
+    fills = ["rgba(0,0,0,0)" if one is tree else colours[_first(one.path, tree)] for one in slices]
+    return {
+        "data": [
+            {
+                "type": "sunburst",
+                "branchvalues": "total",
+                "ids": [one.path or "/" for one in slices],
+                "parents": ["" if one is tree else _parent(one.path, tree) or "/" for one in slices],
+                "labels": [wrapped_label(one.name, 14) for one in slices],
+                "values": [_units(one, units) for one in slices],
+                "text": [_slice_text(one, whole, bounds, root=one is tree) for one in slices],
+                "hovertext": [_slice_hover(one, whole, bounds) for one in slices],
+                "textinfo": "text",
+                "hoverinfo": "text",
+                "insidetextorientation": "auto",
+                "insidetextfont": {"color": [INK if fill.startswith("rgba") else _letters(fill) for fill in fills]},
+                "marker": {"colors": fills, "line": {"color": "paper", "width": 1.5}},
+                "leaf": {"opacity": 1},
+                "sort": False,
+                "rotation": 90,
+            }
+        ],
+        "layout": {
+            "height": 440,
+            "margin": {"l": 4, "r": 4, "t": 8, "b": 8},
+            "uniformtext": {"minsize": 9, "mode": "hide"},
+        },
+    }
+
+
+def _units(one: Indicator, of_leaf: dict[str, int]) -> int:
+    if not one.children:
+        return of_leaf[one.path]
+    return sum(_units(child, of_leaf) for child in one.children)
+
+
+def _parent(path: str, tree: Indicator) -> str:
+    """The path of the branch that holds it; names may hold dots, so it is looked up."""
+    return next(one.path for one in tree.walk() if any(child.path == path for child in one.children))
+
+
+def _first(path: str, tree: Indicator) -> str:
+    """The branch of the first level that it belongs to."""
+    return next(child.path for child in tree.children if any(one.path == path for one in child.walk()))
+
+
+def _branch_colours(tree: Indicator) -> dict[str, str]:
+    """A colour for each branch of the first level, gray for clean inputs."""
+    named = [child for child in tree.children if child.name != "clean"]
+    found = {child.path: cycled(COLOURS[:-1], place) for place, child in enumerate(named)}
+    return found | {child.path: CLEAN_GRAY for child in tree.children if child.name == "clean"}
+
+
+def _slice_text(one: Indicator, whole: float, bounds: Bounds, *, root: bool) -> str:
+    if root:
+        return f"{loss_text(one.value.value, bounds)}<br>in all"
+    return f"{wrapped_label(one.name, 14)}<br>{percent_text(one.contribution.value / whole)}"
+
+
+def _slice_hover(one: Indicator, whole: float, bounds: Bounds) -> str:
+    return (
+        f"{plain_label(one.path or one.name)}<br>contributes {loss_interval(one.contribution, bounds)}: "
+        f"{percent_text(one.contribution.value / whole, 1)} of the risk<br>"
+        f"happens with a probability of {_weight(one.weight)}, and then costs {loss_interval(one.value, bounds)}"
+    )
+
+
+def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker: dict[str, Any]) -> Figure:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": [label for label, _ in rows],
+        "x": [estimate.value for _, estimate in rows],
+        "marker": marker,
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [_finite(estimate.high, estimate.value) - estimate.value for _, estimate in rows],
+            "arrayminus": [estimate.value - _finite(estimate.low, estimate.value) for _, estimate in rows],
+            "thickness": 1.5,
+            "width": 4,
+            "color": INK,
+        },
+        "text": [f"{plain_label(label)}: {loss_interval(estimate, bounds)}" for label, estimate in rows],
+        "textposition": "none",
+        "hovertemplate": "%{text}<extra>" + plain_label(name).replace("%", "&#37;") + "</extra>",
+    }
+
+
+def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) -> Figure:
+    """The numbers at the ends of the whiskers."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "y": [name for name, _, _ in rows],
+        "x": [max(_finite(estimate.high, estimate.value), 0.0) for _, estimate, _ in rows],
+        "text": [f"  {loss_text(estimate.value, bounds)}" for _, estimate, _ in rows],
+        "textposition": "middle right",
+        "cliponaxis": False,
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _loss_axis(result: ScenarioResult, estimates: Sequence[Estimate], *, room: float = 1.3) -> dict[str, Any]:
+    high = max([_finite(one.high, one.value) for one in estimates] + [0.0])
+    low = min([_finite(one.low, one.value) for one in estimates] + [0.0])
+    digits = "" if result.bounds != (0.0, 1.0) else ".0%" if high > _FINE else ".1%"
+    return {
+        "title": {"text": "mean loss (less is better)"},
+        "range": [1.1 * low, (room * high) or 1.0],
+        "tickformat": digits,
+        "nticks": 6,
+    }
+
+
+def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dict[str, Any]:
+    """Names from top to bottom, in lines short enough for a phone."""
+    return {
+        "type": "category",
+        "automargin": True,
+        "autorange": "reversed",
+        "categoryorder": "array",
+        "categoryarray": list(names),
+        "tickvals": list(names),
+        "ticktext": [wrapped_label(label) for label in shown or names],
+        "showgrid": False,
+    }
+
+
+def wrapped_label(name: str, width: int = _LINE) -> str:
+    """A name in two lines at most, broken after a separator where there is one; what is longer is cut in the middle."""
+    if len(name) <= width:
+        return plain_label(name)
+    if len(name) > 2 * width:
+        name = f"{name[: width - 1]}…{name[-width:]}"
+    cuts = [place + 1 for place, letter in enumerate(name[:width]) if letter in " -,._/"]
+    cut = max((place for place in cuts if len(name) - place <= width), default=width)
+    return f"{plain_label(name[:cut].rstrip())}<br>{plain_label(name[cut:].lstrip())}"
+
+
+def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:
+    said = "no verdict" if estimate is None else loss_interval(estimate, bounds)
+    return f"{plain_label(arm)}<br>{plain_label(model)}: {said}"
+
+
+def _value(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else estimate.value
+
+
+def _finite(limit: float, value: float) -> float:
+    return limit if math.isfinite(limit) else value
+
+
+def percent_text(share: float, digits: int = 0) -> str:
+    """`34 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def _weight(weight: float) -> str:
+    return f"{100 * weight:.3g} %"
+
+
+def _letters(colour: str) -> str:
+    """Black or white, whichever can be read on the colour."""
+    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < _DARK else "#000000"

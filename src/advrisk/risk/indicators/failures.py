@@ -1,0 +1,234 @@
+"""Failure modes: the branches of a scenario that hurt a model most, and the samples that they hurt."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.ledger import Ledger
+from advrisk.risk.indicators.comparison import ScenarioResult
+from advrisk.risk.indicators.matching import Node
+from advrisk.risk.indicators.tensor import CLEAN, Flags, Floats, Integers, RiskTensor
+from advrisk.risk.indicators.tree import Indicator, ScenarioRisk, scenario_risk
+
+BRANCHES = 3  # shown of each model
+SAMPLES = 12  # shown of each branch
+_MOST_ALIKE = 200  # samples of equal loss that are looked at, to show those of which the model is surest
+_ROWS = """
+    SELECT o.sample, o.arm, coalesce(o.repeat, 0) AS repeat, o.cell, o.outcome, o.prediction, o.clean_prediction,
+           o.confidence, s.shard
+    FROM outcomes o JOIN samples s USING (sample)
+    WHERE o.model = $model AND list_contains($arms, o.arm) AND o.sample IN (SELECT unnest($samples))
+"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One sample under one branch: the arm that did most harm to it, and what the model then said."""
+
+    sample: str
+    label: int | None
+    arm: str
+    repeat: int
+    loss: float  # of this answer
+    branch_loss: float  # of the sample under the branch: arms and repeats put together
+    clean_loss: float | None  # of the clean input; None where nobody asked about that
+    prediction: int | None
+    confidence: float | None
+    clean_prediction: int | None
+    outcome: str
+    cell: str
+    shard: str
+
+    @property
+    def made_worse(self) -> bool:
+        """Whether the branch did harm, rather than the input being as bad without it."""
+        return self.clean_loss is None or self.branch_loss > self.clean_loss
+
+
+@dataclass(frozen=True)
+class FailureMode:
+    """One branch that hurts a model."""
+
+    model: str
+    path: str
+    weight: float
+    value: Estimate  # the risk, given this branch
+    contribution: Estimate
+    share: float | None  # of the model's whole risk; None where that is not positive
+    aggregate: str
+    n: int  # samples to which the branch can happen
+    n_hurt: int  # those with a loss
+    n_made_worse: int  # those with a larger loss than without it
+    failures: tuple[Failure, ...]  # the worst first
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            **vars(self),
+            "value": self.value.as_dict(),
+            "contribution": self.contribution.as_dict(),
+            "failures": [vars(one) for one in self.failures],
+        }
+
+
+@dataclass(frozen=True)
+class FailureModes:
+    """The worst branches of models under one scenario and loss."""
+
+    scenario: str
+    loss: str
+    bounds: tuple[float, float]  # between which the loss lies
+    models: tuple[str, ...]  # least risk first
+    modes: tuple[FailureMode, ...]  # by model, then the largest contribution first
+
+    def of(self, model: str) -> tuple[FailureMode, ...]:
+        """Those of one model."""
+        return tuple(mode for mode in self.modes if mode.model == model)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {"scenario": self.scenario, "loss": self.loss, "modes": [mode.as_dict() for mode in self.modes]}
+
+
+def failure_modes(
+    ledger: Ledger,
+    result: ScenarioResult,
+    tensors: Mapping[str, RiskTensor],
+    *,
+    models: Sequence[str] | None = None,
+    n: int = SAMPLES,
+    branches: int = BRANCHES,
+) -> FailureModes:
+    """For each model the branches that contribute most to its risk, and under each the samples with the largest loss.
+
+    Branches that contribute alike come by their own risk, largest first; one without any loss is none. Of the samples,
+    those come first to which the branch did harm: an input that costs as much clean says little about it. Then the
+    larger loss counts, then the surer answer.
+    """
+    if n < 1 or branches < 1:
+        raise RiskError(f"at least one sample and one branch are shown, found {n} and {branches}")
+    chosen = [result.of(model) for model in models or [one.model for one in result.models]]
+    modes: list[FailureMode] = []
+    for one in chosen:
+        asked = scenario_risk(tensors[one.model], result.scenario, loss=result.loss, level=result.level)
+        leaves = leaf_places(asked.found.root)
+        used = np.isin(asked.tensor.samples, result.samples)
+        for indicator in worst_leaves(one.tree)[:branches]:
+            modes.append(_mode(ledger, asked, one.tree, indicator, leaves[indicator.path], used, n))
+    return FailureModes(
+        result.scenario.name, result.loss, result.bounds, tuple(one.model for one in chosen), tuple(modes)
+    )
+
+
+def worst_leaves(tree: Indicator) -> list[Indicator]:
+    """Leaves with a loss: the largest contribution first, then the largest risk of its own."""
+    found = [one for one in tree.leaves() if one.value.value > 0]
+    return sorted(found, key=lambda one: (-one.contribution.value, -one.value.value, one.path))
+
+
+def leaf_places(node: Node, path: str = "") -> dict[str, int]:
+    """Path of each leaf, as `Indicator` names it -> its place among the leaves."""
+    if node.leaf is not None:
+        return {path: node.leaf}
+    found: dict[str, int] = {}
+    for child in node.children:
+        found |= leaf_places(child, f"{path}.{child.name}" if path else child.name)
+    return found
+
+
+def _mode(
+    ledger: Ledger, asked: ScenarioRisk, tree: Indicator, indicator: Indicator, leaf: int, used: Flags, n: int
+) -> FailureMode:
+    values: Floats = asked.of_leaf.values[leaf]
+    can = used & asked.of_leaf.members[leaf] & ~np.isnan(values)
+    hurt = can & (values > 0)
+    worse = hurt & (values > np.nan_to_num(_clean_losses(asked.tensor, asked.loss)))
+    return FailureMode(
+        model=asked.tensor.model,
+        path=indicator.path,
+        weight=indicator.weight,
+        value=indicator.value,
+        contribution=indicator.contribution,
+        share=indicator.contribution.value / tree.value.value if tree.value.value > 0 else None,
+        aggregate=indicator.aggregate,
+        n=int(can.sum()),
+        n_hurt=int(hurt.sum()),
+        n_made_worse=int(worse.sum()),
+        failures=_failures(ledger, asked, indicator.arms, values, hurt, worse, n),
+    )
+
+
+def _failures(
+    ledger: Ledger, asked: ScenarioRisk, arms: Sequence[str], values: Floats, hurt: Flags, worse: Flags, n: int
+) -> tuple[Failure, ...]:
+    """The worst of these samples, each with the answer that cost most."""
+    places = _candidates(values, hurt, worse, n)
+    names = [asked.tensor.samples[place] for place in places]
+    wanted = {"model": asked.tensor.model, "arms": list(arms), "samples": names}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    n_repeats = dict(zip(asked.tensor.arms, asked.tensor.repeats.tolist(), strict=True))
+    for row in ledger.query(_ROWS, wanted).to_pylist():
+        if row["repeat"] < n_repeats[row["arm"]]:  # others are of an earlier study
+            rows.setdefault(row["sample"], []).append(row)
+    clean = _clean_losses(asked.tensor, asked.loss)
+    found = [
+        _failure(asked, place, rows[name], float(values[place]), float(clean[place]))
+        for place, name in zip(places, names, strict=True)
+        if name in rows
+    ]
+    found.sort(key=lambda one: (not one.made_worse, -one.branch_loss, -one.loss, -(one.confidence or 0.0), one.sample))
+    return tuple(found[:n])
+
+
+def _candidates(values: Floats, hurt: Flags, worse: Flags, n: int) -> list[int]:
+    """The first n samples in the order of harm, and those that are as bad as the last of them."""
+    order = np.flatnonzero(hurt)
+    order = order[np.lexsort((order, -values[order], ~worse[order]))]
+    if order.size <= n:
+        return [int(place) for place in order]
+    last = order[n - 1]
+    alike = (values[order] == values[last]) & (worse[order] == worse[last])
+    end = int(np.flatnonzero(alike)[-1]) + 1
+    return [int(place) for place in order[: max(n, min(end, _MOST_ALIKE))]]
+
+
+def _failure(
+    asked: ScenarioRisk, place: int, rows: Sequence[Mapping[str, Any]], branch_loss: float, clean_loss: float
+) -> Failure:
+    tensor = asked.tensor
+    of_sample = tensor.data.values[tensor.losses.index(asked.loss), place]  # (arms, repeats)
+
+    def cost(row: Mapping[str, Any]) -> float:
+        return float(np.nan_to_num(of_sample[tensor.arms.index(row["arm"]), row["repeat"]], nan=-np.inf))
+
+    worst = min(rows, key=lambda row: (-cost(row), row["outcome"] != "success", -(row["confidence"] or 0.0),
+                                       row["arm"], row["repeat"]))  # fmt: skip
+    unchanged = worst["prediction"] is None
+    label = int(tensor.label[place])
+    return Failure(
+        sample=tensor.samples[place],
+        label=label if label >= 0 else None,
+        arm=worst["arm"],
+        repeat=worst["repeat"],
+        loss=cost(worst),
+        branch_loss=branch_loss,
+        clean_loss=None if np.isnan(clean_loss) else clean_loss,
+        prediction=worst["clean_prediction"] if unchanged else worst["prediction"],
+        confidence=worst["confidence"],
+        clean_prediction=worst["clean_prediction"],
+        outcome=worst["outcome"],
+        cell=worst["cell"],
+        shard=worst["shard"],
+    )
+
+
+def _clean_losses(tensor: RiskTensor, loss: str) -> Floats:
+    """What the clean inputs cost; nan where nobody asked."""
+    clean: Integers = np.flatnonzero(np.array(tensor.kind) == CLEAN)
+    if not clean.size:
+        return np.full(len(tensor.samples), np.nan)
+    return np.asarray(tensor.by_arm(loss).mean[clean[0]])
