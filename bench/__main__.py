@@ -5,7 +5,10 @@ import sys
 
 # Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`,
 # `labelling`, `fitting`, `detection_coverage`, `indicator_coverage`, and `coverage` (more than an hour).
-ALL = ("startup", "ledger", "passes", "attacks", "distances", "workers", "damage", "detection", "indicators")
+ALL = (
+    *("startup", "ledger", "passes", "attacks", "distances", "workers"),
+    *("damage", "detection", "corruptions", "indicators"),
+)
 
 for name in sys.argv[1:] or ALL:
     module = importlib.import_module(f"bench.{name}")

@@ -14,6 +14,21 @@ Lines = list[dict[str, Any]]
 
 _MEAD_OBJECTIVES = ["ace", "kl", "fisher-rao", "gini"]
 
+# What applies to any image. A colour cast is not among them: of gray images it changes the brightness only.
+_SENSOR = (
+    "blur",
+    "brightness",
+    "contrast",
+    "defocus",
+    "hot-pixels",
+    "jpeg",
+    "motion-blur",
+    "pixelation",
+    "rotation",
+    "shadow",
+)
+_NOISE = ("gaussian-noise", "salt-and-pepper", "shot-noise", "speckle-noise", "uniform-noise")
+
 
 @presets.register("first-look", traits=SourceTraits("you want a first idea of a model within minutes"))
 def first_look(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
@@ -120,3 +135,19 @@ def prosac_paper() -> Lines:
         nes | {"norm": "l2", "eps": [0.10, 0.14, 0.15, 0.16, 0.17, 0.18, 0.20, 0.25, 0.30]},
         nes | {"norm": "linf", "eps": linf},
     ]
+
+
+@presets.register("sensor", traits=SourceTraits("you ask what cameras do to images, and not what somebody does"))
+def sensor(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
+    """Ten corruptions by cameras and image files at each level; for colour images, add `colour-cast` yourself."""
+    return _corruptions(_SENSOR, level)
+
+
+@presets.register("noise", traits=SourceTraits("you ask what noise does to images"))
+def noise(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
+    """Gaussian, uniform, shot and speckle noise, and salt and pepper, at each level."""
+    return _corruptions(_NOISE, level)
+
+
+def _corruptions(names: tuple[str, ...], level: tuple[int, ...]) -> Lines:
+    return [{"corruption": name, "level": list(level)} for name in names]

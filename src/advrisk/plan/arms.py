@@ -87,9 +87,17 @@ def _from_presets(
         _check_preset(preset, given)
         for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
             common = _given(entry, entry.model_fields_set.intersection(_BESIDE_PRESETS))
+            if not _repeatable(line, registries):
+                common.pop("repeats", None)
             line = line | ({"arm": line["arm"] | common} if "arm" in line else common)
             line_entry = validated(ArmEntry, line, Source())
             yield from expand_entry(line_entry, registries, to_transfer=to_transfer, detectors=detectors)
+
+
+def _repeatable(line: Mapping[str, Any], registries: Registries) -> bool:
+    """Whether repeats of a preset's line mean something; of attacks, its arms say so."""
+    name = line.get("corruption")
+    return not isinstance(name, str) or registries.corruptions.get(name).traits.random
 
 
 def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 import pytest
 
+from advrisk.core.errors import StudyError
 from advrisk.parts import REGISTRIES
 from advrisk.plan import expand_arms
 from advrisk.study import Arm, study_from
 
 
-def arms_of(preset: str) -> list[Arm]:
+def arms_of(preset: str, **given: object) -> list[Arm]:
     study = {
         "name": "a",
         "data": {"source": "digits", "evaluate": 1},
         "models": {"plain": {"source": "torch"}},
-        "arms": [{"preset": preset}],
+        "arms": [{"preset": preset, **given}],
     }
     return expand_arms(study_from(study), REGISTRIES)[1:]
 
@@ -52,3 +53,27 @@ def test_survival() -> None:
     assert {arm.params["generations"] for arm in arms if arm.family in ("pixel", "threshold")} == {10}
     assert [arm.params["steps"] for arm in arms if arm.family == "hopskipjump"] == [10]
     assert len(arms) == 2 * 27 + 4 + 1 + 5 + 5
+
+
+@pytest.mark.parametrize(("preset", "left_out"), [("sensor", {"colour-cast"}), ("noise", set())])
+def test_corruptions_of_one_cause(preset: str, left_out: set[str]) -> None:
+    families = {part.name for part in REGISTRIES.corruptions if part.traits.cause == preset} - left_out
+    arms = arms_of(preset)
+    assert {arm.family for arm in arms} == families
+    assert {arm.id for arm in arms} == {f"{name}-level-{level}" for name in families for level in (1, 3, 5)}
+    assert {arm.id for arm in arms_of(preset, level=2)} == {f"{name}-level-2" for name in families}
+    assert {arm.id for arm in arms_of(preset, level=[2, 4])} == {
+        f"{name}-level-{n}" for name in families for n in (2, 4)
+    }
+
+
+def test_repeats_of_corruptions_that_are_not_random_are_left_out() -> None:
+    repeats = {arm.family: arm.repeats for arm in arms_of("sensor", repeats=4)}
+    assert (repeats["rotation"], repeats["jpeg"]) == (4, 1)
+    assert set(repeats.values()) == {1, 4}
+
+
+@pytest.mark.parametrize("level", [6, [1, 9]])
+def test_a_level_that_there_is_not_is_refused(level: object) -> None:
+    with pytest.raises(StudyError, match="has levels from 1 to 5, found"):
+        arms_of("noise", level=level)

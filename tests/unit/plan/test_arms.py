@@ -9,6 +9,7 @@ import pytest
 
 from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
+from advrisk.core.traits import SourceTraits
 from advrisk.plan import expand_arms
 from advrisk.study import CLEAN, Arm, StudySpec, load_study
 
@@ -203,6 +204,15 @@ def test_a_preset_repeats_all_its_arms(registries: Registries, study: MakeStudy)
         ("walk-linf-1-ace,steps=5", 4),
         ("noise,sigma=1", 4),
     ]
+
+
+def test_a_preset_repeats_those_corruptions_that_are_random(registries: Registries, study: MakeStudy) -> None:
+    @registries.presets.register("wet", traits=SourceTraits("outdoors"))
+    def wet() -> list[dict[str, Any]]:
+        return [{"corruption": "fog"}, {"corruption": "noise", "level": 1}]
+
+    arms = expand_arms(study({"preset": "wet", "repeats": 3}), registries)[1:]
+    assert [(arm.id, arm.repeats) for arm in arms] == [("fog", 1), ("noise-level-1", 3)]
 
 
 def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random(

@@ -36,7 +36,7 @@ def blur(
     pixel of it shows.
     """
     kernel = gaussian_kernel(sigma_pct / 100 * shorter_side(x))
-    return convolved(convolved(x, kernel[:, None]), kernel[None])
+    return convolved(convolved(x, kernel.view(1, -1, 1)), kernel.view(1, 1, -1))
 
 
 def gaussian_kernel(sigma: float) -> Tensor:

@@ -38,7 +38,7 @@ def defocus(
     The radius is `radius_pct` percent of the image's shorter side. A pixel counts with the share of it that lies within
     the disc, found at 17 × 17 points; beyond the edge there is what the nearest pixel of it shows.
     """
-    return convolved(x, disc_kernel(radius_pct / 100 * shorter_side(x)))
+    return convolved(x, disc_kernel(radius_pct / 100 * shorter_side(x))[None])
 
 
 def disc_kernel(radius: float) -> Tensor:

@@ -7,21 +7,25 @@ from torch import Tensor
 _BLOCK = 2**17  # numbers that are worked on at once: they stay in the cache of a processor
 
 
-def convolved(x: Tensor, kernel: Tensor) -> Tensor:
-    """Images under one kernel of odd height and width; beyond the edge there is what the nearest pixel of it shows.
+def convolved(x: Tensor, kernels: Tensor) -> Tensor:
+    """Images under a kernel of odd height and width each, or one for all: (rows or 1, height, width).
 
-    Tap by tap, each a product and a sum: so the rounding of a row does not depend on how many there are.
+    Beyond the edge there is what the nearest pixel of it shows. Tap by tap, each a product and a sum: so the rounding
+    of a row does not depend on how many there are.
     """
-    (height, width), (down, right) = x.shape[2:], (size // 2 for size in kernel.shape)
-    taps = [(int(i), int(j), float(kernel[i, j])) for i, j in kernel.nonzero()]
-    results = []
-    for some in x.split(max(1, _BLOCK // x[0].numel())):
-        padded = F.pad(some, (right, right, down, down), mode="replicate")
-        result, product = torch.zeros_like(some), torch.empty_like(some)
-        for i, j, weight in taps:
-            result += torch.mul(padded[:, :, i : i + height, j : j + width], weight, out=product)
-        results.append(result)
-    return torch.cat(results)
+    size = max(1, _BLOCK // x[0].numel())
+    each = kernels.to(x.device, x.dtype).expand(len(x), -1, -1)
+    return torch.cat([_convolved(*some) for some in zip(torch.split(x, size), torch.split(each, size), strict=True)])
+
+
+def _convolved(x: Tensor, kernels: Tensor) -> Tensor:
+    (height, width), (down, right) = x.shape[2:], (size // 2 for size in kernels.shape[1:])
+    padded = F.pad(x, (right, right, down, down), mode="replicate")
+    result, product = torch.zeros_like(x), torch.empty_like(x)
+    for i, j in kernels.any(0).nonzero().tolist():
+        window = padded[:, :, i : i + height, j : j + width]
+        result += torch.mul(window, kernels[:, i, j].view(-1, 1, 1, 1), out=product)
+    return result
 
 
 def shorter_side(x: Tensor) -> int:

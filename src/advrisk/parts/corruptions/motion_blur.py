@@ -1,6 +1,7 @@
 """Motion blur: the camera or the scene moves while the shutter is open."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
@@ -37,21 +38,22 @@ def motion_blur(
     The way's length is `length_pct` percent of the image's shorter side. Values between pixels are interpolated
     (bilinear), at 8 points for each pixel of the way; beyond the edge there is what the nearest pixel of it shows.
     """
-    length = length_pct / 100 * shorter_side(x)
     angles = (math.pi * noise.uniform(rows, ()).double()).tolist()
-    blurred = [convolved(x[row : row + 1], line_kernel(length, angle)) for row, angle in enumerate(angles)]
-    return torch.cat(blurred)
+    return convolved(x, line_kernels(length_pct / 100 * shorter_side(x), angles))
 
 
-def line_kernel(length: float, angle: float) -> Tensor:
-    """Points spread evenly along a line through the middle, each shared among the four pixels around it; sum one."""
+def line_kernels(length: float, angles: Sequence[float]) -> Tensor:
+    """Points spread evenly on lines through the middle, each shared among the four pixels around it; sums are one."""
     count, reach = max(1, math.ceil(_POINTS * length)), int(length / 2) + 1
     along = ((torch.arange(count, dtype=torch.float64) + 0.5) / count - 0.5) * length
-    down, right = along * math.sin(angle) + reach, along * math.cos(angle) + reach
-    top, left = down.floor(), right.floor()
-    kernel = torch.zeros(2 * reach + 2, 2 * reach + 2, dtype=torch.float64)
+    down, right = (
+        torch.tensor([turn(angle) for angle in angles], dtype=torch.float64)[:, None] * along + reach
+        for turn in (math.sin, math.cos)
+    )
+    top, left, row = down.floor(), right.floor(), torch.arange(len(angles))[:, None].expand_as(down)
+    kernels = torch.zeros(len(angles), 2 * reach + 2, 2 * reach + 2, dtype=torch.float64)
     for i, tall in ((top, top + 1 - down), (top + 1, down - top)):
         for j, wide in ((left, left + 1 - right), (left + 1, right - left)):
-            kernel.index_put_((i.long(), j.long()), tall * wide, accumulate=True)
-    kernel = kernel[:-1, :-1]  # what is cut off has no weight
-    return kernel / kernel.sum()
+            kernels.index_put_((row, i.long(), j.long()), tall * wide, accumulate=True)
+    kernels = kernels[:, :-1, :-1]  # what is cut off has no weight
+    return kernels / kernels.sum((1, 2), keepdim=True)

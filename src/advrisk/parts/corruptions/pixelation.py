@@ -19,7 +19,7 @@ from advrisk.parts.corruptions.registry import corruptions
         cause="sensor",
         random=False,
         inputs="images",
-        levels={"block_pct": (7.0, 10.0, 13.0, 17.0, 25.0)},
+        levels={"block_pct": (6.0, 9.0, 13.0, 17.0, 20.0)},
     ),
 )
 def pixelation(

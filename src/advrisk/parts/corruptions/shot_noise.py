@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import torch
 from annotated_types import Ge
 from torch import Tensor
 
@@ -34,6 +35,7 @@ def shot_noise(x: Tensor, noise: Noise, rows: Tensor, space: Space, *, sigma_whi
     if sigma_white < _UNSEEN:
         return x
     photons = sigma_white**-2
-    drawn = noise.uniform(rows, tuple(x.shape[1:])).double() + _HALF_A_STEP
-    counted = poisson_quantile(drawn, light(x, space).clamp_min(0).double() * photons)
-    return from_light((counted / photons).to(x.dtype), space)
+    rate = light(x, space).clamp_min(0).flatten().cpu().double().numpy() * photons
+    level = noise.uniform(rows, tuple(x.shape[1:])).flatten().cpu().double().numpy() + _HALF_A_STEP
+    counted = torch.from_numpy(poisson_quantile(level, rate)).view_as(x)
+    return from_light((counted / photons).to(x.device, x.dtype), space)

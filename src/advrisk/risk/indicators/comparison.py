@@ -46,8 +46,8 @@ class BranchComparison:
         What the two share cancels: hard samples, and draws of uncertain weights. A t interval; for a loss of known
         range it has the guards of `half_width`, so that its width is never 0.
         """
-        value = self.estimates[a].value - self.estimates[b].value
         of_samples, of_weights = self.standard_errors(a, b)
+        value = self.estimates[a].value - self.estimates[b].value
         span = self._bounds[1] - self._bounds[0]
         half = span
         if self._size > 1:

@@ -79,7 +79,9 @@ class Scenario:
         if not written:
             raise StudyError(f"{name}: names no branch; name at least one, such as `rain: 0.3`, or `clean: 1`")
         branches = _branches(written, name, dirichlet=dirichlet, inherited=None, depth=1)
-        return cls(name, branches, _strata(own.get("strata", {}), f"{name}.strata"), dirichlet, dict(mapping))
+        found = cls(name, branches, _strata(own.get("strata", {}), f"{name}.strata"), dirichlet, dict(mapping))
+        _refuse_double_paths(found)
+        return found
 
     def renamed(self, name: str) -> "Scenario":
         """The same scenario by another name."""
@@ -304,6 +306,14 @@ def _strata(value: Any, path: str) -> dict[str, dict[str, float]]:
             raise StudyError(f"{path}.{name}: the shares sum to {total:.10g}; they must sum to 1")
         found[str(name)] = numbers
     return found
+
+
+def _refuse_double_paths(scenario: Scenario) -> None:
+    """Paths name branches in results; with dots in names two may be alike."""
+    paths = [branch.path.replace(".of.", ".") for branch in scenario.walk()]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise StudyError(f"{path}: two branches have this path, as a name holds a dot; call one otherwise")
 
 
 def _name(name: Any, path: str) -> str:

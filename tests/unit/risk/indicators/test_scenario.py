@@ -70,6 +70,7 @@ def test_a_scenario_is_a_tree() -> None:
         ({"a": 0.1, "strata": {"light": {"day": -1, "night": 2}}}, "town.strata.light.day: a share cannot be negative"),
         ({"a": 0.1, "strata": {"light": "day"}}, "town.strata.light: shares are needed"),
         ({"a": 0.1, "strata": []}, "town.strata: a mapping"),
+        ({"a.b": 0.1, "a": {"weight": 0.1, "of": {"b": 1}}}, "town.a.b: two branches have this path"),
         ({3: 0.1}, "town: branches have names, found 3"),
         ([0.1], "town: a scenario is a mapping"),
     ],
@@ -103,7 +104,7 @@ def test_what_if_changes_weights_by_path() -> None:
         what_if(town, {"wet.rain": 0.9})
     with pytest.raises(StudyError, match=r"town has no branch 'wet.ran'.*did you mean 'wet.rain'"):
         what_if(town, {"wet.ran": 0.9})
-    dotted = Scenario.from_mapping("s", {"pgd-0.1": 0.1, "pgd-0": {"weight": 0.1, "of": {"1": 0.5}}})
+    dotted = Scenario.from_mapping("s", {"pgd-0.1": 0.1, "pgd-0": {"weight": 0.1, "of": {"2": 0.5}}})
     assert what_if(dotted, {"pgd-0.1": 0.2}).branches[0].weight.mean == 0.2
 
 
