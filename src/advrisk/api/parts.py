@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, DetectorTraits, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, DetectorTraits, MeasureTraits, ObjectiveTraits
 from advrisk.parts import REGISTRIES
 
 
@@ -29,6 +29,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
     if isinstance(traits, CorruptionTraits):
         facts = _facts_of_corruption(traits)
+    if isinstance(traits, MeasureTraits):
+        facts = [f"needs {traits.needs}"]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
     return {

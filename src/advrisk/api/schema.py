@@ -20,17 +20,18 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
         _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
-        schema["properties"]["detectors"]["items"] = _detector(schema["properties"]["detectors"]["items"])
+        for section, registry in (("detectors", REGISTRIES.detectors), ("measures", REGISTRIES.measures)):
+            schema["properties"][section]["items"] = _named(schema["properties"][section]["items"], registry)
     else:
         _offer(parts["TrainingSource"], "source", REGISTRIES.data)
         _offer(parts["TrainedModel"], "method", REGISTRIES.training)
     return schema
 
 
-def _detector(item: dict[str, Any]) -> dict[str, Any]:
-    """A name, or a mapping with a name, of the registered detectors."""
+def _named(item: dict[str, Any], registry: Registry[Any]) -> dict[str, Any]:
+    """A name, or a mapping with a name, of the registered parts."""
     _, mapping = deepcopy(item)["anyOf"]
-    _offer(mapping, "name", REGISTRIES.detectors)
+    _offer(mapping, "name", registry)
     return {"anyOf": [mapping["properties"]["name"], mapping]}
 
 

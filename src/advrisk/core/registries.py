@@ -6,7 +6,14 @@ from typing import Any
 from advrisk.core.errors import RegistryError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import Registry
-from advrisk.core.traits import AttackTraits, CorruptionTraits, DetectorTraits, ObjectiveTraits, SourceTraits
+from advrisk.core.traits import (
+    AttackTraits,
+    CorruptionTraits,
+    DetectorTraits,
+    MeasureTraits,
+    ObjectiveTraits,
+    SourceTraits,
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +25,7 @@ class Registries:
     data: Registry[SourceTraits]
     defences: Registry[SourceTraits]
     detectors: Registry[DetectorTraits]
+    measures: Registry[MeasureTraits]
     models: Registry[SourceTraits]
     objectives: Registry[ObjectiveTraits]
     presets: Registry[SourceTraits]

@@ -165,7 +165,7 @@ Success = Annotated[Literal["label", "prediction"] | TargetSpec, BeforeValidator
 def _named(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
-    if not isinstance(value, Mapping | DetectorSpec):
+    if not isinstance(value, Mapping | DetectorSpec | MeasureSpec):
         raise ValueError(f"a name, or a mapping with a name and parameters, is needed; found {value!r}")
     return value
 
@@ -180,13 +180,24 @@ class DetectorSpec(Open):
     arms: Annotated[list[ArmEntry], Field(min_length=1)] | None = None
 
 
-DETECTOR_SCHEMA = {
+class MeasureSpec(Open):
+    """A number about each model at clean inputs: its name, and its parameters beside it.
+
+    `samples`: at the first so many of the samples to evaluate; at all of them, if nothing is said.
+    """
+
+    name: str
+    samples: PositiveInt | None = None
+
+
+NAMED_SCHEMA = {
     "anyOf": [
         {"type": "string"},
         {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
     ]
 }
-Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(DETECTOR_SCHEMA)]
+Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
+Measure = Annotated[MeasureSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
 
 
 class StudySpec(Strict):
@@ -200,6 +211,7 @@ class StudySpec(Strict):
     success: Success = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
     detectors: list[Detector] = Field(default_factory=list)
+    measures: list[Measure] = Field(default_factory=list)
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
