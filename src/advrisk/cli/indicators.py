@@ -13,7 +13,7 @@ from advrisk.cli.lines import write_lines
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
-from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict
+from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict, tree_lines
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -109,11 +109,11 @@ def _print_trees(console: Console, result: "ScenarioResult") -> None:
 
 def _tree_table(models: Sequence["ModelRisk"]) -> Table:
     table = new_table("risk given the branch", "weight", *(model.model for model in models))
-    columns = [list(model.tree.walk()) for model in models]
+    columns = [tree_lines(model.tree) for model in models]
     for row in zip(*columns, strict=True):
-        depth = row[0].path.count(".") + 1 if row[0].path else 0
-        name = f"{'  ' * depth}{row[0].name}{_aggregated(row[0])}"
-        table.add_row(*plain([name, f"{row[0].weight:.4g}", *(_stacked(one.value) for one in row)]))
+        branch = row[0].branch
+        name = f"{'  ' * row[0].depth}{branch.name}{_aggregated(branch)}"
+        table.add_row(*plain([name, f"{branch.weight:.4g}", *(_stacked(line.branch.value) for line in row)]))
     return table
 
 
