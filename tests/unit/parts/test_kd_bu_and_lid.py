@@ -10,6 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from safetensors.torch import load, save
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -323,6 +325,25 @@ class TestDensity:
             for i, row in enumerate(hidden.numpy())
         ]
         assert found.numpy() == pytest.approx(expected, rel=1e-6)
+
+    def test_while_fitting_no_input_is_compared_with_itself_nor_what_was_made_from_it_with_it(
+        self, world: World
+    ) -> None:
+        """Mean and spread of the log-density that the regression learned from, written out."""
+        module: Any = world.model.answer
+        state = fitted(KdBu(draws=2, bandwidth=0.5), world.examples, world.model)
+        learned = contrast(world.examples, world.model, "kd-bu")
+        points, rows = (module[:9](x).double().numpy() for x in (world.examples.clean, learned.x))
+        same = world.model.ask(learned.x).argmax(1)[:, None] == world.examples.label
+        kernels = -cdist(rows, points, "sqeuclidean") / (2 * 0.5**2)
+        means = []
+        for allowed in (same, same & (learned.origin[:, None] != torch.arange(1000))):
+            kept = np.where(allowed, kernels, -np.inf)
+            constant = points.shape[1] / 2 * np.log(2 * np.pi * 0.5**2)
+            found = logsumexp(kept, axis=1) - np.log(allowed.sum(1).numpy()) - constant
+            means.append((found.mean(), found.std()))
+        assert (float(state["mean"][0]), float(state["scale"][0])) == pytest.approx(means[1], rel=1e-4)
+        assert abs(means[0][0] - means[1][0]) > 0.05 * abs(means[1][0]), "it matters"
 
     @pytest.mark.parametrize("seed", [0, 1, 2])
     def test_the_bandwidth_is_that_of_a_grid_search(self, seed: int) -> None:
