@@ -400,7 +400,7 @@ class TestDensity:
     def test_few_clean_inputs_are_refused_without_the_name_that_the_run_says(self, world: World) -> None:
         few = replace(world.examples, clean=world.examples.clean[:9], label=world.examples.label[:9])
         few = replace(few, origin=torch.arange(9), adversarial=few.adversarial[:9])
-        with pytest.raises(DataError, match="^9 clean inputs to learn from, at least 10 are needed"):
+        with pytest.raises(DataError, match=r"^9 clean inputs to learn from, at least 10 are needed"):
             fitted(KdBu(draws=2), few, world.model)
 
     def test_no_dropout_is_refused(self, world: World) -> None:
@@ -510,6 +510,6 @@ class TestLid:
             Lid(minibatch=20)
         with pytest.raises(StudyError, match="an empty list of layers"):
             Lid(layers=())
-        with pytest.raises(DataError, match="^1000 clean inputs to learn from, more than 1000 are needed"):
+        with pytest.raises(DataError, match=r"^1000 clean inputs to learn from, more than 1000 are needed"):
             fitted(Lid(batches=10), world.examples, world.model)
         assert issubclass(DataError, AdvriskError)
