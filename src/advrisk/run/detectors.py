@@ -117,8 +117,13 @@ def _handed_over(
     alone = [checked_scores(name, detector, row[None], model, "a fixed input")[0] for row in given]
     if not np.allclose(first, alone, rtol=1e-3, atol=1e-6 * float(np.abs(first).max(initial=0.0))):
         raise RunError(f"the detector {name!r} scores an input differently beside others; each must count by itself")
-    full = detector_id(name, [name, *np.round(first, 6).tolist()])
+    full = detector_id(name, [name, *map(_digits, first.tolist())])
     return ConfiguredDetector(full, name, {}, ("detectors",), handed_over=True), detector
+
+
+def _digits(score: float) -> str:
+    """Six digits, however small the number is; a zero has no sign."""
+    return f"{score or 0.0:.6g}"
 
 
 def refuse_unnamed(study: StudySpec, known: Sequence[ConfiguredDetector]) -> None:
