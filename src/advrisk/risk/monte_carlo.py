@@ -7,9 +7,10 @@ Algorithm 1. The attacker takes the nearest success; damage is done if the detec
 
 x_i'' is the nearest success, or the clean input itself where the model has it wrong already (the
 paper never resets x'' between observations; here it is). A score above the threshold is an alarm; one
-that equals it is not. It is the damage of an attacker who takes the nearest success, and no bound for
-others: a nearer point may look more suspicious than one further away. `any_arm` is the damage of one
-who takes, of all arms, the success that looks most innocent.
+that equals it is not. Of equally near successes the one with the least score counts. It is the damage of
+an attacker who takes the nearest success, and no bound for others: a nearer point may look more
+suspicious than one further away. `any_arm` is the damage of one who takes, of all arms, the success that
+looks most innocent.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_prob
 from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold as seen_above
 from advrisk.risk.proportion import proportion
-from advrisk.risk.walk import Flags, Floats, Walk, calibration_scores, find_detector, walks
+from advrisk.risk.walk import Flags, Floats, Walk, arms_that_know, calibration_scores, find_detector, walks
 
 FALSE_ALARMS = "false_alarms"
 Threshold = float | Mapping[str, float]  # a score, or {"false_alarms": share of clean inputs}
@@ -48,6 +49,7 @@ class MonteCarloDamage:
     any_arm: Mapping[str, Estimate]  # the damage if, of all arms, the success with the least score is taken
     success: Mapping[str, Estimate]  # what the damage would be if nobody looked
     false_alarms: Mapping[str, Estimate | None]  # among clean inputs classified correctly; None where there is none
+    known_to: tuple[str, ...]  # the arms that were made to get past this very detector
     warnings: tuple[str, ...]
     _comparison: EvasionComparison = field(repr=False)
 
@@ -80,6 +82,7 @@ class Watched:
     detector: str  # its full name in the ledger
     walked: Mapping[str, Walk]
     thresholds: Mapping[str, float]
+    known_to: tuple[str, ...]  # arms
     warnings: tuple[str, ...]
 
 
@@ -112,6 +115,7 @@ def monte_carlo_damage(
         watched.walked,
         watched.thresholds,
         detector=watched.detector,
+        known_to=watched.known_to,
         warnings=watched.warnings,
         level=level,
         rng=rng,
@@ -124,7 +128,7 @@ def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Thr
     walked = walks(ledger, distances, name)
     clean = {model: walk.clean_score for model, walk in walked.items()}
     thresholds, warnings = alarm_thresholds(ledger, name, clean, threshold)
-    return Watched(name, walked, thresholds, warnings)
+    return Watched(name, walked, thresholds, arms_that_know(ledger, name, distances.arms), warnings)
 
 
 def walked_damage(
@@ -132,6 +136,7 @@ def walked_damage(
     thresholds: Mapping[str, float],
     *,
     detector: str,
+    known_to: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
     level: float = 0.95,
     rng: np.random.Generator,
@@ -156,6 +161,7 @@ def walked_damage(
             for model, walk in walked.items()
         },
         false_alarms={model: _false_alarms(walk, thresholds[model], level) for model, walk in walked.items()},
+        known_to=known_to,
         warnings=warnings,
         _comparison=comparison,
     )
