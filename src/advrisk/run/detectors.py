@@ -17,6 +17,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.engine import Model, Suspicion
 from advrisk.ledger.inputs import detector_state
+from advrisk.ledger.known_detectors import nameable
 from advrisk.parts.detectors import Detector, LearningDetector, State
 from advrisk.plan import ConfiguredDetector, detector_id, names_of
 from advrisk.run.tensors import write_tensors
@@ -105,7 +106,7 @@ def handed_over(
 def _handed_over(
     name: str, owner: Scores, x: NDArray[np.float32], model: Model
 ) -> tuple[ConfiguredDetector, HandedOver]:
-    if not isinstance(name, str) or not name or set(name) & set("@,/\\"):
+    if not isinstance(name, str) or not nameable(name):
         raise RunError(f"a detector needs a name without '@', ',' and slashes, found {name!r}")
     if not callable(getattr(owner, "score", None)):
         raise RunError(f"the detector {name!r} is {type(owner).__name__}, which has no method score(x)")

@@ -13,6 +13,7 @@ from advrisk.core.files import whole_file
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.inputs import calibrate_inputs, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.plan import (
@@ -148,7 +149,22 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
         ledger.append(changed)
     write_study(study, bench.folder)
     _keep_evasion(study, bench.folder)
+    _keep_to_calibrate(study, bench)
     write_study_detectors(bench.folder, list(bench.detectors))
+
+
+def _keep_to_calibrate(study: StudySpec, bench: Workbench) -> None:
+    """The clean inputs to calibrate, which no cell keeps, for detectors that run elsewhere."""
+    data = bench.material.data
+    names = sorted(name for name, split in splits(study, bench).items() if split == "calibrate")
+    if not names or study.keep_inputs == "none":
+        return
+    rows = [bench.material.rows[name] for name in names]
+    target = calibrate_inputs(
+        bench.folder, digest([[name, data.hash_of(row)] for name, row in zip(names, rows, strict=True)])
+    )
+    if not target.exists():
+        write_inputs(target, names, data.x[rows])
 
 
 def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:
