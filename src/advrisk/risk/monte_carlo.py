@@ -13,7 +13,7 @@ suspicious than one further away. `any_arm` is the damage of one who takes, of a
 looks most innocent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import NamedTuple
@@ -23,12 +23,22 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability
 from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold as seen_above
 from advrisk.risk.proportion import proportion
-from advrisk.risk.walk import Flags, Floats, Walk, arms_that_know, calibration_scores, find_detector, walks
+from advrisk.risk.walk import (
+    Flags,
+    Floats,
+    Walk,
+    arms_that_know,
+    calibration_scores,
+    find_detector,
+    is_imported,
+    walks,
+)
 
 FALSE_ALARMS = "false_alarms"
 Threshold = float | Mapping[str, float]  # a score, or {"false_alarms": share of clean inputs}
@@ -127,7 +137,8 @@ def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Thr
     name = find_detector(ledger, detector)
     walked = walks(ledger, distances, name)
     clean = {model: walk.clean_score for model, walk in walked.items()}
-    thresholds, warnings = alarm_thresholds(ledger, name, clean, threshold)
+    thresholds, lacking = alarm_thresholds(ledger, name, clean, threshold)
+    warnings = on_uncalibrated(ledger, {name: lacking})
     return Watched(name, walked, thresholds, arms_that_know(ledger, name, distances.arms), warnings)
 
 
@@ -243,24 +254,36 @@ def _false_alarms(walk: Walk, threshold: float, level: float) -> Estimate | None
 
 def alarm_thresholds(
     ledger: Ledger, detector: str, clean_scores: Mapping[str, Floats], threshold: Threshold
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """One for each model, and what to be warned of; `clean_scores` serve where no sample to calibrate was scored."""
+) -> tuple[dict[str, float], list[str]]:
+    """One for each model; and the models of which no sample to calibrate was scored, so that `clean_scores` serve."""
     given = threshold.get(FALSE_ALARMS) if isinstance(threshold, Mapping) else threshold
     unlike = isinstance(threshold, Mapping) and set(threshold) != {FALSE_ALARMS}
     if unlike or isinstance(given, bool) or not isinstance(given, Real) or np.isnan(float(given)):
         raise RiskError(f"threshold must be a score or {{{FALSE_ALARMS!r}: share}}, found {threshold!r}")
     number = float(given)
     if not isinstance(threshold, Mapping):
-        return dict.fromkeys(clean_scores, number), ()
+        return dict.fromkeys(clean_scores, number), []
     aside = calibration_scores(ledger, detector)
-    lacking = [model for model in clean_scores if model not in aside]
-    warnings = (
-        f"{detector}: the threshold for {number:g} false alarms was taken from the very inputs it is tried on, as no "
-        f"sample to calibrate was scored ({', '.join(lacking)}): the rate of false alarms looks better than it is; "
-        "say `calibrate: 200`, or so, under `data`",
-    )
     found = {model: threshold_at(aside.get(model, scores), number) for model, scores in clean_scores.items()}
-    return found, warnings if lacking else ()
+    return found, [model for model in clean_scores if model not in aside]
+
+
+def on_uncalibrated(ledger: Ledger, lacking: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """One warning for all detectors (-> models) whose thresholds come from the very inputs they are tried on."""
+    names = [f"{detector} ({', '.join(models)})" for detector, models in lacking.items() if models]
+    if not names:
+        return ()
+    n_aside = ledger.query("SELECT count(*) AS n FROM samples WHERE split = 'calibrate'")["n"][0].as_py()
+    if not n_aside:
+        remedy = "say `calibrate: 200`, or so, under `data`"
+    elif any(is_imported(ledger, detector) for detector, models in lacking.items() if models):
+        remedy = f"import the scores of those too ({counted(n_aside, 'sample')})"
+    else:
+        remedy = "run the study again with these detectors in it, and they score them"
+    return (
+        f"Of {'; '.join(names)} the threshold for a rate of false alarms was taken from the very inputs it is tried "
+        f"on, as no sample to calibrate was scored: that rate looks better than it is; {remedy}.",
+    )
 
 
 def _as_sizes(undetected: ArrayLike) -> Floats:

@@ -92,7 +92,7 @@ def walks(ledger: Ledger, distances: Distances, detector: str) -> dict[str, Walk
     for model, walk in found.items():
         if not np.array_equal(walk.size, distances.by_model[model]):
             raise RiskError(f"the distances of {model} are not those of this ledger; compute them again from it")
-    _refuse_unscored(found, detector)
+    _refuse_unscored(found, detector, ledger)
     return found
 
 
@@ -186,11 +186,30 @@ def _walk(nearest: Mapping[int, dict[str, Any]], clean: Mapping[int, dict[str, A
     return Walk(size, score, least_score, tuple(arm), clean_score, correct)
 
 
-def _refuse_unscored(found: Mapping[str, Walk], detector: str) -> None:
+def what_to_score(ledger: Ledger, detector: str) -> str:
+    """What to do where scores of a detector are missing: one that was imported is in no study."""
+    if is_imported(ledger, detector):
+        folder = ledger.path.parent
+        return (
+            f"import its scores of all inputs in one file (`advrisk export {folder} to-score.npz --to-score` writes "
+            "them), or name arms whose inputs it scored"
+        )
+    return (
+        "finish the run with this detector in its study (the same command goes on), or name arms whose inputs it scored"
+    )
+
+
+def is_imported(ledger: Ledger, detector: str) -> bool:
+    """Whether a detector's scores came from a file, as far as anybody wrote that down."""
+    known = read_known_detectors(ledger.path.parent)
+    return known is not None and detector in known.imported
+
+
+def _refuse_unscored(found: Mapping[str, Walk], detector: str, ledger: Ledger) -> None:
     for model, walk in found.items():
         missing = int((np.isnan(walk.clean_score) | (np.isfinite(walk.size) & np.isnan(walk.least_score))).sum())
         if missing:
             raise RiskError(
-                f"{detector} has not scored {counted(missing, 'sample')} of {walk.size.size} of {model}; finish the "
-                "run with this detector in its study (the same command goes on), or name arms whose inputs it scored"
+                f"{detector} has not scored {counted(missing, 'sample')} of {walk.size.size} of {model}; "
+                f"{what_to_score(ledger, detector)}"
             )

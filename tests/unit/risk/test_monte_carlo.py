@@ -9,6 +9,7 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.known_detectors import add_imported_detectors
 from advrisk.risk.damage import compare_damage, samples_to_decide, success_ratio
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import fit_bayesian, threshold
@@ -283,6 +284,9 @@ def test_a_missing_score_is_refused_with_what_to_do(tmp_path: Path, missing: dic
     ledger = small(tmp_path, **missing)
     with pytest.raises(RiskError, match=r"eye@00000001 has not scored \d samples? of 2 of m; finish the run"):
         walked(ledger)
+    add_imported_detectors(tmp_path, [FULL])
+    with pytest.raises(RiskError, match=r"of 2 of m; import its scores of all inputs in one file \(`advrisk export"):
+        walked(ledger)
 
 
 def test_no_detector_or_another_one(tmp_path: Path) -> None:
@@ -356,7 +360,8 @@ def test_without_such_samples_the_evaluated_ones_serve_with_a_warning(tmp_path: 
         scores = [row["score"] for row in rows.scores if row["cell"] == f"{model}/clean/0"]
         assert found.thresholds[model] == threshold_at(scores, 0.1)
     (warning,) = found.warnings
-    assert "no sample to calibrate was scored (one, two)" in warning
+    assert warning.startswith(f"Of {FULL} (one, two) the threshold for a rate of false alarms was taken from the very")
+    assert warning.endswith("say `calibrate: 200`, or so, under `data`.")
 
 
 @pytest.mark.parametrize(
