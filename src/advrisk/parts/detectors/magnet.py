@@ -64,6 +64,11 @@ class MagNet:
         if not all(0 < temperature < math.inf for temperature in self.temperatures):
             raise StudyError(f"magnet.temperatures: must be more than 0, found {list(self.temperatures)}")
 
+    @property
+    def fewest(self) -> int:
+        """Clean inputs to learn from."""
+        return FEWEST
+
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         if len(examples.clean) < FEWEST:
             found = f"magnet learns from at least {FEWEST} clean inputs, found {len(examples.clean)}"
