@@ -83,14 +83,14 @@ def refuse_detectors(
             found = f"{one.name} learns from samples of the split `train`, and there is none; add `train: 1000`, say"
             raise study.where.error(("data",), found)
         for model in models:
-            if not model.surrogate and (found := _lacking(one, traits, model, registries)):
+            if not model.surrogate and (found := _lacking(one, traits, model)):
                 raise study.where.error(one.place, f"{found}; remove it, or that model")
             if not model.surrogate and (found := _unlearnable(one, model, registries)):
                 others = f"let it learn from others, as in {{name: {one.name}, arms: [{_ANSWERED[model.capability]}]}}"
                 raise study.where.error(one.place, f"{found}; {others}, or remove it, or that model")
 
 
-def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard, registries: Registries) -> str:
+def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard) -> str:
     """What a detector needs that a model does not give."""
     if not gives(model.capability, traits.needs):
         return f"{one.name} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
