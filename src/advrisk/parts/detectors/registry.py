@@ -48,6 +48,8 @@ class LearningDetector(Protocol):
     """A detector that must be fitted to examples, for each model anew.
 
     An attribute `fewest`, where it has one, says how many clean inputs it must have: fewer are refused before any work.
+    A method `doubt(examples, model, state) -> str`, where it has one, says why what it learned is worth nothing; "" if
+    it is not so.
     """
 
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
