@@ -8,8 +8,8 @@ from torch import nn
 
 from advrisk.core.registry import Part
 from advrisk.core.traits import AttackTraits
-from advrisk.parts.attacks import attacks
 from advrisk.ledger import Ledger
+from advrisk.parts.attacks import attacks
 from advrisk.run import dry
 from advrisk.run.campaign import run_study
 from advrisk.study import study_from
