@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from advrisk import Run, Study
 from advrisk.core.errors import StudyError
+from advrisk.report.summary import findings
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Study_ = dict[str, Any]
@@ -70,6 +71,21 @@ def test_a_detector_that_is_known_is_worth_less(watched: Study_, tmp_path: Path)
     assert re.fullmatch(r"feature-squeezing@[0-9a-f]{8}", json.loads(params)["detector"])
     families = run.query("SELECT DISTINCT family FROM outcomes WHERE kind = 'attack' ORDER BY 1")["family"].to_pylist()
     assert families == ["adaptive", "pgd"]
+    _more_arms_do_no_less_damage(run)
+
+
+def _more_arms_do_no_less_damage(run: Run) -> None:
+    """All arms end at the same eps, so nothing but the score sets their successes apart; and it is said who knows."""
+    alarm = {"name": "feature-squeezing", "false_alarms": 0.1}
+    blind, knowing = run.damage(detector=alarm, arms=["pgd*"]), run.damage(detector=alarm)
+    assert blind.detector is not None
+    assert knowing.detector is not None
+    assert knowing.estimates["plain"].value > blind.estimates["plain"].value
+    assert knowing.detector.any_arm["plain"] == knowing.estimates["plain"]
+    assert (blind.detector.known_to, knowing.detector.known_to) == ((), (SQUEEZED,))
+    assert any("and one who knows the detector more than that" in sentence for sentence in findings(blind))
+    assert any("1 arm knows the detector and is counted" in sentence for sentence in findings(knowing))
+    assert knowing.as_dict()["detector"]["known_to"] == [SQUEEZED]
 
 
 @pytest.mark.slow

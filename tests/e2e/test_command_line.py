@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -232,3 +233,16 @@ def test_a_narrow_terminal_shows_whole_numbers(
     assert max(map(len, attacks.splitlines())) <= 60
     assert best["name"] in attacks
     assert advrisk("show", "run", "attacks", "--arm", "nobody").returncode == 2
+
+
+@pytest.mark.parametrize("words", [["list", "attacks"], ["schema"], ["list", "--json"], ["--help"]])
+def test_a_reader_that_has_gone_ends_it_without_a_word(words: list[str]) -> None:
+    """By rich, by print, and by typer; 1 would mean that a gate failed."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        command = [sys.executable, "-m", "advrisk", *words]
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -115,6 +115,18 @@ def test_mistakes_are_named_without_a_traceback(run: Run, advrisk: Command, word
     assert "Traceback" not in said.stderr
 
 
+def test_several_detectors_may_be_named_for_detection_and_one_for_damage(run: Run, advrisk: Command) -> None:
+    both = ["--detector", "feature-squeezing", "--detector", "confidence"]
+    said = json.loads(advrisk("show", "run", "detection", *both, "--json").stdout)
+    assert {one["detector"].partition("@")[0] for one in said["tables"]} == {"confidence", "feature-squeezing,bits=2"}
+    one = json.loads(advrisk("show", "run", "detection", "--detector", "confidence", "--json").stdout)
+    assert {one["detector"].partition("@")[0] for one in one["tables"]} == {"confidence"}
+    for verb in (["show", "run"], ["select", "run"]):
+        refused = advrisk(*verb, *both, "--false-alarms", "0.1")
+        assert refused.returncode == 2
+        assert "one detector at a time, found --detector feature-squeezing and confidence" in refused.stderr
+
+
 def test_options_of_detection_are_for_detection(run: Run, advrisk: Command) -> None:
     said = advrisk("show", "run", "arms", "--groups", "--model", "plain")
     assert said.returncode == 2

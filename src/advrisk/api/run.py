@@ -143,9 +143,9 @@ class Run:
     def detection(
         self,
         *,
-        detectors: list[str] | None = None,
-        models: list[str] | None = None,
-        arms: list[str] | None = None,
+        detectors: list[str] | str | None = None,
+        models: list[str] | str | None = None,
+        arms: list[str] | str | None = None,
         tpr: float | None = None,
         level: float | None = None,
         resamples: int | None = None,

@@ -1,28 +1,77 @@
 """The command line: parse arguments, print; nothing else.
 
 Exit codes: 0 done, 1 gate failed, 2 the user's mistake, 3 done with error rows, 4 undecided,
-130 interrupted.
+130 interrupted, 141 nobody reads what is printed (`| head`).
 """
 
+import os
 import sys
+from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
 
-DONE, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED = 0, 2, 3, 4, 130
+DONE, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED, UNREAD = 0, 2, 3, 4, 130, 141
+
+
+class _Printed:
+    """Standard output, which remembers whether its reader has gone.
+
+    Libraries in between end the program with 1 then, which has another meaning here.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.unread = False
+
+    def write(self, text: str) -> int:
+        try:
+            return self.stream.write(text)
+        except BrokenPipeError:
+            self.unread = True
+            raise
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            self.unread = True
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def main() -> None:
     """Entry point: errors that the user can put right are printed without a traceback."""
+    printed = _Printed(sys.stdout)
+    sys.stdout = cast(TextIO, printed)
+    try:
+        code = _done()
+        if not printed.unread:
+            printed.flush()
+    except BrokenPipeError:
+        code = UNREAD
+    finally:
+        sys.stdout = printed.stream
+    if printed.unread:
+        # What is left in memory goes nowhere, or Python would complain of it on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = UNREAD
+    sys.exit(code)
+
+
+def _done() -> Any:
+    """Carry out the command; the exit code."""
     from advrisk.cli.app import app
 
     try:
         app()
+    except SystemExit as ended:  # as all commands do
+        return ended.code
     except AdvriskError as error:
         print(f"advrisk: {error}", file=sys.stderr)
-        sys.exit(MISTAKE)
+        return MISTAKE
     except KeyboardInterrupt:
         print("advrisk: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # `advrisk list attacks | head`
-        sys.stderr.close()
-        sys.exit(DONE)
+        return INTERRUPTED
+    return DONE

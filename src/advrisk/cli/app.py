@@ -336,7 +336,7 @@ def import_(
     Example: advrisk import distances.csv runs/theirs --norm linf
     """
     from advrisk.ledger.importing import import_outcomes
-    from advrisk.ledger.score_file import holds_scores, import_scores
+    from advrisk.ledger.score_file import holds_scores, import_scores, incomplete
 
     if holds_scores(source):
         if norm is not None:
@@ -345,6 +345,8 @@ def import_(
         left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
         names = " and ".join(found.detectors)
         print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show {folder} detection")
+        for sentence in incomplete(found, folder):
+            print(sentence, file=sys.stderr)
         return
     print(f"{import_outcomes(source, folder, norm=norm)} rows imported. Next: advrisk show {folder}")
 
@@ -358,6 +360,9 @@ def export(
     ] = "outcomes",
     model: Annotated[str | None, typer.Option(help="With .npz: inputs against this model only.")] = None,
     arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only; * is allowed.")] = None,
+    to_score: Annotated[
+        bool, typer.Option("--to-score", help="With .npz: all that a detector must score, clean inputs too.")
+    ] = False,
 ) -> None:
     """Write a table, or the adversarial inputs that were kept, to a file.
 
@@ -367,7 +372,14 @@ def export(
     from advrisk.ledger.exporting import export_inputs, export_table
 
     ledger = Ledger.open(folder)
-    if target.suffix == ".npz":
+    if to_score:
+        from advrisk.ledger.to_score import export_to_score
+
+        if target.suffix != ".npz":
+            raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
+        n = export_to_score(ledger.path.parent, ledger, target, model=model, arm=arm)
+        print(f"{n} inputs to score written to {target}. Next: advrisk import SCORES.csv {folder}")
+    elif target.suffix == ".npz":
         print(f"{export_inputs(ledger.path.parent, ledger, target, model=model, arm=arm)} inputs written to {target}")
     else:
         print(f"{export_table(ledger, table, target)} rows written to {target}")

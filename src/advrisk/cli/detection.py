@@ -36,7 +36,7 @@ _MARKS = (
 
 def show_detection(
     run: "Run",
-    detector: str | None,
+    detectors: list[str] | None,
     models: list[str] | None,
     arms: list[str] | None,
     threshold: float | dict[str, float] | None,
@@ -46,12 +46,12 @@ def show_detection(
     out_csv: Path | None,
     as_json: bool,
 ) -> None:
-    """`advrisk show RUN detection`: a summary, or everything where one detector is named."""
-    names = [detector] if detector else None
+    """`advrisk show RUN detection`: a summary, or everything where detectors are named."""
+    names = detectors or None
     found = run.detection(detectors=names, models=models, arms=arms, tpr=tpr, threshold=threshold)
     if out_csv is not None:
         print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
-    print(detection_json(found)) if as_json else print_detection(found, groups=groups or detector is not None)
+    print(detection_json(found)) if as_json else print_detection(found, groups=groups or names is not None)
 
 
 def detection_json(found: "DetectionAssessment") -> str:

@@ -27,7 +27,8 @@ OfEps = Annotated[
     list[str] | None, typer.Option("--eps", help="Show the share broken within this size; repeat for more.")
 ]
 OfDetector = Annotated[
-    str | None, typer.Option("--detector", help="Ask this detector of the study about the attacks themselves.")
+    list[str] | None,
+    typer.Option("--detector", help="Ask this detector about the attacks themselves. Detection: repeat for more."),
 ]
 OfThreshold = Annotated[float | None, typer.Option("--threshold", help="The score above which it raises an alarm.")]
 OfFalseAlarms = Annotated[
@@ -41,8 +42,13 @@ OfAnswers = Annotated[
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
 
-def alarm_of(detector: str | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
+def alarm_of(detectors: list[str] | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
     """A detector and when it raises an alarm, as a study has it."""
+    if len(detectors or ()) > 1:
+        raise StudyError(
+            f"damage is told with one detector at a time, found --detector {' and '.join(detectors or ())}"
+        )
+    detector = detectors[0] if detectors else None
     if detector is None:
         if threshold is not None or false_alarms is not None:
             raise StudyError("--threshold and --false-alarms say when a detector raises an alarm: add --detector NAME")

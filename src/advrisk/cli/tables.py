@@ -121,6 +121,12 @@ def print_dry_run(plan: "DryRun") -> None:
     )
     if plan.n_scores:
         console.print(f"Detectors score {counted(plan.n_scores, 'input')} at most.", highlight=False)
+    if plan.n_crafted_again:
+        console.print(
+            f"Inputs that are not kept are crafted again for each detector, {counted(plan.n_crafted_again, 'cell')} in "
+            "all: these numbers hold that, too. With `keep_inputs: successful` new cells would need none of it.",
+            highlight=False,
+        )
     for name, (forward, backward) in plan.by_measure.items():
         console.print(
             f"Beside that, {name} takes {short(forward)} forward and {short(backward)} backward passes, on one core.",

@@ -39,7 +39,7 @@ class Memory:
         return cls(
             kept=x0.clone(),
             success=column(False, torch.bool),
-            merit=column(-torch.inf, torch.float32),
+            merit=column(-torch.inf, torch.float64),
             n_forward=column(0, torch.int64),
             n_backward=column(0, torch.int64),
             n_forward_first=column(-1, torch.int64),

@@ -23,7 +23,7 @@ from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Noise
 from advrisk.engine.rows import occurrence
 from advrisk.engine.space import within_rounding
-from advrisk.engine.suspicion import Scored, scored
+from advrisk.engine.suspicion import Scored, scored, steady
 from advrisk.engine.task import Around, Task
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Norm
@@ -235,7 +235,8 @@ class Probe:
                 self._done[rows[success]] = True
         if near is not None and not bool(near.all()):  # what lies beyond eps is not kept, whatever came of it
             x, rows, success, merit = x[near], rows[near], success[near], merit[near]
-        self._trace.note(rows, merit if height is not None else merit.masked_fill(~success, torch.nan), success)
+        told = merit if height is not None else merit.masked_fill(~success, torch.nan)
+        self._trace.note(rows, told.float(), success)
         if self.task.keep == "last":
             self.memory.keep_last(x, rows, success, ascending=ascending)
         else:
@@ -265,15 +266,15 @@ class Probe:
     def _merit(self, x: Tensor, rows: Tensor, height: Tensor | None, success: Tensor, score: Tensor | None) -> Tensor:
         """How much each point is wanted among the successes, or among the failures, of its sample."""
         if height is None:
-            merit = torch.zeros(len(rows), device=x.device)
+            merit = torch.zeros(len(rows), dtype=torch.float64, device=x.device)
         else:
-            merit = height.detach().float().nan_to_num(nan=-torch.inf)
+            merit = height.detach().float().nan_to_num(nan=-torch.inf).double()
         if self.task.keep == "smallest":
             points = success.nonzero().squeeze(1)
             clean = self.x0.index_select(0, rows.index_select(0, points))
-            merit[points] = -self.space.distance(x.index_select(0, points), clean, self.norm)
+            merit[points] = -self.space.distance(x.index_select(0, points), clean, self.norm).float().double()
         elif score is not None:
-            merit = torch.where(success, -score.float(), merit)
+            merit = torch.where(success, -steady(score), merit)
         return merit
 
 
@@ -349,7 +350,7 @@ class Pass:
         """The detector's score of every row; infinite where a row was not asked."""
         if self._probe.task.suspicion is None:
             raise ValueError("this arm knows no detector")
-        score = None if self._suspected is None else self._suspected.score.detach().float().double()
+        score = None if self._suspected is None else steady(self._suspected.score.detach())
         return self._filled(score, lambda: torch.full_like(self._rows, torch.inf, dtype=torch.float64))
 
     def suspicion_gradient(self, *, wanted: Tensor | None = None, retain: bool = False) -> Tensor:

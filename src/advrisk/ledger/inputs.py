@@ -1,9 +1,10 @@
 """Inputs, kept beside the ledger: perturbed ones under the id of their cell, clean ones under their shard.
 
 inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz    inputs/crafted/3f/3f2a….npz    inputs/examples/plain/3f2a….npz
+inputs/calibrate/5d0e….npz
 
 Of a cell whose points others take over, all are kept under `crafted`, successful or not; those that detectors learn
-from, under `examples` and the name of their model.
+from, under `examples` and the name of their model; samples to calibrate, under the digest of all of them.
 """
 
 import io
@@ -56,6 +57,16 @@ def detector_state(run_folder: Path, detector: str, model: str) -> Path:
 def shard_inputs(run_folder: Path, shard: str) -> Path:
     """Where the clean inputs of a shard lie, if inputs were kept."""
     return run_folder / "inputs" / "shards" / f"{shard}.npz"
+
+
+def calibrate_inputs(run_folder: Path, which: str) -> Path:
+    """Where the clean inputs to calibrate lie, if inputs were kept; `which` names these samples."""
+    return calibrate_folder(run_folder) / f"{which}.npz"
+
+
+def calibrate_folder(run_folder: Path) -> Path:
+    """The folder of all clean inputs to calibrate."""
+    return run_folder / "inputs" / "calibrate"
 
 
 def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:

@@ -26,6 +26,11 @@ class KnownDetectors:
         return (*self.study, *self.imported)
 
 
+def nameable(name: str) -> bool:
+    """Whether a detector from elsewhere may be called so: what `@`, `,` and slashes mean in names is taken."""
+    return bool(name) and not set(name) & set("@,/\\")
+
+
 def read_known_detectors(folder: Path) -> KnownDetectors | None:
     """None where nobody wrote them down."""
     path = folder / FILE

@@ -1,7 +1,7 @@
 """Scores of a detector that ran elsewhere, from a CSV or Parquet file: put beside the outcomes they belong to."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.ledger.importing import read_table
-from advrisk.ledger.known_detectors import add_imported_detectors, read_known_detectors
+from advrisk.ledger.known_detectors import add_imported_detectors, nameable, read_known_detectors
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.tables import table_from
@@ -22,12 +22,18 @@ _TEXT = ("detector", "model", "arm", "sample")
 _KEY = ("model", "arm", "sample", "repeat")
 
 # What may be scored, and the cell that its score stands under; samples to calibrate are in no cell.
+# `needed`: without its score nothing is told of the detector; `aside`: its threshold is set on it.
 _PLACES = """
     SELECT o.model::VARCHAR AS model, o.arm::VARCHAR AS arm, o.sample::VARCHAR AS sample, o.repeat::BIGINT AS repeat,
-           o.cell::VARCHAR AS cell, o.kind = 'clean' OR o.outcome = 'success' AS wanted
+           o.cell::VARCHAR AS cell, o.kind = 'clean' OR o.outcome = 'success' AS wanted,
+           wanted AND o.outcome NOT IN ('error', 'timeout') AND o.kind IS DISTINCT FROM 'corruption'
+           AND coalesce(a.origin NOT IN ('dropped', 'surrogate') AND s.split = 'evaluate', false) AS needed,
+           false AS aside
     FROM outcomes o
+    LEFT JOIN arms a ON a.model = o.model AND a.arm = o.arm
+    LEFT JOIN samples s ON s.sample = o.sample
     UNION ALL
-    SELECT a.model, a.arm, s.sample, 0, a.recipe, true
+    SELECT a.model, a.arm, s.sample, 0, a.recipe, true, false, true
     FROM arms a, samples s
     WHERE a.kind = 'clean' AND a.origin = 'study' AND s.split = 'calibrate'
 """
@@ -40,11 +46,13 @@ class ImportedScores:
     detectors: tuple[str, ...]
     n_scores: int
     n_left_out: int  # of inputs that did not succeed
+    missing: Mapping[str, int] = field(default_factory=dict)  # detector -> clean inputs and successes without a score
+    uncalibrated: Mapping[str, int] = field(default_factory=dict)  # detector -> inputs to calibrate without one
 
 
 def holds_scores(source: Path) -> bool:
     """Whether a file is one of scores, to judge by its columns."""
-    return "score" in read_table(source, text=_TEXT).column_names
+    return bool({"score", "detector"} & set(read_table(source, text=_TEXT).column_names))
 
 
 def import_scores(source: Path, folder: Path) -> ImportedScores:
@@ -56,7 +64,8 @@ def import_scores(source: Path, folder: Path) -> ImportedScores:
     table = _checked(read_table(source, text=_TEXT), source)
     with locked(folder):
         ledger = Ledger.open(folder)
-        found = _placed(table, ledger, source)
+        places = ledger.query(_PLACES)
+        found = _placed(table, places, ledger, source)
         names = {name: f"{name}@{_digest_of(found, name)}" for name in pc.unique(found["detector"]).to_pylist()}
         _refuse_taken(names, folder)
         held = set(ledger.query("SELECT DISTINCT detector FROM scores")["detector"].to_pylist())
@@ -70,7 +79,35 @@ def import_scores(source: Path, folder: Path) -> ImportedScores:
         columns = {name: wanted[name].to_pylist() for name in ("cell", "sample", "score")}
         ledger.append({"scores": table_from("scores", columns | {"detector": detector})})
         add_imported_detectors(folder, list(names.values()))
-    return ImportedScores(tuple(names.values()), wanted.num_rows, found.num_rows - wanted.num_rows)
+    lacking = {kind: _lacking(found, places, names, kind) for kind in ("needed", "aside")}
+    n_left_out = found.num_rows - wanted.num_rows
+    return ImportedScores(tuple(names.values()), wanted.num_rows, n_left_out, lacking["needed"], lacking["aside"])
+
+
+def incomplete(found: ImportedScores, folder: Path) -> list[str]:
+    """What cannot be told of the imported detectors for want of scores."""
+    how = f"`advrisk export {folder} to-score.npz --to-score` writes all inputs, whose scores belong into one file"
+    unshown = [
+        f"{name} has not scored {counted(n, 'input')} of this run (clean ones or successes), so nothing is told of it "
+        f"where they count: {how}"
+        for name, n in found.missing.items()
+    ]
+    return unshown + [
+        f"{name} has not scored {counted(n, 'input')} set aside to calibrate, so its threshold for a rate of false "
+        f"alarms is taken from the evaluated ones: {how}"
+        for name, n in found.uncalibrated.items()
+        if name not in found.missing
+    ]
+
+
+def _lacking(found: pa.Table, places: pa.Table, names: Mapping[str, str], kind: str) -> dict[str, int]:
+    """Full name of a detector -> how many places of a kind its rows leave out, where there are such."""
+    n_places = pc.sum(places[kind]).as_py() or 0
+    n_lacking = {}
+    for name, full in names.items():
+        own = found.filter(pc.equal(found["detector"], name))
+        n_lacking[full] = int(n_places - (pc.sum(own[kind]).as_py() or 0))
+    return {full: n for full, n in n_lacking.items() if n}
 
 
 def _refuse_taken(names: Iterable[str], folder: Path) -> None:
@@ -85,12 +122,12 @@ def _refuse_taken(names: Iterable[str], folder: Path) -> None:
 def _checked(table: pa.Table, source: Path) -> pa.Table:
     """Every column there, named and filled as it should be."""
     known = (*_TEXT, "repeat", "score")
+    missing = [f"the column {name!r} is missing" for name in (*_TEXT, "score") if name not in table.column_names]
     for name in table.column_names:
         if name not in known:
-            raise LedgerError(f"{source}: unknown column {name!r}; {did_you_mean(name, known)}")
-    for name in (*_TEXT, "score"):
-        if name not in table.column_names:
-            raise LedgerError(f"{source}: the column {name!r} is missing")
+            raise LedgerError("; ".join([f"{source}: unknown column {name!r}", *missing, did_you_mean(name, known)]))
+    if missing:
+        raise LedgerError(f"{source}: {missing[0]}")
     if not table.num_rows:
         raise LedgerError(f"{source}: holds no row")
     if "repeat" not in table.column_names:
@@ -102,17 +139,18 @@ def _checked(table: pa.Table, source: Path) -> pa.Table:
         if (place := _first(empty)) is not None:
             raise LedgerError(f"{source}, row {place + 1}: {name} is empty")
     columns = {name: table[name].cast(pa.string()) for name in _TEXT}
-    for name, kind in (("repeat", pa.int64()), ("score", pa.float64())):
+    for name, kind, what in (("repeat", pa.int64(), "a whole number"), ("score", pa.float64(), "a number")):
         try:
             columns[name] = table[name].cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise LedgerError(f"{source}: {name} must hold numbers, found {table[name].type}") from None
+            place, value = _first_unlike(table[name], kind)
+            raise LedgerError(f"{source}, row {place + 1}: {name} must be {what}, found {value!r}") from None
     table = pa.table(columns)
     if (place := _first(pc.invert(pc.is_finite(table["score"])))) is not None:
         raise LedgerError(f"{source}, row {place + 1}: a score must be finite, found {table['score'][place]}")
     for name in pc.unique(table["detector"]).to_pylist():
-        if "@" in name:
-            raise LedgerError(f"{source}: a detector needs a name without '@', found {name!r}")
+        if not nameable(name):
+            raise LedgerError(f"{source}: a detector needs a name without '@', ',' and slashes, found {name!r}")
     _refuse_twice(table, source)
     return table
 
@@ -125,10 +163,10 @@ def _refuse_twice(table: pa.Table, source: Path) -> None:
         raise LedgerError(f"{source}: {_what(row)} is scored twice by {row['detector']}; keep one of the rows")
 
 
-def _placed(table: pa.Table, ledger: Ledger, source: Path) -> pa.Table:
+def _placed(table: pa.Table, places: pa.Table, ledger: Ledger, source: Path) -> pa.Table:
     """The rows with the cell they belong to; one that belongs to none is refused."""
     numbered = table.append_column("number", pa.array(np.arange(table.num_rows)))
-    found = numbered.join(ledger.query(_PLACES), list(_KEY), join_type="left outer").sort_by("number")
+    found = numbered.join(places, list(_KEY), join_type="left outer").sort_by("number")
     if (place := _first(pc.is_null(found["cell"]))) is None:
         return found
     row = table.slice(place, 1).to_pylist()[0]
@@ -154,6 +192,16 @@ def _first(flags: pa.ChunkedArray) -> int | None:
     """The place of the first true one."""
     place = pc.index(flags, True).as_py()
     return None if place < 0 else int(place)
+
+
+def _first_unlike(column: pa.ChunkedArray, kind: pa.DataType) -> tuple[int, Any]:
+    """The first value that is no number of that kind, and its place."""
+    for place, value in enumerate(column):
+        try:
+            value.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return place, value.as_py()
+    return 0, column[0].as_py()
 
 
 def _digest_of(table: pa.Table, detector: str) -> str:

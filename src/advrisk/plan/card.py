@@ -1,6 +1,7 @@
 """A loaded model as planning sees it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from advrisk.core.traits import Capability
 
@@ -15,5 +16,5 @@ class ModelCard:
     n_classes: int
     takes_images: bool = True  # inputs are channels × height × width
     surrogate: bool = False  # not assessed: points are crafted on it
-    opaque: str = ""  # why its hidden layers cannot be seen; empty where they can
+    opaque: Mapping[str, str] = field(default_factory=dict)  # detector -> why it cannot see the layers it looks at
     undropped: str = ""  # why its dropout cannot be switched on; empty where it can

@@ -9,7 +9,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import DetectorTraits, gives
+from advrisk.core.traits import Capability, DetectorTraits, gives
 from advrisk.plan.arms import expand_entry, grid, readable_id
 from advrisk.plan.card import ModelCard
 from advrisk.plan.recipe import recipe_of
@@ -17,6 +17,13 @@ from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec
 
 # What a detector learns from where the study does not say: the attack that MEAD's are trained on.
 LEARNED_ATTACK = ArmEntry(attack=["pgd"], norm=["linf"], eps=[0.03125], keep=["last"])
+
+# An attack that a model of this capability can answer, tables too.
+_ANSWERED: Mapping[Capability, str] = {
+    "labels": "{attack: hopskipjump, norm: linf, eps: 0.1}",
+    "scores": "{attack: nes, norm: linf, eps: 0.1}",
+    "gradients": "{attack: pgd, norm: linf, eps: 0.1}",
+}
 
 
 @dataclass(frozen=True)
@@ -76,20 +83,28 @@ def refuse_detectors(
             found = f"{one.name} learns from samples of the split `train`, and there is none; add `train: 1000`, say"
             raise study.where.error(("data",), found)
         for model in models:
-            if not model.surrogate and (found := _lacking(one, traits, model, registries)):
+            if not model.surrogate and (found := _lacking(one, traits, model)):
                 raise study.where.error(one.place, f"{found}; remove it, or that model")
+            if not model.surrogate and (found := _unlearnable(one, model, registries)):
+                others = f"let it learn from others, as in {{name: {one.name}, arms: [{_ANSWERED[model.capability]}]}}"
+                raise study.where.error(one.place, f"{found}; {others}, or remove it, or that model")
 
 
-def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard, registries: Registries) -> str:
+def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard) -> str:
     """What a detector needs that a model does not give."""
     if not gives(model.capability, traits.needs):
         return f"{one.name} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
     if traits.images and not model.takes_images:
         return f"{one.name} is for images (channels × height × width), which {model.name} does not take"
-    if traits.inside and model.opaque:
-        return f"{one.name} looks at hidden layers, but {model.opaque}"
+    if reason := model.opaque.get(one.id):
+        return f"{one.name} looks at hidden layers, but {reason}"
     if traits.dropout and model.undropped:
         return f"{one.name} switches dropout on, but {model.undropped}"
+    return ""
+
+
+def _unlearnable(one: ConfiguredDetector, model: ModelCard, registries: Registries) -> str:
+    """What the attacks that a detector learns from need that a model does not give."""
     for arm in one.arms:
         attack = registries.attacks.get(arm.family).traits
         needs = attack.resolved(arm.params, arm.norm, arm.eps).needs
@@ -104,6 +119,7 @@ def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard, 
 def _configured(
     spec: DetectorSpec, study: StudySpec, registries: Registries, examples: str, place: Loc
 ) -> list[ConfiguredDetector]:
+    _refuse_readable(spec.name, registries)
     part = registries.detectors.get(spec.name)
     arms = _learned_arms(spec, part, registries)
     words = []
@@ -111,7 +127,8 @@ def _configured(
         words = [f"arms={'+'.join(arm.id for arm in arms)}"]
     configured = []
     for params in grid(spec.params, part):
-        bound = part.bind(params, folder=study.where.folder, beside=["name", "arms"])
+        beside = ["name", "arms"] if part.traits.learns == "attacks" else ["name"]
+        bound = part.bind(params, folder=study.where.folder, beside=beside)
         decisive = {"name": part.name, "version": part.version, "params": _plain(bound)}
         if part.traits.learns:
             recipes = [recipe_of(study, registries, "", arm, "") for arm in arms]  # model and space apart
@@ -119,6 +136,16 @@ def _configured(
         readable = ",".join([readable_id(part, [], bound), *words])
         configured.append(ConfiguredDetector(detector_id(readable, decisive), part.name, bound, place, arms))
     return configured
+
+
+def _refuse_readable(name: str, registries: Registries) -> None:
+    """A name as the ledger shows it, with settings in it, is not how a study says them."""
+    part, *settings = name.partition("@")[0].split(",")
+    if settings and part in registries.detectors:
+        pairs = [setting.partition("=") for setting in settings]
+        several = {name: f"[{value.replace('+', ', ')}]" if "+" in value else value for name, _, value in pairs}
+        written = "".join(f", {name}: {value}" for name, value in several.items())
+        raise AdvriskError(f"found {name!r}, as a ledger shows it; in a study write {{name: {part}{written}}}")
 
 
 def _learned_arms(spec: DetectorSpec, part: Part[DetectorTraits], registries: Registries) -> tuple[Arm, ...]:

@@ -111,7 +111,7 @@ def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[
         f"The detector {found.detector} raises an alarm above a score of {above}. False alarms at clean inputs: "
         f"{', '.join(rates) or 'unknown'}.",
         "It was asked about the nearest success of every sample. An attacker who takes, of all arms, the success that "
-        "looks most innocent does more (“least suspicious attack”), and one who knows the detector more than that.",
+        f"looks most innocent does more (“least suspicious attack”){_on_knowing(found)}",
     ]
     if all(row.by_detector and row.by_detector.by_curve for row in assessment.models):
         sentences.append("The curve that was fitted to its answers should give about the same damage.")
@@ -124,6 +124,14 @@ def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[
             "Verdicts and costs rest on the curve."
         )
     return sentences
+
+
+def _on_knowing(found: MonteCarloDamage) -> str:
+    """How much an attacker who knows the detector is a part of these numbers."""
+    if not found.known_to:
+        return ", and one who knows the detector more than that."
+    know = "knows the detector and is" if len(found.known_to) == 1 else "know the detector and are"
+    return f". {counted(len(found.known_to), 'arm')} {know} counted; a better one may do more still."
 
 
 def _apart(a: Estimate | None, b: Estimate) -> bool:

@@ -350,7 +350,9 @@ def _model_dict(row: ModelDamage) -> dict[str, Any]:
 
 
 def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:
-    return {"name": found.detector, "thresholds": dict(found.thresholds)} if found else None
+    if found is None:
+        return None
+    return {"name": found.detector, "thresholds": dict(found.thresholds), "known_to": list(found.known_to)}
 
 
 def _size_dict(size: PerturbationSize | None) -> dict[str, Any] | None:

@@ -55,7 +55,13 @@ def detect(
     watched = watch(ledger, distances, asked.name, threshold=asked.alarm)
     walked, thresholds = watched.walked, watched.thresholds
     found = walked_damage(
-        walked, thresholds, detector=watched.detector, warnings=watched.warnings, level=level, rng=rng
+        walked,
+        thresholds,
+        detector=watched.detector,
+        known_to=watched.known_to,
+        warnings=watched.warnings,
+        level=level,
+        rng=rng,
     )
     answers = walked_answers(walked, thresholds)
     try:

@@ -7,12 +7,13 @@ Algorithm 1. The attacker takes the nearest success; damage is done if the detec
 
 x_i'' is the nearest success, or the clean input itself where the model has it wrong already (the
 paper never resets x'' between observations; here it is). A score above the threshold is an alarm; one
-that equals it is not. It is the damage of an attacker who takes the nearest success, and no bound for
-others: a nearer point may look more suspicious than one further away. `any_arm` is the damage of one
-who takes, of all arms, the success that looks most innocent.
+that equals it is not. Of equally near successes the one with the least score counts. It is the damage of
+an attacker who takes the nearest success, and no bound for others: a nearer point may look more
+suspicious than one further away. `any_arm` is the damage of one who takes, of all arms, the success that
+looks most innocent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import NamedTuple
@@ -22,12 +23,22 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability
 from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold as seen_above
 from advrisk.risk.proportion import proportion
-from advrisk.risk.walk import Flags, Floats, Walk, calibration_scores, find_detector, walks
+from advrisk.risk.walk import (
+    Flags,
+    Floats,
+    Walk,
+    arms_that_know,
+    calibration_scores,
+    find_detector,
+    is_imported,
+    walks,
+)
 
 FALSE_ALARMS = "false_alarms"
 Threshold = float | Mapping[str, float]  # a score, or {"false_alarms": share of clean inputs}
@@ -48,6 +59,7 @@ class MonteCarloDamage:
     any_arm: Mapping[str, Estimate]  # the damage if, of all arms, the success with the least score is taken
     success: Mapping[str, Estimate]  # what the damage would be if nobody looked
     false_alarms: Mapping[str, Estimate | None]  # among clean inputs classified correctly; None where there is none
+    known_to: tuple[str, ...]  # the arms that were made to get past this very detector
     warnings: tuple[str, ...]
     _comparison: EvasionComparison = field(repr=False)
 
@@ -80,6 +92,7 @@ class Watched:
     detector: str  # its full name in the ledger
     walked: Mapping[str, Walk]
     thresholds: Mapping[str, float]
+    known_to: tuple[str, ...]  # arms
     warnings: tuple[str, ...]
 
 
@@ -112,6 +125,7 @@ def monte_carlo_damage(
         watched.walked,
         watched.thresholds,
         detector=watched.detector,
+        known_to=watched.known_to,
         warnings=watched.warnings,
         level=level,
         rng=rng,
@@ -123,8 +137,9 @@ def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Thr
     name = find_detector(ledger, detector)
     walked = walks(ledger, distances, name)
     clean = {model: walk.clean_score for model, walk in walked.items()}
-    thresholds, warnings = alarm_thresholds(ledger, name, clean, threshold)
-    return Watched(name, walked, thresholds, warnings)
+    thresholds, lacking = alarm_thresholds(ledger, name, clean, threshold)
+    warnings = on_uncalibrated(ledger, {name: lacking})
+    return Watched(name, walked, thresholds, arms_that_know(ledger, name, distances.arms), warnings)
 
 
 def walked_damage(
@@ -132,6 +147,7 @@ def walked_damage(
     thresholds: Mapping[str, float],
     *,
     detector: str,
+    known_to: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
     level: float = 0.95,
     rng: np.random.Generator,
@@ -156,6 +172,7 @@ def walked_damage(
             for model, walk in walked.items()
         },
         false_alarms={model: _false_alarms(walk, thresholds[model], level) for model, walk in walked.items()},
+        known_to=known_to,
         warnings=warnings,
         _comparison=comparison,
     )
@@ -237,24 +254,36 @@ def _false_alarms(walk: Walk, threshold: float, level: float) -> Estimate | None
 
 def alarm_thresholds(
     ledger: Ledger, detector: str, clean_scores: Mapping[str, Floats], threshold: Threshold
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """One for each model, and what to be warned of; `clean_scores` serve where no sample to calibrate was scored."""
+) -> tuple[dict[str, float], list[str]]:
+    """One for each model; and the models of which no sample to calibrate was scored, so that `clean_scores` serve."""
     given = threshold.get(FALSE_ALARMS) if isinstance(threshold, Mapping) else threshold
     unlike = isinstance(threshold, Mapping) and set(threshold) != {FALSE_ALARMS}
     if unlike or isinstance(given, bool) or not isinstance(given, Real) or np.isnan(float(given)):
         raise RiskError(f"threshold must be a score or {{{FALSE_ALARMS!r}: share}}, found {threshold!r}")
     number = float(given)
     if not isinstance(threshold, Mapping):
-        return dict.fromkeys(clean_scores, number), ()
+        return dict.fromkeys(clean_scores, number), []
     aside = calibration_scores(ledger, detector)
-    lacking = [model for model in clean_scores if model not in aside]
-    warnings = (
-        f"{detector}: the threshold for {number:g} false alarms was taken from the very inputs it is tried on, as no "
-        f"sample to calibrate was scored ({', '.join(lacking)}): the rate of false alarms looks better than it is; "
-        "say `calibrate: 200`, or so, under `data`",
-    )
     found = {model: threshold_at(aside.get(model, scores), number) for model, scores in clean_scores.items()}
-    return found, warnings if lacking else ()
+    return found, [model for model in clean_scores if model not in aside]
+
+
+def on_uncalibrated(ledger: Ledger, lacking: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """One warning for all detectors (-> models) whose thresholds come from the very inputs they are tried on."""
+    names = [f"{detector} ({', '.join(models)})" for detector, models in lacking.items() if models]
+    if not names:
+        return ()
+    n_aside = ledger.query("SELECT count(*) AS n FROM samples WHERE split = 'calibrate'")["n"][0].as_py()
+    if not n_aside:
+        remedy = "say `calibrate: 200`, or so, under `data`"
+    elif any(is_imported(ledger, detector) for detector, models in lacking.items() if models):
+        remedy = f"import the scores of those too ({counted(n_aside, 'sample')})"
+    else:
+        remedy = "run the study again with these detectors in it, and they score them"
+    return (
+        f"Of {'; '.join(names)} the threshold for a rate of false alarms was taken from the very inputs it is tried "
+        f"on, as no sample to calibrate was scored: that rate looks better than it is; {remedy}.",
+    )
 
 
 def _as_sizes(undetected: ArrayLike) -> Floats:

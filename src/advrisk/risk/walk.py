@@ -1,6 +1,6 @@
 """What Algorithm 1 shows a detector, read from the ledger: the nearest success of every sample, and its clean input."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
+from advrisk.core.traits import DETECTOR
 from advrisk.ledger import Ledger
 from advrisk.ledger.known_detectors import read_known_detectors
 from advrisk.risk.distances import Distances
@@ -18,28 +19,30 @@ from advrisk.risk.distances import Distances
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# One row for each model and sample that some arm broke. Equal distances: by name of the arm, then by repeat.
+# One row for each model and sample that some arm broke. Of equally near successes (to rounding: what stops at an eps
+# may lie a little off it) the least suspicious one counts, so that no name of an arm decides; of those that score
+# alike, and where nobody scored, the nearest, then the first by name of the arm and by repeat.
+# `n_unscored` counts all successes of the sample, near or not.
 _NEAREST = """
-    WITH nearest AS (
-        SELECT o.model, o.sample, o.arm, o.cell, o.outcome = 'success' AS attacked,
-               CASE outcome WHEN 'success' THEN d_{norm} ELSE 0 END AS distance
+    WITH broken AS (
+        SELECT o.model, o.sample, o.arm, o.repeat, o.cell, o.outcome = 'success' AS attacked, s.score,
+               CASE o.outcome WHEN 'success' THEN o.d_{norm} ELSE 0 END AS distance
         FROM outcomes o
+        LEFT JOIN (SELECT cell, sample, score FROM scores WHERE detector = $detector) s
+               ON s.cell = o.cell AND s.sample = o.sample AND o.outcome = 'success'
         WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
-          AND (outcome = 'already_wrong' OR outcome = 'success' AND d_{norm} IS NOT NULL)
-        QUALIFY row_number() OVER (
-            PARTITION BY o.model, o.sample ORDER BY distance, attacked, o.arm, o.repeat, o.cell) = 1
+          AND o.outcome IN ('already_wrong', 'success')
     )
-    , scored AS (SELECT cell, sample, score FROM scores WHERE detector = $detector)
     , least AS (
-        SELECT o.model, o.sample, min(s.score) AS least_score
-        FROM outcomes o JOIN scored s ON s.cell = o.cell AND s.sample = o.sample
-        WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models)) AND o.outcome = 'success'
-        GROUP BY ALL
+        SELECT model, sample, min(distance) AS distance, min(score) AS least_score,
+               count(*) FILTER (attacked) - count(score) AS n_unscored
+        FROM broken GROUP BY model, sample
     )
-    SELECT n.model, n.sample, n.arm, n.attacked, n.distance, s.score, l.least_score
-    FROM nearest n
-    LEFT JOIN scored s ON s.cell = n.cell AND s.sample = n.sample
-    LEFT JOIN least l ON l.model = n.model AND l.sample = n.sample
+    SELECT b.model, b.sample, b.arm, b.attacked, l.distance, b.score, l.least_score, l.n_unscored
+    FROM broken b JOIN least l ON l.model = b.model AND l.sample = b.sample
+    WHERE b.distance <= l.distance * (1 + 1e-6)
+    QUALIFY row_number() OVER (
+        PARTITION BY b.model, b.sample ORDER BY b.attacked, b.score, b.distance, b.arm, b.repeat, b.cell) = 1
 """
 
 _CLEAN = """
@@ -49,6 +52,11 @@ _CLEAN = """
     LEFT JOIN (SELECT cell, sample, score FROM scores WHERE detector = $detector) s
            ON s.cell = o.cell AND s.sample = o.sample
     WHERE o.kind = 'clean' AND o.model IN (SELECT unnest($models))
+"""
+
+_KNOWING = f"""
+    SELECT DISTINCT arm::VARCHAR AS arm FROM arms
+    WHERE kind = 'attack' AND arm IN (SELECT unnest($arms)) AND params->>'{DETECTOR}' = $detector ORDER BY arm
 """
 
 # Under the recipe of a clean arm stand the samples to calibrate, and no others.
@@ -67,7 +75,8 @@ class Walk:
 
     size: Floats  # of the nearest success; 0 where the clean input is wrong already, inf where no arm succeeded
     score: Floats  # of what is shown: the nearest success, or the clean input if that is wrong; nan where nothing is
-    least_score: Floats  # the least of all successes of the arms: what looks most innocent; nan where nothing is shown
+    least_score: Floats  # the least of all successes of the arms: what looks most innocent; nan where nothing is shown,
+    # and where any of them has no score
     arm: tuple[str, ...]  # that made it; "" where the clean input is shown, or nothing
     clean_score: Floats
     correct: Flags  # the clean input is classified as its label says
@@ -83,7 +92,7 @@ def walks(ledger: Ledger, distances: Distances, detector: str) -> dict[str, Walk
     for model, walk in found.items():
         if not np.array_equal(walk.size, distances.by_model[model]):
             raise RiskError(f"the distances of {model} are not those of this ledger; compute them again from it")
-    _refuse_unscored(found, detector)
+    _refuse_unscored(found, detector, ledger)
     return found
 
 
@@ -93,6 +102,12 @@ def nearest_arms(ledger: Ledger, distances: Distances) -> dict[str, tuple[str, .
     given = {"detector": "", "models": models, "arms": list(distances.arms)}
     rows = _by_place(ledger, _NEAREST.format(norm=distances.norm), given, distances)
     return {model: _walk(rows.get(model, {}), {}, len(distances.samples)).arm for model in models}
+
+
+def arms_that_know(ledger: Ledger, detector: str, arms: Sequence[str]) -> tuple[str, ...]:
+    """Those of the arms that were made to get past this detector, by its full name."""
+    rows = ledger.query(_KNOWING, {"detector": detector, "arms": list(arms)})
+    return tuple(str(name) for name in rows["arm"].to_pylist())
 
 
 def calibration_scores(ledger: Ledger, detector: str) -> dict[str, Floats]:
@@ -167,15 +182,34 @@ def _walk(nearest: Mapping[int, dict[str, Any]], clean: Mapping[int, dict[str, A
         score[place] = least_score[place] = clean_score[place]
         if row["attacked"]:
             score[place], arm[place] = np.nan if row["score"] is None else row["score"], row["arm"]
-            least_score[place] = np.nan if row["least_score"] is None else row["least_score"]
+            least_score[place] = np.nan if row["n_unscored"] else row["least_score"]
     return Walk(size, score, least_score, tuple(arm), clean_score, correct)
 
 
-def _refuse_unscored(found: Mapping[str, Walk], detector: str) -> None:
+def what_to_score(ledger: Ledger, detector: str) -> str:
+    """What to do where scores of a detector are missing: one that was imported is in no study."""
+    if is_imported(ledger, detector):
+        folder = ledger.path.parent
+        return (
+            f"import its scores of all inputs in one file (`advrisk export {folder} to-score.npz --to-score` writes "
+            "them), or name arms whose inputs it scored"
+        )
+    return (
+        "finish the run with this detector in its study (the same command goes on), or name arms whose inputs it scored"
+    )
+
+
+def is_imported(ledger: Ledger, detector: str) -> bool:
+    """Whether a detector's scores came from a file, as far as anybody wrote that down."""
+    known = read_known_detectors(ledger.path.parent)
+    return known is not None and detector in known.imported
+
+
+def _refuse_unscored(found: Mapping[str, Walk], detector: str, ledger: Ledger) -> None:
     for model, walk in found.items():
-        missing = int((np.isnan(walk.clean_score) | (np.isfinite(walk.size) & np.isnan(walk.score))).sum())
+        missing = int((np.isnan(walk.clean_score) | (np.isfinite(walk.size) & np.isnan(walk.least_score))).sum())
         if missing:
             raise RiskError(
-                f"{detector} has not scored {counted(missing, 'sample')} of {walk.size.size} of {model}; finish the "
-                "run with this detector in its study (the same command goes on), or name arms whose inputs it scored"
+                f"{detector} has not scored {counted(missing, 'sample')} of {walk.size.size} of {model}; "
+                f"{what_to_score(ledger, detector)}"
             )

@@ -19,7 +19,7 @@ from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, ConfiguredDetector, Plan, names_of
 from advrisk.run.bench import Workbench
-from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detector, refuse_unnamed
+from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.fitting import fit_detectors
 from advrisk.run.loading import OBJECT, choose_device
@@ -159,6 +159,7 @@ def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[Conf
             raise RunError(f"the study has a detector called {one.readable!r}; hand the object over by another name")
     known = [*configured, *(one for one, _ in given)]
     refuse_unnamed(bench.study, known)
+    refuse_undetected(bench.study, known, bench.folder)
     return known
 
 

@@ -17,6 +17,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.engine import Model, Suspicion
 from advrisk.ledger.inputs import detector_state
+from advrisk.ledger.known_detectors import nameable, read_known_detectors
 from advrisk.parts.detectors import Detector, LearningDetector, State
 from advrisk.plan import ConfiguredDetector, detector_id, names_of
 from advrisk.run.tensors import write_tensors
@@ -79,9 +80,21 @@ def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Regist
     except AdvriskError as error:
         raise study.where.error(one.place, str(error)) from None
     if part.traits.learns:
+        _refuse_too_few(one, made, study)
         return Learned(one.id, made, folder)
     ready: Detector = made
     return ready
+
+
+def _refuse_too_few(one: ConfiguredDetector, made: LearningDetector, study: StudySpec) -> None:
+    """Before anything is crafted, where a detector says (`fewest`) how many clean inputs it must have."""
+    fewest, found = getattr(made, "fewest", 0), study.data.train
+    if 0 < found < fewest:
+        raise study.where.error(
+            one.place,
+            f"{one.name} with these settings learns from at least {fewest} samples of the split `train`, found "
+            f"{found}; set more aside, or choose other settings",
+        )
 
 
 def known_suspicion(full: str, detector: Detector, registries: Registries) -> Suspicion:
@@ -105,7 +118,7 @@ def handed_over(
 def _handed_over(
     name: str, owner: Scores, x: NDArray[np.float32], model: Model
 ) -> tuple[ConfiguredDetector, HandedOver]:
-    if not isinstance(name, str) or not name or set(name) & set("@,/\\"):
+    if not isinstance(name, str) or not nameable(name):
         raise RunError(f"a detector needs a name without '@', ',' and slashes, found {name!r}")
     if not callable(getattr(owner, "score", None)):
         raise RunError(f"the detector {name!r} is {type(owner).__name__}, which has no method score(x)")
@@ -117,8 +130,13 @@ def _handed_over(
     alone = [checked_scores(name, detector, row[None], model, "a fixed input")[0] for row in given]
     if not np.allclose(first, alone, rtol=1e-3, atol=1e-6 * float(np.abs(first).max(initial=0.0))):
         raise RunError(f"the detector {name!r} scores an input differently beside others; each must count by itself")
-    full = detector_id(name, [name, *np.round(first, 6).tolist()])
+    full = detector_id(name, [name, *map(_digits, first.tolist())])
     return ConfiguredDetector(full, name, {}, ("detectors",), handed_over=True), detector
+
+
+def _digits(score: float) -> str:
+    """Six digits, however small the number is; a zero has no sign."""
+    return f"{score or 0.0:.6g}"
 
 
 def refuse_unnamed(study: StudySpec, known: Sequence[ConfiguredDetector]) -> None:
@@ -133,6 +151,17 @@ def refuse_unnamed(study: StudySpec, known: Sequence[ConfiguredDetector]) -> Non
         hint = did_you_mean(asked.name, names) if names else f"add `detectors: [{asked.name}]` to the study"
         found = f"no detector of this study is called {asked.name!r}; {hint}"
         raise study.where.error(("assess", "damage", "detector", "name"), found)
+
+
+def refuse_undetected(study: StudySpec, known: Sequence[ConfiguredDetector], folder: Path) -> None:
+    """A question about detectors where there is none; scores that were imported before may be asked about."""
+    imported = read_known_detectors(folder)
+    if "detection" in study.assess.model_fields_set and not known and not (imported and imported.imported):
+        raise study.where.error(
+            ("assess", "detection"),
+            "asks about detectors, and the study has none; add `detectors: [confidence]`, say, or remove this (where "
+            "scores are imported later, add it after that: what is assessed runs nothing again)",
+        )
 
 
 def checked_scores(name: str, detector: Detector, x: Tensor, model: Model, what: str) -> NDArray[np.float64]:

@@ -16,14 +16,14 @@ from advrisk.engine import Model
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.parts.detectors import Detector
-from advrisk.plan import Cell
+from advrisk.plan import Cell, Plan
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
 from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.question import plan_study, splits
-from advrisk.run.scoring import unscored
+from advrisk.run.scoring import is_kept, unscored
 from advrisk.study import Arm, StudySpec
 
 # How long a cell is tried out, and about how long all of them together; single passes may take longer.
@@ -58,6 +58,7 @@ class DryRun:
         default_factory=dict
     )  # forward and backward passes, beside the above
     lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
+    n_crafted_again: int = 0  # cells whose inputs are not kept, once for each detector; passes and seconds hold theirs
 
 
 def dry_run(
@@ -76,17 +77,23 @@ def dry_run(
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-    counted = [cell for cell in missing if _is_counted(cell.model, cell.arm, bench)]
-    pass_s = _seconds_per_pass(counted, bench)
-    n_forward, n_backward, longest_s = 0, 0, 0.0
+    again = _crafted_again(ledger, bench, plan, missing)
+    counted, counted_again = (
+        [cell for cell in some if _is_counted(cell.model, cell.arm, bench)] for some in (missing, again)
+    )
+    pass_s = _seconds_per_pass([*counted, *counted_again], bench)
+    n_forward, n_backward, longest_s, again_s = 0, 0, 0.0, 0.0
     by_arm = {arm.id: 0 for model, arm in plan.attempts if _is_counted(model, arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
-    for cell in counted:
+    for place, cell in enumerate([*counted, *counted_again]):
         forward, backward = _most_passes(cell, bench)
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
         by_arm[cell.arm.id] += n * (forward + backward)
         cell_s = _CELL_S + min(forward * pass_s[_kind(cell)], study.max_cell_s or float("inf"))
+        if place >= len(counted):  # one after the other, while detectors score
+            again_s += cell_s
+            continue
         by_model[cell.model] += cell_s
         longest_s = max(longest_s, cell_s)
     workers = worker_count(bench, plan, options) or 1
@@ -98,15 +105,28 @@ def dry_run(
         n_rows=sum(len(cell.shard.samples) for cell in missing),
         n_forward=n_forward,
         n_backward=n_backward,
-        seconds=attack_s + score_s,
+        seconds=attack_s + again_s + score_s,
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,
-        uncounted=sorted({cell.arm.id for cell in missing} - by_arm.keys()),
+        uncounted=sorted({cell.arm.id for cell in [*missing, *again]} - by_arm.keys()),
         n_scores=n_scores,
         by_measure=measure_passes(unmeasured(ledger, bench, plan, answered_only=False), bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
+        n_crafted_again=len(again),
     )
+
+
+def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequence[Cell]) -> list[Cell]:
+    """The cells that detectors need the inputs of and that were not, or will not be, kept: for each detector anew."""
+    cells = {cell.id: cell for cell in plan.cells()}
+    waiting = [batch for batch in unscored(ledger, bench) if batch.cell in cells and not is_kept(batch, bench)]
+    again = [cells[batch.cell] for batch in waiting]
+    if bench.study.keep_inputs == "none":
+        assessed = {name for name, spec in bench.study.models.items() if not spec.surrogate}
+        to_come = [cell for cell in missing if cell.arm.kind != "clean" and cell.model in assessed]
+        again += [cell for _ in bench.detectors for cell in to_come]
+    return again
 
 
 def _scoring(ledger: Ledger, bench: Workbench, missing: Sequence[Cell], unlearned: set[str]) -> tuple[int, float]:

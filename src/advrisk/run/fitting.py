@@ -90,7 +90,8 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
         learner: LearningDetector = part.function(**one.params)
         with one_thread(), torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)  # of a model that answers at random
-            state = learner.fit(replace(found, seed=seed), model.original, on_progress=on_progress)
+            found = replace(found, seed=seed)
+            state = learner.fit(found, model.original, on_progress=on_progress)
     except AdvriskError as error:
         raise study.where.error(one.place, f"{one.name} could not learn from {lesson.model}: {error}") from None
     except Exception as error:  # a detector is foreign code, as an attack is
@@ -98,6 +99,7 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
             f"the detector {one.name} failed to learn from {lesson.model}: {type(error).__name__}: {error}"
         ) from error
     _check_state(lesson, state)
+    _refuse_doubtful(lesson, learner, found, state, bench)
     note = {
         "detector": one.id,
         "model": model.digest,
@@ -120,6 +122,24 @@ def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> Non
             f"as in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: (a larger one), keep: last}}]}}, or add "
             "samples to `train`",
         )
+
+
+def _refuse_doubtful(
+    lesson: Lesson, learner: LearningDetector, found: Examples, state: State, bench: Workbench
+) -> None:
+    """What a detector itself says is worth nothing, where it can tell."""
+    name, model = lesson.detector.name, bench.material.models[lesson.model]
+    if not callable(ask := getattr(learner, "doubt", None)):
+        return
+    try:
+        with one_thread(), torch.no_grad():
+            doubt = ask(found, model.original, state)
+    except Exception as error:  # a detector is foreign code, as an attack is
+        raise RunError(
+            f"the detector {name} failed to look at what it learned of {lesson.model}: {type(error).__name__}: {error}"
+        ) from error
+    if doubt:
+        raise bench.study.where.error(lesson.detector.place, f"{name} learned nothing of {lesson.model}: {doubt}")
 
 
 def _check_state(lesson: Lesson, state: State) -> None:

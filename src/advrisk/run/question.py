@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.engine import Model
-from advrisk.engine.layers import hidden_layers, refuse_without_dropout
+from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.inputs import calibrate_inputs, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.plan import (
@@ -95,9 +97,19 @@ def _refusal(look: Callable[[Model], object], model: Model) -> str:
     return ""
 
 
+def _layers(one: ConfiguredDetector) -> Callable[[Model], object]:
+    """Finds the layers that a detector looks at: those it names (`layers` or `layer`), or else those that stand out."""
+    given = one.params.get("layers") or one.params.get("layer")
+    if not given:
+        return hidden_layers
+    return partial(named_layers, names=[given] if isinstance(given, str) else given)
+
+
 def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[ModelCard]:
-    traits = [bench.registries.detectors.get(one.name).traits for one in detectors if not one.handed_over]
-    inside, dropout = any(one.inside for one in traits), any(one.dropout for one in traits)
+    parts = bench.registries.detectors
+    named = [one for one in detectors if not one.handed_over]
+    inside = [one for one in named if parts.get(one.name).traits.inside]
+    dropout = any(parts.get(one.name).traits.dropout for one in named)
     surrogates = {name for name, spec in bench.study.models.items() if spec.surrogate}
     return [
         ModelCard(
@@ -107,7 +119,7 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Mo
             model.n_classes,
             takes_images=len(model.input_shape) == 3,
             surrogate=model.name in surrogates,
-            opaque=_refusal(hidden_layers, model) if inside and model.name not in surrogates else "",
+            opaque={} if model.name in surrogates else {one.id: _refusal(_layers(one), model) for one in inside},
             undropped=_refusal(refuse_without_dropout, model) if dropout and model.name not in surrogates else "",
         )
         for model in bench.material.models.values()
@@ -155,7 +167,22 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
         ledger.append(changed)
     write_study(study, bench.folder)
     _keep_evasion(study, bench.folder)
+    _keep_to_calibrate(study, bench)
     write_study_detectors(bench.folder, list(bench.detectors))
+
+
+def _keep_to_calibrate(study: StudySpec, bench: Workbench) -> None:
+    """The clean inputs to calibrate, which no cell keeps, for detectors that run elsewhere."""
+    data = bench.material.data
+    names = sorted(name for name, split in splits(study, bench).items() if split == "calibrate")
+    if not names or study.keep_inputs == "none":
+        return
+    rows = [bench.material.rows[name] for name in names]
+    target = calibrate_inputs(
+        bench.folder, digest([[name, data.hash_of(row)] for name, row in zip(names, rows, strict=True)])
+    )
+    if not target.exists():
+        write_inputs(target, names, data.x[rows])
 
 
 def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -112,11 +112,20 @@ def _inputs(batch: Batch, bench: Workbench, cells: Mapping[str, Cell]) -> Tensor
     if not batch.perturbed:
         rows = [bench.material.rows[name] for name in batch.samples]
         return torch.from_numpy(bench.material.data.x[rows])
-    path = cell_inputs(bench.folder, batch.cell)
-    points = read_inputs(path) if path.is_file() else {}
+    points = _kept(batch, bench)
     if not points.keys() >= set(batch.samples):
         points = _crafted_again(batch, bench, cells)
     return torch.from_numpy(np.stack([points[name] for name in batch.samples]))
+
+
+def is_kept(batch: Batch, bench: Workbench) -> bool:
+    """Whether nothing must be crafted again for a batch to be scored."""
+    return not batch.perturbed or _kept(batch, bench).keys() >= set(batch.samples)
+
+
+def _kept(batch: Batch, bench: Workbench) -> Points:
+    path = cell_inputs(bench.folder, batch.cell)
+    return read_inputs(path) if path.is_file() else {}
 
 
 def _crafted_again(batch: Batch, bench: Workbench, cells: Mapping[str, Cell]) -> Points:

@@ -96,6 +96,9 @@ def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
         return f"found {problem['input']!r}; {did_you_mean(problem['input'], known)}"
     if problem["type"] in ("model_type", "dict_type"):
         return f"a mapping is needed, found {problem['input']!r}"
+    if problem["type"] == "list_type":
+        kind = "a mapping; begin it with `- `" if isinstance(problem["input"], Mapping) else repr(problem["input"])
+        return f"a list is needed, found {kind}"
     if problem["type"] == "too_short":
         return "found nothing in it; at least one is needed"
     message = problem["msg"].removeprefix("Value error, ")
@@ -107,13 +110,13 @@ def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
     """The keys that a nested model knows, by walking the path to it."""
     for part in loc:
-        inside = _models_in(model.model_fields[str(part)].annotation) if str(part) in model.model_fields else []
-        model = inside[0] if inside else model
+        if str(part) in model.model_fields:
+            model = _model_in(model.model_fields[str(part)].annotation) or model
     return list(model.model_fields)
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The nested models that a type is made of: `dict[str, Model]`, `Model | None`."""
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field is of, also where it may be left out or is one of a list or a mapping."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for argument in get_args(annotation) for model in _models_in(argument)]
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

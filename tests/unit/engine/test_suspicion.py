@@ -11,7 +11,7 @@ import torch
 
 from advrisk.core.errors import ModelError
 from advrisk.engine import Goal, Noise, Probe, Space, Suspicion, Task
-from advrisk.engine.suspicion import measured
+from advrisk.engine.suspicion import measured, steady
 from advrisk.testing import toys
 
 LARGER = toys.Linear(torch.eye(2), torch.zeros(2))
@@ -50,6 +50,22 @@ def ask(probe, *heights, rows=None, **settings):
     return probe.forward(x, torch.arange(len(heights)) if rows is None else torch.tensor(rows), **settings)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1.0, 12345.678, 1e200])
+def test_scores_keep_all_but_their_last_digits(size):
+    draw = torch.Generator().manual_seed(0)
+    exact = size * torch.randn(1000, generator=draw, dtype=torch.float64)
+    found = steady(exact)
+    assert torch.allclose(found, exact, rtol=2.0**-39, atol=0)
+    assert torch.equal(steady(found), found)
+    noisy = exact * (1 + 2.0**-52 * torch.randn(1000, generator=draw, dtype=torch.float64))
+    assert (steady(noisy) == found).float().mean() > 0.99
+    assert steady(torch.tensor([1e300, -1e305, float("inf")], dtype=torch.float64)).tolist() == [
+        1e300,
+        -1e305,
+        float("inf"),
+    ]
+
+
 class TestWhatIsKept:
     def test_the_least_suspicious_success(self):
         probe = make_probe()
@@ -57,6 +73,15 @@ class TestWhatIsKept:
             ask(probe, height)
         assert probe.memory.kept[:, 1].tolist() == [1.5]
         assert probe.memory.success.tolist() == [True]
+
+    @pytest.mark.parametrize(("scale", "offset"), [(1.0, 1e6), (1e-300, 0.0), (1e60, 0.0)])
+    def test_whatever_a_detector_counts_in(self, scale, offset):
+        """Differences that four bytes would lose, and numbers that they cannot hold."""
+        probe = make_probe(lambda x, model: second(x, model) * scale * (1e-3 if offset else 1) + offset)
+        asked = [ask(probe, height) for height in (3.0, 1.5, 2.0)]
+        assert probe.memory.kept[:, 1].tolist() == [1.5]
+        low, high = asked[1].suspicion.item(), asked[0].suspicion.item()
+        assert low < high < float("inf")
 
     def test_a_failure_however_unsuspicious_is_not_kept_beside_a_success(self):
         probe = make_probe()

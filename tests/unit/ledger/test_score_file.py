@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.importing import import_outcomes
 from advrisk.ledger.known_detectors import read_known_detectors, write_study_detectors
-from advrisk.ledger.score_file import ImportedScores, holds_scores, import_scores
+from advrisk.ledger.score_file import ImportedScores, holds_scores, import_scores, incomplete
 
 HEADER = "detector,model,arm,sample,score"
 
@@ -84,9 +84,10 @@ def test_inputs_that_did_not_succeed_are_left_out_and_counted(run: Path) -> None
         ("eye,a,push,1,nan", "row 2: a score must be finite, found nan"),
         ("eye,a,push,1,", "row 2: score is empty"),
         (",a,push,1,1", "row 2: detector is empty"),
-        ("eye@1,a,push,1,1", "a detector needs a name without '@', found 'eye@1'"),
+        ("eye@1,a,push,1,1", "a detector needs a name without '@', ',' and slashes, found 'eye@1'"),
+        ('"eye,1",a,push,1,1', "a detector needs a name without '@', ',' and slashes, found 'eye,1'"),
         ("eye,a,clean,1,2", "model a, arm clean, sample 1 is scored twice by eye"),
-        ("eye,a,push,1,high", "score must hold numbers, found string"),
+        ("eye,a,push,1,high", "row 2: score must be a number, found 'high'"),
     ],
 )
 def test_a_wrong_row_is_named_and_nothing_is_kept(run: Path, line: str, words: str) -> None:
@@ -96,12 +97,47 @@ def test_a_wrong_row_is_named_and_nothing_is_kept(run: Path, line: str, words: s
 
 
 def test_wrong_columns_are_named(run: Path) -> None:
-    with pytest.raises(LedgerError, match="unknown column 'modle'; did you mean 'model'"):
+    with pytest.raises(
+        LedgerError, match="unknown column 'modle'; the column 'model' is missing; did you mean 'model'"
+    ):
         load(run, "eye,a,push,1,1", header="detector,modle,arm,sample,score")
     with pytest.raises(LedgerError, match="the column 'arm' is missing"):
         load(run, "eye,a,1,1", header="detector,model,sample,score")
+    with pytest.raises(LedgerError, match="the column 'score' is missing"):
+        load(run, "eye,a,push,1", header="detector,model,arm,sample")
+    with pytest.raises(LedgerError, match="unknown column 'det'; the column 'detector' is missing; known: arm, det"):
+        load(run, "eye,a,push,1,1", header="det,model,arm,sample,score")
     with pytest.raises(LedgerError, match="holds no row"):
         load(run)
+
+
+@pytest.mark.parametrize(("repeat", "found"), [("0.5", "0.5"), ("one", "'one'")])
+def test_a_repeat_that_is_no_whole_number_is_named_with_its_row(run: Path, repeat: str, found: str) -> None:
+    with pytest.raises(LedgerError, match=f"row 2: repeat must be a whole number, found {found}"):
+        load(run, "eye,a,clean,1,1,0", f"eye,a,push,1,1,{repeat}", header=f"{HEADER},repeat")
+
+
+def test_what_an_evaluation_lacks_is_counted_and_said(run: Path) -> None:
+    """The run has two clean inputs and one success; of the arm that resisted nothing is needed."""
+    part = load(run, "eye,a,clean,1,1", "nose,a,clean,1,1", "nose,a,clean,2,1", "nose,a,push,1,1")
+    eye, _ = part.detectors
+    assert (part.missing, part.uncalibrated) == ({eye: 2}, {})
+    (sentence,) = incomplete(part, run)
+    assert sentence.startswith(f"{eye} has not scored 2 inputs of this run (clean ones or successes)")
+    assert f"`advrisk export {run} to-score.npz --to-score`" in sentence
+
+
+def test_what_is_to_be_calibrated_is_counted_apart(run: Path) -> None:
+    ledger = Ledger.open(run)
+    ledger.append({"samples": table_from("samples", {"sample": ["c"], "split": ["calibrate"], "weight": [1.0]})})
+    clean = ledger.query("SELECT * REPLACE ('study' AS origin) FROM arms WHERE kind = 'clean'").to_pydict()
+    ledger.append({"arms": table_from("arms", clean)})
+    rows = "eye,a,clean,1,1", "eye,a,clean,2,1", "eye,a,push,1,1"
+    part = load(run, *rows)
+    assert (part.missing, part.uncalibrated) == ({}, {part.detectors[0]: 1})
+    assert "has not scored 1 input set aside to calibrate" in incomplete(part, run)[0]
+    whole = load(run, *rows, "eye,a,clean,c,1")
+    assert (whole.missing, whole.uncalibrated, incomplete(whole, run)) == ({}, {}, [])
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
+import yaml
 from annotated_types import Ge
 
 from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
-from advrisk.core.traits import DetectorTraits
+from advrisk.core.traits import Capability, DetectorTraits
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ModelCard, expand_detectors, outline_plan
 from advrisk.study import StudySpec
@@ -72,6 +73,13 @@ def test_another_version_is_another_detector_of_the_same_name(study: MakeStudy, 
         ("eyes", "<study>: detectors[0]: no detectors called 'eyes'; did you mean 'eye'?"),
         ({"name": "eye", "sise": 3}, "<study>: detectors[0]: eye has no parameter 'sise'; did you mean 'size'?"),
         ({"name": "eye", "size": 0}, "<study>: detectors[0]: eye.size: must be at least 1, found 0"),
+        ({"name": "nose", "size": 1}, "<study>: detectors[0]: nose has no parameter 'size'; known: name"),
+        (
+            "eye,size=5,layers=a+b@12345678",
+            "<study>: detectors[0]: found 'eye,size=5,layers=a+b@12345678', as a ledger shows it; in a study write "
+            "{name: eye, size: 5, layers: [a, b]}",
+        ),
+        ("eyes,size=5", "<study>: detectors[0]: no detectors called 'eyes,size=5'"),
     ],
 )
 def test_what_is_not_known_is_refused(study: MakeStudy, parts: Registries, entry: Any, said: str) -> None:
@@ -117,7 +125,7 @@ def test_one_that_looks_inside_needs_something_to_see(study: MakeStudy, parts: R
     spec = study(detectors=["xray"])
     outline(spec, parts, PLAIN)
     with pytest.raises(StudyError, match=r"detectors\[0\]: xray looks at hidden layers, but plain is a file"):
-        outline(spec, parts, replace(PLAIN, opaque="plain is a file"))
+        outline(spec, parts, replace(PLAIN, opaque={ids(spec, parts)[0]: "plain is a file"}))
     with pytest.raises(StudyError, match=r"detectors\[0\]: xray switches dropout on, but plain has none"):
         outline(spec, parts, replace(PLAIN, undropped="plain has none"))
 
@@ -159,6 +167,20 @@ def test_arms_that_cannot_be_learned_from(study: MakeStudy, real: Registries, en
     with pytest.raises(StudyError) as caught:
         expand_detectors(study(detectors=[entry], **LEARNING), real)
     assert str(caught.value).startswith(f"<study>: detectors[0]: {said}")
+
+
+@pytest.mark.parametrize("capability", ["labels", "scores", "gradients"])
+def test_arms_are_offered_that_the_model_can_answer(study: MakeStudy, real: Registries, capability: Capability) -> None:
+    """What the message writes is a study that is not refused."""
+    table = replace(PLAIN, capability=capability, takes_images=False)
+    arms = {"attack": "hopskipjump", "norm": "linf"}
+    images = {"name": "dog", "arms": [{"attack": "spatial"}]}
+    with pytest.raises(StudyError) as caught:
+        outline(study(arms, detectors=[images], **LEARNING), real, table)
+    offered = str(caught.value).partition("let it learn from others, as in ")[2].partition(", or remove it")[0]
+    entry = yaml.safe_load(offered)
+    assert set(entry) == {"name", "arms"}
+    outline(study(arms, detectors=[entry], **LEARNING), real, table)
 
 
 def test_a_model_that_the_attack_cannot_ask_is_refused(study: MakeStudy, real: Registries) -> None:

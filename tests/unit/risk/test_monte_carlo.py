@@ -9,6 +9,7 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.known_detectors import add_imported_detectors
 from advrisk.risk.damage import compare_damage, samples_to_decide, success_ratio
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import fit_bayesian, threshold
@@ -131,8 +132,8 @@ def by_hand(rows: Rows, model: str, limit: float) -> tuple[list[bool], list[bool
         if any(row["outcome"] == "already_wrong" for row in attacks):
             shown, clean = score[f"{model}/clean/0", f"s{number}"], True
         elif hits := [row for row in attacks if row["outcome"] == "success"]:
-            nearest = min(hits, key=lambda row: (row["d_linf"], row["arm"], row["repeat"]))
-            shown = score[nearest["cell"], f"s{number}"]
+            nearest = min(row["d_linf"] for row in hits)
+            shown = min(score[row["cell"], f"s{number}"] for row in hits if row["d_linf"] == nearest)
         damaged.append(shown is not None and not shown > limit)
         clean_error.append(damaged[-1] and clean)
     return damaged, clean_error
@@ -174,6 +175,46 @@ def test_an_attacker_may_take_the_success_that_looks_most_innocent(tmp_path: Pat
             damaged += any(score[cell, f"s{number}"] <= 1.0 for cell in shown)
         assert found.any_arm[model] == proportion(damaged, N)
         assert found.any_arm[model].value > found.estimates[model].value
+
+
+def broken_by(folder: Path, arms: dict[str, tuple[float, float | None]]) -> Ledger:
+    """One sample of one model: arm -> size and score of its success."""
+    rows = Rows()
+    common = {"model": "m", "sample": "a", "repeat": 0}
+    rows.add(**common, arm="clean", kind="clean", outcome="resisted", prediction=0, score=0.0)
+    for arm, (size, score) in arms.items():
+        rows.add(**common, arm=arm, kind="attack", outcome="success", d_linf=size, score=score)
+    return ledger_of(folder, rows)
+
+
+@pytest.mark.parametrize("names", [("adaptive", "pgd"), ("pgd", "adaptive")])
+@pytest.mark.parametrize("size", [0.1, 0.1 * (1 + 1e-8), 0.1 * (1 - 1e-8)])
+def test_of_equally_near_successes_the_least_suspicious_counts_whatever_its_name(
+    tmp_path: Path, names: tuple[str, str], size: float
+) -> None:
+    """Also where rounding sets them apart: all attacks that use up their eps end there."""
+    innocent, suspicious = names
+    ledger = broken_by(tmp_path, {innocent: (size, 0.5), suspicious: (0.1, 3.0), "further": (0.2, 0.0)})
+    found = walked(ledger, threshold=2.0)
+    assert found.estimates["m"].value == 1.0
+    distances = smallest_distances(ledger, norm="linf")
+    walk = walks(ledger, distances, FULL)["m"]
+    assert (walk.score.tolist(), walk.arm, walk.least_score.tolist()) == ([0.5], (innocent,), [0.0])
+    assert walk.size.tolist() == [min(size, 0.1)]
+
+
+def test_a_success_that_is_further_away_does_not_count_as_near(tmp_path: Path) -> None:
+    ledger = broken_by(tmp_path, {"near": (0.1, 3.0), "further": (0.1001, 0.0)})
+    assert walked(ledger, threshold=2.0).estimates["m"].value == 0.0
+
+
+def test_a_success_without_a_score_is_refused_though_a_nearer_one_has_one(tmp_path: Path) -> None:
+    """What the least suspicious attack does is not known then."""
+    ledger = broken_by(tmp_path, {"near": (0.1, 3.0), "further": (0.2, None)})
+    with pytest.raises(RiskError, match="eye@00000001 has not scored 1 sample of 1 of m"):
+        walked(ledger)
+    named = smallest_distances(ledger, norm="linf", arms=["near"])  # then the other one is nobody's
+    assert monte_carlo_damage(ledger, named, "eye", threshold=2.0, rng=rng()).estimates["m"].value == 0.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -242,6 +283,9 @@ def small(tmp_path: Path, *, score: float | None = 1.0, clean: float | None = 0.
 def test_a_missing_score_is_refused_with_what_to_do(tmp_path: Path, missing: dict[str, None]) -> None:
     ledger = small(tmp_path, **missing)
     with pytest.raises(RiskError, match=r"eye@00000001 has not scored \d samples? of 2 of m; finish the run"):
+        walked(ledger)
+    add_imported_detectors(tmp_path, [FULL])
+    with pytest.raises(RiskError, match=r"of 2 of m; import its scores of all inputs in one file \(`advrisk export"):
         walked(ledger)
 
 
@@ -316,7 +360,8 @@ def test_without_such_samples_the_evaluated_ones_serve_with_a_warning(tmp_path: 
         scores = [row["score"] for row in rows.scores if row["cell"] == f"{model}/clean/0"]
         assert found.thresholds[model] == threshold_at(scores, 0.1)
     (warning,) = found.warnings
-    assert "no sample to calibrate was scored (one, two)" in warning
+    assert warning.startswith(f"Of {FULL} (one, two) the threshold for a rate of false alarms was taken from the very")
+    assert warning.endswith("say `calibrate: 200`, or so, under `data`.")
 
 
 @pytest.mark.parametrize(

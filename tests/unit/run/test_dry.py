@@ -8,8 +8,10 @@ from torch import nn
 
 from advrisk.core.registry import Part
 from advrisk.core.traits import AttackTraits
+from advrisk.ledger import Ledger
 from advrisk.parts.attacks import attacks
 from advrisk.run import dry
+from advrisk.run.campaign import run_study
 from advrisk.study import study_from
 
 STEP_S = 0.01
@@ -60,6 +62,41 @@ def test_passes_are_those_of_attack_and_judge_at_most(planned):
 def test_what_an_attack_does_beside_its_passes_counts(planned):
     seconds = planned().by_model["same"]
     assert 2 * 10 * STEP_S < seconds < 10 * 2 * 10 * STEP_S
+
+
+def test_inputs_that_are_not_kept_are_crafted_again_for_each_detector(planned):
+    """64 samples in two cells; of those with an attack, the passes are those of attack and judge once more for each."""
+    kept = planned(detectors=["confidence", {"name": "feature-squeezing", "bits": 1}])
+    assert kept.n_crafted_again == 0
+    found = planned(detectors=["confidence", {"name": "feature-squeezing", "bits": 1}], keep_inputs="none")
+    assert (found.n_cells, found.n_crafted_again) == (4, 4)
+    assert found.n_forward == kept.n_forward + 2 * 64 * 12
+    assert found.by_arm == {"clean": 64, "slow-linf-0.1": 3 * 64 * 12}
+    assert found.seconds > kept.seconds + 2 * 2 * 10 * STEP_S
+    assert planned(keep_inputs="none").n_crafted_again == 0, "nobody asks for them"
+
+
+def test_a_detector_that_is_added_to_a_run_without_inputs_has_them_crafted_again(tmp_path):
+    content = {
+        "name": "toy",
+        "data": {"source": "digits", "evaluate": 8},
+        "models": {"same": {"source": "object"}},
+        "success": "prediction",
+        "arms": [{"attack": "pgd", "norm": "linf", "eps": [0.1, 1.0], "steps": 4, "keep": "last"}],
+        "keep_inputs": "none",
+    }
+    torch.manual_seed(0)
+    modules = {"same": nn.Sequential(nn.Flatten(), nn.Linear(64, 10))}
+    run_study(study_from(content), tmp_path, modules=modules)
+    assert dry.dry_run(study_from(content), tmp_path, modules=modules).n_forward == 0
+    found = dry.dry_run(study_from(content | {"detectors": ["confidence"]}), tmp_path, modules=modules)
+    broken = (
+        Ledger.open(tmp_path).query("SELECT DISTINCT cell, arm FROM outcomes WHERE outcome = 'success'").to_pylist()
+    )
+    assert (found.n_cells, found.n_crafted_again) == (0, len(broken))
+    assert {arm for arm, passes in found.by_arm.items() if passes} == {row["arm"] for row in broken} != set()
+    assert found.n_forward > 0
+    assert found.seconds > 0
 
 
 def test_a_long_cell_is_tried_for_a_moment_only(planned):

@@ -142,6 +142,30 @@ def test_a_run_that_is_killed_while_scoring_goes_on(tmp_path: Path) -> None:
     assert progress.n_scored == len(whole) - len(part) == again.n_asked - 24  # and eight fixed inputs three times
 
 
+class Tiny:
+    """Numbers far below one."""
+
+    def __init__(self, formula: Any) -> None:
+        self.formula = formula
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return 1e-9 * self.formula(x.reshape(len(x), -1).astype(np.float64))
+
+
+def test_an_object_that_says_something_else_is_another_detector_however_small_its_numbers(tmp_path: Path) -> None:
+    run(tmp_path, objects={"tiny": Tiny(lambda x: x.mean(1))})
+    first = score_rows(tmp_path)
+    progress = run(tmp_path, objects={"tiny": Tiny(lambda x: x.std(1))})
+    assert progress.n_scored == len(first)
+    assert len({row["detector"] for row in score_rows(tmp_path)}) == 2
+    assert run(tmp_path, objects={"tiny": Tiny(lambda x: x.std(1))}).n_to_score == 0
+
+
+def test_a_zero_has_no_sign(tmp_path: Path) -> None:
+    run(tmp_path, objects={"tiny": Tiny(lambda x: 0.0 * x[:, 0])})
+    assert run(tmp_path, objects={"tiny": Tiny(lambda x: -0.0 * x[:, 0])}).n_to_score == 0
+
+
 def test_time_that_is_up_ends_the_scoring_too(tmp_path: Path) -> None:
     run(tmp_path)
     progress = run(tmp_path, "confidence", options=Options(max_hours=-1.0))

@@ -64,6 +64,11 @@ class DensityAndUncertainty:
     examples: Annotated[int, Ge(10)] = 2000
     layer: str | None = None
 
+    @property
+    def fewest(self) -> int:
+        """Clean inputs to learn from."""
+        return ENOUGH
+
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         refuse_without_dropout(model)
         look, learned = self._look(model), contrast(examples, model, "kd-bu", most=self.examples)

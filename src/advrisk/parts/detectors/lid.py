@@ -56,15 +56,19 @@ class LocalIntrinsicDimension:
         if self.layers is not None and not self.layers:
             raise StudyError("lid: found an empty list of layers; name at least one, or leave `layers` out")
 
+    @property
+    def fewest(self) -> int:
+        """Clean inputs to learn from: the minibatches, and one to compare with them."""
+        return self.minibatch * self.batches + 1
+
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         layers = self._layers(model)
-        needed = self.minibatch * self.batches
-        if len(examples.clean) <= needed:
+        if len(examples.clean) < self.fewest:
             raise DataError(
-                f"{len(examples.clean)} clean inputs to learn from, more than {needed} are needed (minibatch × "
-                "batches); give the split `train` more samples, or choose a smaller minibatch"
+                f"{len(examples.clean)} clean inputs to learn from, more than {self.fewest - 1} are needed "
+                "(minibatch × batches); give the split `train` more samples, or choose a smaller minibatch"
             )
-        drawn = generator("lid", examples.seed).permutation(len(examples.clean))[:needed]
+        drawn = generator("lid", examples.seed).permutation(len(examples.clean))[: self.fewest - 1]
         rows = torch.from_numpy(drawn)
         learned = contrast(examples, model, "lid", without=rows)
         with torch.no_grad():

@@ -64,24 +64,49 @@ class MagNet:
         if not all(0 < temperature < math.inf for temperature in self.temperatures):
             raise StudyError(f"magnet.temperatures: must be more than 0, found {list(self.temperatures)}")
 
+    @property
+    def fewest(self) -> int:
+        """Clean inputs to learn from."""
+        return FEWEST
+
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         if len(examples.clean) < FEWEST:
             found = f"magnet learns from at least {FEWEST} clean inputs, found {len(examples.clean)}"
             raise DataError(f"{found}; set more aside in the split `train`")
         generator = torch.Generator().manual_seed(examples.seed)
-        order = torch.randperm(len(examples.clean), generator=generator).to(examples.clean.device)
-        n_held = min(max(1, round(self.held_out * len(order))), len(order) - 1)
-        x = _unit(examples.clean[order[n_held:]], model.bounds)
+        x, held = self._halves(examples, generator)
+        x = _unit(x, model.bounds)
         names = [POOLED, SHALLOW] if self.pooled else [SHALLOW]
         state: dict[str, Tensor] = {}
         for done, name in enumerate(names):
             weights = self._trained(name, x, generator, _share_of(on_progress, done, len(names)))
             state |= {f"{name}.{key}": value for key, value in weights.items()}
-        held = examples.clean[order[:n_held]]
         with torch.no_grad():
             marks = torch.cat([self.marks(part, model, state) for part in torch.split(held, _ROWS)])
         state["thresholds"] = thresholds(marks, self.false_alarms)
         return {name: value.cpu() for name, value in state.items()}
+
+    def doubt(self, examples: Examples, model: Model, state: State) -> str:
+        """Whether an auto-encoder learned less than one that ignores its input and always says the mean image."""
+        x, held = self._halves(examples, torch.Generator().manual_seed(examples.seed))
+        without = float((held - x.mean(0)).square().mean())
+        for name in (POOLED, SHALLOW) if self.pooled else (SHALLOW,):
+            with torch.no_grad():
+                restoring = [restored(part, name, model.bounds, state) - part for part in torch.split(held, _ROWS)]
+            found = float(torch.cat(restoring).square().mean())
+            if not found < without:
+                return (
+                    f"its {name} auto-encoder restores clean images no better than their mean image would (mean square "
+                    f"{found:.3g} and {without:.3g}, on {len(held)} held out); train longer (`epochs`), on more "
+                    "samples of `train`, or with another `learning_rate`"
+                )
+        return ""
+
+    def _halves(self, examples: Examples, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Clean inputs to train on, and those held out."""
+        order = torch.randperm(len(examples.clean), generator=generator).to(examples.clean.device)
+        n_held = min(max(1, round(self.held_out * len(order))), len(order) - 1)
+        return examples.clean[order[n_held:]], examples.clean[order[:n_held]]
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
         return (self.marks(x, model, state) / state["thresholds"].to(x.device)).amax(1)

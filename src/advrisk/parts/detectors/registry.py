@@ -45,7 +45,12 @@ class Detector(Protocol):
 
 
 class LearningDetector(Protocol):
-    """A detector that must be fitted to examples, for each model anew."""
+    """A detector that must be fitted to examples, for each model anew.
+
+    An attribute `fewest`, where it has one, says how many clean inputs it must have: fewer are refused before any work.
+    A method `doubt(examples, model, state) -> str`, where it has one, says why what it learned is worth nothing; "" if
+    it is not so.
+    """
 
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         """Learn; `on_progress` is told the share that is done. RiskError or DataError where examples are too few."""

@@ -18,8 +18,8 @@ from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, chec
 from advrisk.risk.detection.reading import Attacked, chosen_arms, n_unscored, read_attacked, read_scores
 from advrisk.risk.detection.survival import Survival
 from advrisk.risk.detection.table import Row, Table, detection_table
-from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold, alarm_thresholds
-from advrisk.risk.walk import detectors_of, find_detector, own_detectors
+from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold, alarm_thresholds, on_uncalibrated
+from advrisk.risk.walk import detectors_of, find_detector, own_detectors, what_to_score
 
 DEFAULT_THRESHOLD: Mapping[str, float] = {FALSE_ALARMS: 0.05}
 
@@ -119,9 +119,9 @@ class DetectionAssessment:
 def assess_detection(
     ledger: Ledger,
     *,
-    detectors: Sequence[str] | None = None,
-    models: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
+    detectors: Sequence[str] | str | None = None,
+    models: Sequence[str] | str | None = None,
+    arms: Sequence[str] | str | None = None,
     tpr: float = 0.95,
     level: float = 0.95,
     resamples: int = RESAMPLES,
@@ -137,17 +137,23 @@ def assess_detection(
     check_rates(tpr=tpr, level=level, resamples=resamples)
     settings = Settings(tpr, level, resamples, seed)
     limit = DEFAULT_THRESHOLD if threshold is None else threshold
-    names = _named(ledger, detectors)
+    names, models = _named(ledger, _listed(detectors)), _listed(models)
     tables: list[DetectorTable] = []
     pairs, left_out, notes, unscored = {}, {}, list[str](), list[str]()
-    for model, chosen in chosen_arms(ledger, arms, models).items():
+    uncalibrated: dict[str, list[str]] = {}
+    for model, chosen in chosen_arms(ledger, _listed(arms), models).items():
         found = read_attacked(ledger, model, chosen)
         scores = {name: read_scores(ledger, name, found) for name in names}
         whole = {name: scored for name, scored in scores.items() if not n_unscored(scored)}
-        unscored += [_on_unscored(name, scores[name], found) for name in names if name not in whole]
+        unscored += [_on_unscored(ledger, name, scores[name], found) for name in names if name not in whole]
         if unscored and detectors is not None:
             raise RiskError(unscored[0])
-        of_model = [_table(ledger, name, scored, found, settings, limit, notes) for name, scored in whole.items()]
+        limits = {}
+        for name, scored in whole.items():
+            limits[name], lacking = alarm_thresholds(ledger, name, {model: scored.clean}, limit)
+            if lacking:
+                uncalibrated.setdefault(name, []).append(model)
+        of_model = [_table(name, scored, found, settings, limits[name][model], notes) for name, scored in whole.items()]
         of_model.sort(key=_by_auroc)
         tables += of_model
         pairs[model] = _pairs(of_model, level)
@@ -161,7 +167,11 @@ def assess_detection(
         tpr=tpr,
         level=level,
         threshold=limit,
-        notes=tuple(dict.fromkeys([*notes, *(f"Left out: {reason}." for reason in unscored)])),
+        notes=tuple(
+            dict.fromkeys(
+                [*notes, *on_uncalibrated(ledger, uncalibrated), *(f"Left out: {reason}." for reason in unscored)]
+            )
+        ),
         left_out=left_out,
     )
 
@@ -172,31 +182,34 @@ def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
     held = detectors_of(ledger)
     own = set(own_detectors(ledger))
     latest = {full.rpartition("@")[0]: full for full in held if full in own}
+    if not latest and held:
+        others = sorted({full.rpartition("@")[0] for full in held})
+        raise RiskError(
+            f"the study has no detector now; {', '.join(others)} scored this run before: name one, as in `--detector "
+            f"{others[0]}`, or put it back under `detectors` in the study and run it again"
+        )
     if not latest:
         raise RiskError("no detector has scored this run; name one under `detectors` in the study and run it again")
     return list(latest.values())
 
 
-def _on_unscored(detector: str, scored: Scored, found: Attacked) -> str:
+def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:
+    """One name means a list of it, and not its letters."""
+    return [names] if isinstance(names, str) else names
+
+
+def _on_unscored(ledger: Ledger, detector: str, scored: Scored, found: Attacked) -> str:
     return (
         f"{detector} has not scored {counted(n_unscored(scored), 'sample')} of {len(found.samples)} of {found.model}; "
-        "finish the run with this detector in its study (the same command goes on), or name arms whose inputs it scored"
+        f"{what_to_score(ledger, detector)}"
     )
 
 
 def _table(
-    ledger: Ledger,
-    detector: str,
-    scored: Scored,
-    found: Attacked,
-    settings: Settings,
-    threshold: Threshold,
-    notes: list[str],
+    detector: str, scored: Scored, found: Attacked, settings: Settings, threshold: float, notes: list[str]
 ) -> DetectorTable:
     if not scored.success.any():
         notes.append(f"No arm succeeded against {found.model}: there is nothing to detect, and no AUROC to tell.")
-    limits, warnings = alarm_thresholds(ledger, detector, {found.model: scored.clean}, threshold)
-    notes += warnings
     places = [n for n, arm in enumerate(found.arms) if arm.family != ADAPTIVE or arm.against == detector]
     notes += _on_unjudged(detector, found, places)
     judged = [place for place in places if found.judged[place].any()]
@@ -205,9 +218,7 @@ def _table(
         detector=detector,
         n=len(found.samples),
         table=detection_table(scored, detector, settings),
-        defeat=defeats(
-            scored, judged, found.passes, found.attacked, threshold=limits[found.model], level=settings.level
-        ),
+        defeat=defeats(scored, judged, found.passes, found.attacked, threshold=threshold, level=settings.level),
     )
 
 
