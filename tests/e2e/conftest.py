@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from advrisk import train
+
+from .visits import CHROMIUM, FLAGS
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -40,6 +42,16 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe.write_text(yaml.safe_dump(RECIPE))
     train(recipe, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

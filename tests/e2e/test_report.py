@@ -1,7 +1,5 @@
 """The report in a real browser: it draws, stays offline, and shows strings from outside as text."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,48 +8,12 @@ import pytest
 from advrisk import Run, Study
 from advrisk.ledger.importing import import_outcomes
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from .visits import CHROMIUM, Visit
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
-
-
-class Visit:
-    """A page opened at some width, with everything it complained about or asked for."""
-
-    def __init__(self, browser: Any, report: Path, *, width: int = 1200, scheme: str = "light") -> None:
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(report.as_uri())
-        self.page.wait_for_selector(".figure .main-svg", state="attached")
-
-    def left_the_machine(self) -> list[str]:
-        return [url for url in self.requests[1:] if not url.startswith(("data:", "blob:"))]
 
 
 @pytest.fixture
@@ -62,10 +24,10 @@ def report(study: dict[str, Any], tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_report_draws_and_stays_offline(browser: Any, report: Path, width: int, scheme: str) -> None:
     visit = Visit(browser, report, width=width, scheme=scheme)
-    figures = visit.page.locator(".figure")
-    assert figures.count() == 8
+    figures = visit.page.locator(".figure:visible")
+    assert figures.count() == 13
     for place in range(figures.count()):
-        assert figures.nth(place).locator(".trace, .hm image").count() > 0, "an empty plot"
+        assert figures.nth(place).locator(".trace, .hm image, .slice").count() > 0, "an empty plot"
     for link in visit.page.locator("nav a").all():
         link.click()
         assert visit.page.locator(link.get_attribute("href")).is_visible()

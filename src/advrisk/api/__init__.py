@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advrisk.api.run import Run, Status
+from advrisk.api.run import Run
+from advrisk.api.status import Status
 from advrisk.api.study import Study
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from advrisk.core.traits import (
     CorruptionTraits,
     DetectorTraits,
     LossTraits,
+    MeasureTraits,
     ObjectiveTraits,
     TrainingTraits,
 )
@@ -43,7 +44,7 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
             facts.append(f"needs {traits.classes[0]} classes or more, {traits.classes[1]} with a target")
     if isinstance(traits, CorruptionTraits):
         facts = _facts_of_corruption(traits)
-    if isinstance(traits, LossTraits):
+    if isinstance(traits, LossTraits | MeasureTraits):
         facts = [f"needs {traits.needs}"]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)

@@ -1,7 +1,6 @@
 """`Run`: the answers, as users hold them. Everything here reads the ledger; nothing needs torch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
+from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator, key
@@ -45,28 +45,6 @@ from advrisk.study import (
 )
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
-
-
-@dataclass(frozen=True)
-class Status:
-    """How complete a run is."""
-
-    study: str
-    n_models: int
-    n_surrogates: int  # models that points were crafted on, and nothing else
-    n_arms: int
-    n_samples: int
-    n_cells: int
-    n_cells_expected: int
-    outcomes: Mapping[str, int]
-    flags: Mapping[str, int]
-    messages: Mapping[str, int]
-    n_passes: int
-    n_imported: int  # rows that somebody else's program made
-
-    @property
-    def complete(self) -> bool:
-        return self.n_cells == self.n_cells_expected
 
 
 class Run:
@@ -261,46 +239,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-
-        def tally(sql: str) -> dict[str, int]:
-            return {row["name"]: row["n"] for row in self.query(sql).to_pylist()}
-
-        plan = self.query(
-            "SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models, "
-            "count(DISTINCT model) - n_models AS n_surrogates, "
-            "count(DISTINCT arm) FILTER (origin <> 'surrogate') AS n_arms, "
-            "coalesce(sum(repeats) FILTER (origin IN ('study', 'surrogate')), 0)::BIGINT AS n_pairs "
-            "FROM arms WHERE origin <> 'dropped'"
-        ).to_pylist()[0]
-        samples = self.query(
-            "SELECT count(*) AS n, count(DISTINCT shard) AS n_shards FROM samples WHERE split = 'evaluate'"
-        ).to_pylist()[0]
-        done = self.query(
-            "SELECT count(*) AS n FROM cells JOIN arms USING (model, arm, recipe) "
-            "WHERE origin IN ('study', 'surrogate') "
-            "AND shard IN (SELECT shard FROM samples WHERE split = 'evaluate')"
-        ).to_pylist()[0]["n"]
-        imported = self.query(
-            "SELECT coalesce(sum(n_samples), 0)::BIGINT AS n FROM cells WHERE accounting = 'imported'"
-        )
-        passes = self.query("SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes")
-        return Status(
-            study=self.study.name if self.study else self.folder.name,
-            n_models=plan["n_models"],
-            n_surrogates=plan["n_surrogates"],
-            n_arms=plan["n_arms"],
-            n_samples=samples["n"],
-            n_cells=done,
-            n_cells_expected=plan["n_pairs"] * samples["n_shards"],
-            outcomes=tally("SELECT outcome AS name, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY ALL"),
-            flags=self._cells_by_flag(),
-            messages=tally(
-                "SELECT message AS name, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
-                "GROUP BY ALL ORDER BY n DESC LIMIT 20"
-            ),
-            n_passes=passes["n"].to_pylist()[0],
-            n_imported=imported["n"].to_pylist()[0],
-        )
+        return run_status(self.ledger, self.study.name if self.study else self.folder.name, self._cells_by_flag())
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes

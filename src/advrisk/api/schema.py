@@ -21,7 +21,9 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
         _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
-        for section, registry in (("detectors", REGISTRIES.detectors), ("losses", losses)):
+        named: dict[str, Registry[Any]] = {"detectors": REGISTRIES.detectors, "losses": losses}
+        named["measures"] = REGISTRIES.measures
+        for section, registry in named.items():
             schema["properties"][section]["items"] = _named(schema["properties"][section]["items"], registry)
     else:
         _offer(parts["TrainingSource"], "source", REGISTRIES.data)

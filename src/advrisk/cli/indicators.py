@@ -13,6 +13,7 @@ from advrisk.cli.lines import write_lines
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
+from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -24,11 +25,6 @@ _CONTRIBUTORS = 5
 _MODELS = 4  # whose columns stand beside each other in the tree
 _BRANCH = 26  # columns of the terminal for the names of branches, and for each model
 _MODEL = 18
-ON_RISK = (
-    "Risk is the mean loss in the deployment that the scenario describes. What it does not name is clean. Branches of "
-    "nature count on average, branches of attacks with the worst attack on each sample."
-)
-ON_LOWER_BOUND = "Where attacks count, risk is a lower bound: a better attack does more."
 
 
 def show_indicators(
@@ -79,41 +75,28 @@ def print_indicators(found: "IndicatorAssessment", *, details: bool) -> None:
     for result in found.results:
         _print_result(console, result, details=details)
     _print_robustness(console, found)
-    for sentence in (ON_RISK, *([ON_LOWER_BOUND] if _has_attacks(found) else []), *found.notes):
+    for sentence in (*on_risk(found), *found.notes):
         indented(console, f"· {sentence}", by=0)
-
-
-def _has_attacks(found: "IndicatorAssessment") -> bool:
-    return any(leaf.aggregate == "max" for one in found.results for leaf in one.models[0].contributors)
 
 
 def _print_result(console: Console, result: "ScenarioResult", *, details: bool) -> None:
     head = f"{result.scenario.name}: {result.loss}, {len(result.samples)} samples"
     console.print(head, style="bold", markup=False, highlight=False)
+    indented(console, risk_headline(result), by=0)
     table = new_table("model", "risk", "best", "verdict")
     for model in result.models:
         best = "–" if model.probability_best is None else f"{model.probability_best:.1%}"
-        table.add_row(*plain([model.model, _stacked(model.risk), best, model.verdict]))
+        table.add_row(
+            *plain([model.model, _stacked(model.risk), best, short_verdict(result.branches[""], model.model)])
+        )
     console.print(table)
     for model in result.models[: None if details else _MODELS]:
-        indented(console, on_drivers(model), by=0)
+        indented(console, f"{model.model}: risk from {drivers(model, most=_CONTRIBUTORS)}", by=0)
     console.print()
     _print_trees(console, result)
     if details:
         for model in result.models:
             _print_groups(console, model)
-
-
-def on_drivers(model: "ModelRisk") -> str:
-    """`plain: 62% of the risk from wet.rain, 20% from clean`."""
-    total = model.risk.value
-    if total <= 0:
-        return f"{model.model}: nothing contributes"
-    shares = [(one.path, one.contribution.value / total) for one in model.contributors if one.contribution.value > 0]
-    (path, share), *others = shares[:_CONTRIBUTORS]
-    told = [f"{share:.0%} of the risk from {path}", *(f"{share:.0%} from {path}" for path, share in others)]
-    more = f", and {len(shares) - _CONTRIBUTORS} branches more" if len(shares) > _CONTRIBUTORS else ""
-    return f"{model.model}: {', '.join(told)}{more}"
 
 
 def _print_trees(console: Console, result: "ScenarioResult") -> None:

@@ -65,11 +65,14 @@ def _done(progress: "Progress") -> tuple[float, float]:
         return progress.learned, 1.0
     if progress.n_to_score:
         return progress.n_scored, progress.n_to_score
+    if progress.n_to_measure:
+        return progress.n_measured, progress.n_to_measure
     return progress.n_done, max(progress.n_cells, 1)
 
 
 def describe(progress: "Progress") -> str:
-    """`120/332 cells, 4,810 samples/s, 1.2M passes, 12 s left`; then `scored 300 of 1,200 inputs`.
+    """`120/332 cells, 4,810 samples/s, 1.2M passes, 12 s left`; then `took 30 of 200 measures`, `scored 300 of 1,200
+    inputs`.
 
     Before that, where detectors must learn: `fitting lid to plain, 40%`.
     """
@@ -77,6 +80,8 @@ def describe(progress: "Progress") -> str:
         return f"{progress.learning}, {progress.learned:.0%}"
     if progress.n_to_score:
         return f"scored {progress.n_scored:,} of {progress.n_to_score:,} inputs"
+    if progress.n_to_measure:
+        return f"took {progress.n_measured:,} of {progress.n_to_measure:,} measures"
     parts = [f"{progress.n_done}/{progress.n_cells} cells"]
     if progress.n_skipped and not progress.n_done:
         parts.append(f"{progress.n_skipped} there already")

@@ -121,6 +121,12 @@ def print_dry_run(plan: "DryRun") -> None:
     )
     if plan.n_scores:
         console.print(f"Detectors score {counted(plan.n_scores, 'input')} at most.", highlight=False)
+    for name, (forward, backward) in plan.by_measure.items():
+        console.print(
+            f"Beside that, {name} takes {short(forward)} forward and {short(backward)} backward passes, on one core.",
+            markup=False,
+            highlight=False,
+        )
     if plan.lessons:
         console.print(
             f"Before that, detectors must learn, which is not in these numbers: {', '.join(plan.lessons)}.",

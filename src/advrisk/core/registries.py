@@ -10,6 +10,7 @@ from advrisk.core.traits import (
     AttackTraits,
     CorruptionTraits,
     DetectorTraits,
+    MeasureTraits,
     ObjectiveTraits,
     SourceTraits,
     TrainingTraits,
@@ -25,6 +26,7 @@ class Registries:
     data: Registry[SourceTraits]
     defences: Registry[SourceTraits]
     detectors: Registry[DetectorTraits]
+    measures: Registry[MeasureTraits]
     models: Registry[SourceTraits]
     objectives: Registry[ObjectiveTraits]
     presets: Registry[SourceTraits]

@@ -156,6 +156,19 @@ class LossTraits:
 
 
 @dataclass(frozen=True)
+class MeasureTraits:
+    """What a measure, a number about a model at a clean input, needs of the model.
+
+    `passes` gives the forward and backward passes that a sample takes, for the bound parameters and a number of
+    classes; None where nobody knows.
+    """
+
+    use_when: str
+    needs: Capability = "gradients"
+    passes: Callable[[Mapping[str, Any], int], tuple[int, int]] | None = None
+
+
+@dataclass(frozen=True)
 class SourceTraits:
     """A source of models or data: when to use it."""
 

@@ -1,6 +1,6 @@
 """The parts a study can name: one file per method, each registered by a decorator.
 
-    models/  data/  attacks/  corruptions/  defences/  detectors/  training/  presets.py
+    models/  data/  attacks/  corruptions/  defences/  detectors/  measures/  training/  presets.py
 
 Other packages add their own through the entry points `advrisk.attacks`, `advrisk.models`, …
 """
@@ -12,6 +12,7 @@ from advrisk.parts.corruptions import corruptions
 from advrisk.parts.data import data
 from advrisk.parts.defences import defences
 from advrisk.parts.detectors import detectors
+from advrisk.parts.measures import measures
 from advrisk.parts.models import models
 from advrisk.parts.presets import presets
 from advrisk.parts.training import training
@@ -22,6 +23,7 @@ REGISTRIES = Registries(
     data=data,
     defences=defences,
     detectors=detectors,
+    measures=measures,
     models=models,
     objectives=objectives,
     presets=presets,

@@ -4,11 +4,13 @@ from advrisk.plan.arms import entry_for, expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
+from advrisk.plan.measures import ConfiguredMeasure, expand_measures
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
 
 __all__ = [
     "Cell",
     "ConfiguredDetector",
+    "ConfiguredMeasure",
     "KnownSample",
     "ModelCard",
     "Plan",
@@ -20,6 +22,7 @@ __all__ = [
     "example_cell",
     "expand_arms",
     "expand_detectors",
+    "expand_measures",
     "make_plan",
     "names_of",
     "outline_plan",

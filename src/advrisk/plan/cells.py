@@ -11,6 +11,7 @@ from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
 from advrisk.plan.arms import Named, expand_arms, place_of
 from advrisk.plan.card import ModelCard
 from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detectors
+from advrisk.plan.measures import refuse_measures
 from advrisk.plan.recipe import recipe_of
 from advrisk.plan.samples import Shard
 from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
@@ -136,6 +137,7 @@ def outline_plan(
     for name, arm in attacks.items():
         _refuse_goal(study, arm, known[name], registries, names)
     refuse_detectors(study, registries, detectors, models)
+    refuse_measures(study, registries, models)
     return outline
 
 

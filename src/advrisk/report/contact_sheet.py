@@ -76,6 +76,7 @@ def _thumbnail(x: Array) -> Any:
 
 def _cut(text: str, width: int, font: Any) -> str:
     """As much of a text as fits."""
+    text = text[:width]  # a letter is a pixel wide at least: whatever the length, this is quick
     if font.getlength(text) <= width:
         return text
     while text and font.getlength(f"{text}…") > width:

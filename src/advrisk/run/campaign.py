@@ -1,4 +1,4 @@
-"""The main path: plan, let detectors learn, skip finished cells, perturb, judge, append; then let detectors score."""
+"""The main path: plan, let detectors learn, skip finished cells, perturb, judge, append; then measure and score."""
 
 import os
 import sys
@@ -23,6 +23,7 @@ from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detecto
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.fitting import fit_detectors
 from advrisk.run.loading import OBJECT, choose_device
+from advrisk.run.measuring import measured, unmeasured
 from advrisk.run.question import (
     configured_detectors,
     plan_study,
@@ -40,7 +41,8 @@ class Progress:
     """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already.
 
     Detectors learn before that: `learning` says which, of what, and `learned` how much of it is done. `n_to_score`
-    inputs are to be scored by detectors once the cells are done; it is 0 until then.
+    inputs are to be scored by detectors once the cells are done, and before that `n_to_measure` measures are to be
+    taken; these are 0 until then.
     """
 
     n_cells: int
@@ -50,6 +52,8 @@ class Progress:
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
+    n_to_measure: int = 0
+    n_measured: int = 0
     n_to_score: int = 0
     n_scored: int = 0
     learning: str = ""
@@ -57,7 +61,8 @@ class Progress:
 
     @property
     def finished(self) -> bool:
-        return self.n_done == self.n_cells and self.n_scored == self.n_to_score
+        beside = self.n_scored == self.n_to_score and self.n_measured == self.n_to_measure
+        return self.n_done == self.n_cells and beside
 
     @property
     def eta_s(self) -> float | None:
@@ -101,7 +106,8 @@ def run_study(
     detectors: Mapping[str, Scores] | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Carry out every cell of a study that the ledger in `folder` does not hold yet; then score what was kept.
+    """Carry out every cell of a study that the ledger in `folder` does not hold yet; then take measures, and
+    score what was kept.
 
     `detectors` (name -> any object with `score(x)`) score beside those that the study names.
     """
@@ -133,6 +139,9 @@ def run_study(
                 writer.add(result.tables)
                 progress = progress.after(result, time.monotonic() - began)
                 on_progress(progress)
+        for n_measured, n_to_measure in _measuring(bench, plan, options, deadline=deadline):
+            progress = replace(progress, n_measured=n_measured, n_to_measure=n_to_measure)
+            on_progress(progress)
         for n_scored, n_to_score in _scoring(bench, plan, options, deadline=deadline):
             progress = replace(progress, n_scored=n_scored, n_to_score=n_to_score)
             on_progress(progress)
@@ -151,6 +160,22 @@ def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[Conf
     known = [*configured, *(one for one, _ in given)]
     refuse_unnamed(bench.study, known)
     return known
+
+
+def _measuring(bench: Workbench, plan: Plan, options: Options, *, deadline: float) -> Iterator[tuple[int, int]]:
+    """Take the study's measures where they were not: how many so far, and in all; nothing after the deadline."""
+    if not bench.study.measures:
+        return
+    ledger = Ledger.open(bench.folder)  # with what was published meanwhile
+    gaps = unmeasured(ledger, bench, plan)
+    n_measured, n_to_measure = 0, sum(len(gap.samples) for gap in gaps)
+    yield n_measured, n_to_measure
+    with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
+        for gap in gaps:
+            for table in measured(gap, bench, deadline=deadline):
+                writer.add({"measures": table})
+                n_measured += 1
+                yield n_measured, n_to_measure
 
 
 def _scoring(bench: Workbench, plan: Plan, options: Options, *, deadline: float) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
+from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.question import plan_study, splits
 from advrisk.run.scoring import unscored
 from advrisk.study import Arm, StudySpec
@@ -53,6 +54,9 @@ class DryRun:
     by_model: dict[str, float]  # model -> seconds of one worker
     uncounted: list[str]  # arms
     n_scores: int = 0  # inputs that detectors would score, if every attack succeeded
+    by_measure: dict[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # forward and backward passes, beside the above
     lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
 
 
@@ -100,6 +104,7 @@ def dry_run(
         by_model=by_model,
         uncounted=sorted({cell.arm.id for cell in missing} - by_arm.keys()),
         n_scores=n_scores,
+        by_measure=measure_passes(unmeasured(ledger, bench, plan, answered_only=False), bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
     )
 

@@ -182,6 +182,15 @@ class DetectorSpec(NamedSpec):
     arms: Annotated[list[ArmEntry], Field(min_length=1)] | None = None
 
 
+class MeasureSpec(NamedSpec):
+    """A number about each model at clean inputs.
+
+    `samples`: at the first so many of the samples to evaluate; at all of them, if nothing is said.
+    """
+
+    samples: PositiveInt | None = None
+
+
 NAMED_SCHEMA = {
     "anyOf": [
         {"type": "string"},
@@ -189,6 +198,7 @@ NAMED_SCHEMA = {
     ]
 }
 Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
+Measure = Annotated[MeasureSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
 Named = Annotated[NamedSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
 
 
@@ -213,6 +223,7 @@ class StudySpec(Strict):
     success: Success = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
     detectors: list[Detector] = Field(default_factory=list)
+    measures: list[Measure] = Field(default_factory=list)
     losses: list[Named] = Field(default_factory=list)
     scenarios: dict[Identifier, Tree] = Field(default_factory=dict)
     keep_inputs: Literal["none", "successful", "all"] = "successful"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advrisk.api.parts import describe_parts
-from advrisk.api.run import Status
+from advrisk.api.status import Status
 from advrisk.cli.tables import print_attacks, print_parts, print_status
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES
 from advrisk.engine import Trust

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 from torch import Tensor
 
 from advrisk.core.traits import CorruptionTraits
@@ -35,7 +35,7 @@ def rain(
     direction_deg: Annotated[float, Ge(-90), Le(90)] = 0.0,
     spread_deg: Annotated[float, Ge(0), Le(90)] = 15.0,
     length_pct: Annotated[float, Ge(1), Le(100)] = 20.0,
-    width_pct: Annotated[float, Gt(0), Le(20)] = 2.0,
+    width_pct: Annotated[float, Ge(0.2), Le(20)] = 2.0,
 ) -> Tensor:
     """Bright streaks, the paths of drops while the shutter is open; all of one picture fall nearly the same way.
 

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 from torch import Tensor
 
 from advrisk.core.traits import CorruptionTraits
@@ -32,7 +32,7 @@ def snow(
     space: Space,
     *,
     coverage_pct: Annotated[float, Ge(0), Le(100)],
-    size_pct: Annotated[float, Gt(0), Le(50)] = 4.5,
+    size_pct: Annotated[float, Ge(1), Le(50)] = 4.5,
     direction_deg: Annotated[float, Ge(-90), Le(90)] = 0.0,
     spread_deg: Annotated[float, Ge(0), Le(90)] = 30.0,
 ) -> Tensor:

@@ -11,9 +11,10 @@ from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from advrisk.risk.indicators.reading import LedgerTensors, read_tensors
-from advrisk.risk.indicators.robustness import Robustness, read_measures, robustness
+from advrisk.risk.indicators.robustness import Robustness, robustness
 from advrisk.risk.indicators.scenario import Scenario
 from advrisk.risk.indicators.tree import arm_risks, uniform_scenario
+from advrisk.risk.measures import read_measures
 
 
 @dataclass(frozen=True, eq=False)

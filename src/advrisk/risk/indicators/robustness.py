@@ -1,6 +1,6 @@
-"""The robustness numbers that risks are compared with: mean minimal distance, adversarial risk, and stored measures."""
+"""The robustness numbers that risks are compared with: mean minimal distance and adversarial risk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,8 @@ from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
 from advrisk.risk.damage import PerturbationSize, mean_perturbation_size
 from advrisk.risk.distances import Distances, smallest_distances
-from advrisk.risk.proportion import proportion, t_quantile
+from advrisk.risk.proportion import proportion
 from advrisk.study import Norm
-
-_MEASURES = """
-    SELECT c.model, m.measure, m.value
-    FROM measures m JOIN cells c ON c.cell = m.cell JOIN samples s ON s.sample = m.sample
-    WHERE s.split = 'evaluate' AND m.value IS NOT NULL AND NOT isnan(m.value)
-"""
 
 
 @dataclass(frozen=True)
@@ -78,25 +72,3 @@ def _robustness(distances: Distances, model: str, norm: Norm, eps: float | None,
         eps=eps,
         adversarial_risk=None if eps is None else proportion(int((own <= eps).sum()), own.size, level=level),
     )
-
-
-def read_measures(ledger: Ledger, *, level: float = 0.95) -> Mapping[str, Mapping[str, Estimate]]:
-    """Model -> measure (such as CLEVER) -> its mean over samples, with a t interval; empty where none is stored."""
-    tables = ledger.query("SELECT table_name FROM information_schema.tables WHERE table_name = 'measures'")
-    if not len(tables):
-        return {}
-    values: dict[str, dict[str, list[float]]] = {}
-    for row in ledger.query(_MEASURES).to_pylist():
-        values.setdefault(row["model"], {}).setdefault(row["measure"], []).append(row["value"])
-    return {
-        model: {name: _mean(np.array(column), level) for name, column in sorted(columns.items())}
-        for model, columns in sorted(values.items())
-    }
-
-
-def _mean(values: Any, level: float) -> Estimate:
-    value = float(values.mean())
-    half = np.inf
-    if values.size > 1:
-        half = float(t_quantile(values.size, level)) * float(values.std(ddof=1)) / np.sqrt(values.size)
-    return Estimate(value, value - half, value + half, level, values.size, "mean, t")

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from advrisk.core.errors import RiskError
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, table_from
 from advrisk.risk.indicators import RiskTensor, Scenario, indicator_tree, risk
 from advrisk.risk.indicators.assessment import assess_indicators
 from advrisk.risk.indicators.comparison import compare_models
-from advrisk.risk.indicators.robustness import read_measures
 
 from .conftest import Answered
 
@@ -183,12 +182,11 @@ def test_weights_of_samples_count(write: Write) -> None:
     assert any("Distances in linf are left out: samples of different weight" in note for note in found.notes)
 
 
-def test_measures_are_read_where_they_are(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_stand_beside_the_risks(write: Write) -> None:
     ledger = write(Answered())
-    ledger._connection.execute("CREATE TABLE measures (cell VARCHAR, sample VARCHAR, measure VARCHAR, value DOUBLE)")
-    for sample, value in enumerate([0.1, 0.2, 0.3, float("nan")]):
-        ledger._connection.execute(f"INSERT INTO measures VALUES ('net/clean/0', 's{sample:03d}', 'clever', '{value}')")
-    found = read_measures(ledger)
-    assert found["net"]["clever"].value == pytest.approx(0.2)
-    assert found["net"]["clever"].n == 3
-    assert (found["net"]["clever"].high - 0.2) == pytest.approx(4.302653 * 0.1 / np.sqrt(3))
+    cell, samples = ["net/clean/0"] * 3, ["s000", "s001", "s002"]
+    rows = {"cell": cell, "sample": samples, "measure": ["clever"] * 3, "value": [0.1, 0.2, 0.3]}
+    ledger.append({"measures": table_from("measures", rows)})
+    found = assess_indicators(Ledger.open(ledger.path), [TOWN]).measures["net"]["clever"]
+    assert (found.value, found.n) == (pytest.approx(0.2), 3)
+    assert (found.high - 0.2) == pytest.approx(4.302653 * 0.1 / np.sqrt(3))

@@ -1,0 +1,6 @@
+"""Measures: numbers about a model at a clean input that are no outcomes."""
+
+from advrisk.parts.measures import clever  # noqa: F401  (its decorator registers it)
+from advrisk.parts.measures.registry import measures
+
+__all__ = ["measures"]

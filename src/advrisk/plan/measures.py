@@ -1,0 +1,66 @@
+"""From the lines of `measures` to configured measures: names looked up, parameters bound, grids expanded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advrisk.core.errors import AdvriskError
+from advrisk.core.registries import Registries
+from advrisk.core.traits import gives
+from advrisk.plan.arms import grid, readable_id
+from advrisk.plan.card import ModelCard
+from advrisk.plan.detectors import detector_id
+from advrisk.study import Loc, MeasureSpec, StudySpec
+
+
+@dataclass(frozen=True)
+class ConfiguredMeasure:
+    """A measure with all its parameters. `id` is what stands in the ledger: a readable name, `@`, and a digest."""
+
+    id: str
+    name: str
+    params: Mapping[str, Any]
+    place: Loc  # in the study
+    samples: int | None = None  # at the first so many of those evaluated; None: at all
+
+    @property
+    def readable(self) -> str:
+        return self.id.rpartition("@")[0]
+
+
+def expand_measures(study: StudySpec, registries: Registries) -> list[ConfiguredMeasure]:
+    """Every measure of a study, each once: named twice, it is taken at as many samples as either asks for."""
+    found: dict[str, ConfiguredMeasure] = {}
+    for index, spec in enumerate(study.measures):
+        place: Loc = ("measures", index)
+        try:
+            for one in _configured(spec, registries, study, place):
+                found[one.id] = _larger(one, found.get(one.id, one))
+        except AdvriskError as error:
+            raise study.where.error(place, str(error)) from None
+    return list(found.values())
+
+
+def refuse_measures(study: StudySpec, registries: Registries, models: Sequence[ModelCard]) -> None:
+    """Measures that are not known, or that a model cannot answer."""
+    for one in expand_measures(study, registries):
+        needs = registries.measures.get(one.name).traits.needs
+        for model in models:
+            if not model.surrogate and not gives(model.capability, needs):
+                found = f"{one.name} needs {needs} of a model, but {model.name} gives {model.capability} only"
+                raise study.where.error(one.place, f"{found}; remove it, or that model")
+
+
+def _configured(spec: MeasureSpec, registries: Registries, study: StudySpec, place: Loc) -> list[ConfiguredMeasure]:
+    part = registries.measures.get(spec.name)
+    configured = []
+    for params in grid(spec.params, part):
+        bound = part.bind(params, folder=study.where.folder, beside=["name", "samples"])
+        decisive = {"name": part.name, "version": part.version, "params": bound}
+        full = detector_id(readable_id(part, [], bound), decisive)
+        configured.append(ConfiguredMeasure(full, part.name, bound, place, spec.samples))
+    return configured
+
+
+def _larger(one: ConfiguredMeasure, other: ConfiguredMeasure) -> ConfiguredMeasure:
+    return one if one.samples is None or (other.samples is not None and one.samples > other.samples) else other

@@ -1,0 +1,97 @@
+"""Taking measures: numbers about a model at clean inputs, such as CLEVER, once the cells are done.
+
+Only what is not there yet, at samples whose clean cell is finished. Rows go to the table `measures` under that cell.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import torch
+
+from advrisk.core.errors import RunError
+from advrisk.core.seeds import key
+from advrisk.engine import Noise
+from advrisk.engine.threads import one_thread
+from advrisk.ledger import Ledger, constant, table_from
+from advrisk.plan import ConfiguredMeasure, Plan, expand_measures
+from advrisk.run.bench import Workbench
+
+# A model that answered no number cannot be measured.
+_ANSWERED = "SELECT cell, sample FROM outcomes WHERE kind = 'clean' AND outcome NOT IN ('error', 'timeout')"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Clean inputs of one cell at which a measure was not taken yet."""
+
+    measure: ConfiguredMeasure
+    cell: str
+    model: str
+    samples: tuple[str, ...]
+
+
+def unmeasured(ledger: Ledger, bench: Workbench, plan: Plan, *, answered_only: bool = True) -> list[Gap]:
+    """What is still to be measured, measure by measure, shard by shard; by default where the clean cell is done."""
+    gaps = []
+    configured = expand_measures(bench.study, bench.registries)
+    answered = _pairs(ledger, _ANSWERED) if configured and answered_only else None
+    evaluated = [name for shard in plan.shards for name in shard.samples]
+    for one in configured:
+        wanted = set(evaluated[: one.samples])
+        held = _pairs(ledger, "SELECT cell, sample FROM measures WHERE measure = $measure", measure=one.id)
+        for cell in plan.cells():
+            pairs = [(cell.id, name) for name in cell.shard.samples if cell.arm.kind == "clean" and name in wanted]
+            if left := [pair for pair in pairs if pair not in held and (answered is None or pair in answered)]:
+                gaps.append(Gap(one, cell.id, cell.model, tuple(name for _, name in left)))
+    return gaps
+
+
+def _pairs(ledger: Ledger, sql: str, **parameters: str) -> set[tuple[str, str]]:
+    """The cells and samples that a query gives."""
+    found = ledger.query(sql, parameters)
+    return set(zip(found["cell"].to_pylist(), found["sample"].to_pylist(), strict=True))
+
+
+def measured(gap: Gap, bench: Workbench, *, deadline: float = math.inf) -> Iterator[pa.Table]:
+    """A row for each sample; nothing is begun after the deadline."""
+    with one_thread():
+        for sample in gap.samples:
+            if time.monotonic() > deadline:
+                return
+            names = {"cell": constant(gap.cell, 1), "measure": constant(gap.measure.id, 1), "sample": [sample]}
+            yield table_from("measures", names | {"value": [_value(gap, sample, bench)]})
+
+
+def _value(gap: Gap, sample: str, bench: Workbench) -> float:
+    """One finite number. Nothing that a measure returns is believed."""
+    model, row = bench.material.models[gap.model], bench.material.rows[sample]
+    x = torch.from_numpy(bench.material.data.x[row : row + 1]).to(model.device)
+    label = int(bench.material.data.y[row])
+    seed = key("measure", bench.study.seed, gap.measure.id, sample)
+    noise = Noise([seed], device=model.device)
+    part = bench.registries.measures.get(gap.measure.name)
+    what = f"the measure {gap.measure.readable} of {gap.model} at sample {sample}"
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed % 2**63)  # of a model that answers at random
+        try:
+            value = float(part.function(x, label, model.original, bench.material.space, noise, **gap.measure.params))
+        except Exception as error:  # measures and models are foreign code
+            raise RunError(f"{what} failed: {type(error).__name__}: {error}") from error
+    if not math.isfinite(value):
+        raise RunError(f"{what} is {value}; a finite number is needed")
+    return value
+
+
+def measure_passes(gaps: Sequence[Gap], bench: Workbench) -> dict[str, tuple[int, int]]:
+    """Forward and backward passes that measures take, by readable name; of those of which it is known."""
+    found: dict[str, tuple[int, int]] = {}
+    for gap in gaps:
+        passes = bench.registries.measures.get(gap.measure.name).traits.passes
+        if passes is not None:
+            forward, backward = passes(gap.measure.params, bench.material.models[gap.model].n_classes)
+            known, n = found.get(gap.measure.readable, (0, 0)), len(gap.samples)
+            found[gap.measure.readable] = known[0] + n * forward, known[1] + n * backward
+    return found
