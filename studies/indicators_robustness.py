@@ -12,7 +12,7 @@ from studies.orders import ranks
 from studies.text import NOTHING, size_text, table, wrapped
 
 GAP = 0.05  # of the samples, before a model is said to look stronger than it is
-BLIND = ("zero-gradients", "not-increasing", "black-box-beats-white-box")  # flags that tell of masked gradients
+FLAGS = ("zero-gradients", "not-increasing", "black-box-beats-white-box", "still-gaining")
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,24 @@ def columns(found: Findings) -> list[Column]:
     for eps, of in found.within.items():
         texts = {model: loss_interval(one, SHARE) for model, one in of.items()}
         made.append(Column(f"ρ2 at {eps:g}", {model: one.value for model, one in of.items()}, texts))
-    for name in sorted({name for own in found.found.measures.values() for name in own}):  # sizes: more is better
+    for name, shown in _measures(found).items():  # sizes: more is better
         own = {model: of_model[name] for model, of_model in found.found.measures.items() if name in of_model}
+        label = f"{shown} (n = {min(one.n for one in own.values())})"
         made.append(
-            Column(name, {m: -one.value for m, one in own.items()}, {m: size_text(one) for m, one in own.items()})
+            Column(label, {m: -one.value for m, one in own.items()}, {m: size_text(one) for m, one in own.items()})
         )
     return [one for one in made if one.danger]
+
+
+def _measures(found: Findings) -> dict[str, str]:
+    """Names of measures that were taken of all models at as many samples; without parameters where that is clear."""
+    taken: dict[str, list[int]] = {}
+    for own in found.found.measures.values():
+        for name, one in own.items():
+            taken.setdefault(name, []).append(one.n)
+    names = sorted(name for name, n in taken.items() if len(n) == len(found.models) and len(set(n)) == 1)
+    short = {name: name.partition("@")[0].partition(",")[0] for name in names}
+    return short if len(set(short.values())) == len(names) else {name: name for name in names}
 
 
 def robustness(found: Findings) -> list[str]:
@@ -60,7 +72,7 @@ def robustness(found: Findings) -> list[str]:
     sentence = (
         "Robustness numbers with their ranks in brackets (1: most robust), and the ranks by risk. ρ1: mean distance to "
         "the nearest success, over samples that were right and were broken. ρ2: share of samples wrong under the "
-        "strongest attack within a size."
+        "strongest attack within a size. Other numbers are means over n samples."
     )
     head = ["model", *(one.name for one in numbers), *found.found.scenarios]
     return [
@@ -79,11 +91,11 @@ def _orders(found: Findings, numbers: Sequence[Column]) -> list[str]:
         for one in found.ranked:
             risk = {each.model: each.risk.value for each in one.models}
             agreed = agreement(one.pairs, column.danger)
-            tied = f", {agreed.tied} are tied" if agreed.tied else ""
+            tied = f", {agreed.tied} tied" if agreed.tied else ""
             sentences.append(
                 f"{column.name} and {one.scenario.name}: {rank_text(rank_correlation(column.danger, risk))}. Of the "
-                f"{counted(agreed.n, 'pair')} decided by risk {agreed.same} have the same order{tied}, "
-                f"{len(agreed.opposite)} the opposite{named_pairs(agreed.opposite)}."
+                f"{counted(agreed.n, 'pair')} decided by risk: {agreed.same} in the same order{tied}, "
+                f"{len(agreed.opposite)} in the opposite one{named_pairs(agreed.opposite)}."
             )
     return sentences
 
@@ -165,7 +177,7 @@ def short(attack: Attack) -> str:
 
 def _flagged(found: Findings) -> list[str]:
     sentences = []
-    for flag in BLIND:
+    for flag in FLAGS:
         of: dict[str, list[str]] = {}
         for row in found.flags:
             if row["flag"] == flag:

@@ -137,9 +137,14 @@ def _changed(words: str, changes: Mapping[str, object], before: ScenarioResult, 
     weights = ", ".join(f"{path} = {weight}" for path, weight in changes.items())
     pairs = turned(before, after)
     return (
-        f"{words} ({weights}): least is {after.models[0].model}, before {before.models[0].model}; decided in both, the "
-        f"other way round: {counted(len(pairs), 'pair')}{named_pairs(pairs)}."
+        f"{words} ({weights}): least is {_least(after)}, before {_least(before)}. Decided in both, the other way "
+        f"round: {counted(len(pairs), 'pair')}{named_pairs(pairs)}."
     )
+
+
+def _least(one: ScenarioResult) -> str:
+    alike = sum(pair.undecided and one.models[0].model in (pair.lower, pair.higher) for pair in one.pairs)
+    return f"{one.models[0].model} ({f'undecided against {alike}' if alike else 'decided'})"
 
 
 def mean_contributions(one: ScenarioResult) -> dict[str, float]:
