@@ -199,13 +199,13 @@ def compared(all_found: Sequence[Findings]) -> list[str]:
     if not judged:
         return known or ["No finished run yet."]
     below = [each for _, each in judged if _multi(each) < min(each.single.values())]
-    near = [each for _, each in judged if (chance := each.columns[MULTI].chance_auroc) and _multi(each) < chance + 0.1]
+    near = [each for _, each in judged if (chance := each.columns[MULTI].chance_auroc) and _multi(each) <= chance + 0.1]
     lines = [
         f"- **A single attack is too optimistic.** All arms together leave less than the worst objective alone in "
         f"{len(below)} of {len(judged)} pairs of network and detector; the mean fall from the best objective is "
         f"{sum(each.fall or 0.0 for _, each in judged) / len(judged):.3f}.",
         f"- **Poor against all.** The multi-armed AUROC is below 0.5 in {sum(_multi(e) < 0.5 for _, e in judged)} of "
-        f"{len(judged)} pairs, and within 0.1 of chance in {len(near)}.",
+        f"{len(judged)} pairs, and at most 0.1 above chance in {len(near)}.",
     ]
     lines += [_best_and_falling(found) for found in usual if any(f is found for f, _ in judged)]
     hurt = {name: sum(each.worst_single == name for _, each in judged) for name in OBJECTIVES}

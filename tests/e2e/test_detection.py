@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,8 @@ def test_a_detector_that_is_added_later_attacks_nothing_again(watched: dict[str,
 def test_the_report_has_a_section(run: Run, tmp_path: Path) -> None:
     page = run.report(tmp_path / "report.html").read_text()
     assert '<section id="detectors">' in page
+    assert "what survives" not in page
+    assert "No arm here knows a detector." in page
     for one in run.detection().tables:
         assert f"{one.overall.auroc.value:.3f}" in page
         assert f"{one.name} in front of {one.model}: every group" in page
@@ -148,6 +151,16 @@ def test_a_report_says_why_nothing_can_be_said_of_detectors(run: Run, monkeypatc
     page = run.report().read_text()
     assert "Nothing can be said of the detectors: eye has not scored &lt;3&gt; samples." in page
     assert '<a href="#detectors">' in page
+
+
+def test_a_run_says_where_to_see_its_detectors(
+    watched: dict[str, Any], advrisk: Command, write_study: Callable[..., Path]
+) -> None:
+    small = watched | {"data": {"source": "digits", "evaluate": 6, "calibrate": 10}, "arms": watched["arms"][1:2]}
+    write_study(small | {"detectors": ["confidence"]})
+    said = advrisk("run", "study.yaml", "--out", "run")
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.endswith("detectors: advrisk show run detection\n")
 
 
 def test_a_run_without_detectors_has_no_section_and_says_why(
@@ -209,5 +222,11 @@ def test_the_report_tells_of_arms_that_know_a_detector_where_no_other_was_tried(
     assert survival.alone.auroc is not None
     page = run.report().read_text()
     assert "there is nothing to detect" not in page
+    section = page.partition('<section id="detectors">')[2].partition("</section>")[0]
+    headline = re.sub(r"<details>.*?</details>", "", section, flags=re.DOTALL)
+    assert "12 samples, 0 arms that know no detector, 1 that knows one." in headline
+    assert "AUROC, arms that do not know it" in headline
+    assert "all arms</th>" not in headline
+    assert f"these arms alone: {survival.alone.auroc.value:.3f}" in headline, "not folded away"
     own = f"AUROC {survival.alone.auroc.value:.3f} on the {counted(survival.alone.n_broken, 'sample')} that they broke"
     assert own in page

@@ -10,6 +10,7 @@ from PIL import Image
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError
+from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
 from advrisk.report.indicator_figures import loss_text
 from advrisk.risk.indicators import RiskTensor, Scenario
@@ -24,6 +25,7 @@ in_browser = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
 ]
+MISSING = -9.0  # what stands for a value that is missing
 NASTY = "<script>alert(1)</script>"
 NIGHT = {
     NASTY: {
@@ -173,6 +175,21 @@ def test_without_a_scenario_all_corruptions_count_alike(nets: Path, tmp_path: Pa
     assert "This describes no deployment." in page
     assert "Pictures are missing where the perturbed input was not kept" in page
     assert 'alt="perturbed input' not in page
+
+
+def test_of_rows_of_tables_the_page_lists_what_changed(run: Run, tmp_path: Path) -> None:
+    found = run.failures(model="plain", n=1)
+    worst = found.modes[0].failures[0]
+    before = np.array([5.0, 0.0, 1.0], dtype=np.float32)
+    after = np.array([5.0, MISSING, 1.5], dtype=np.float32)
+    write_inputs(shard_inputs(tmp_path, worst.shard), [worst.sample], before[None])
+    write_inputs(cell_inputs(tmp_path, worst.cell), [worst.sample], after[None])
+    page = write_report(
+        tmp_path, run.ledger, None, tmp_path / "page.html", assessment=None, settled=None, attacks=None, flags=[],
+        failures=[found], reason="none",
+    ).read_text()  # fmt: skip
+    assert f"no. 1: 0 → {MISSING:g}; no. 2: 1 → 1.5" in page
+    assert worst.sample in page
 
 
 def test_where_there_is_no_corruption_and_no_scenario_nothing_is_said(nets: Path, tmp_path: Path) -> None:

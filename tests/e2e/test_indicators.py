@@ -154,6 +154,18 @@ def test_a_study_whose_scenario_is_wrong_runs_nothing(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_finished_run_says_where_to_see_its_scenarios(
+    nets: Path, advrisk: Command, write_study: Callable[..., Path]
+) -> None:
+    study = study_of(nets) | {
+        "arms": [{"corruption": "gaussian-noise", "sigma": 0.3}],
+        "scenarios": {"t": {"noise": 1}},
+    }
+    done = advrisk("run", write_study(study), "--out", "run", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert "scenarios: advrisk show run indicators" in done.stdout
+
+
 def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> None:
     assert run.study is not None
     found = run.indicators(scenarios={}, losses=["misclassified"])

@@ -430,6 +430,10 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         print(f"no damage is reported: {error}", file=sys.stderr)
     if not as_json:
         print(f"\nreport: {page}")
+        if study.spec.detectors:
+            print(f"detectors: advrisk show {folder} detection")
+        if study.spec.scenarios:
+            print(f"scenarios: advrisk show {folder} indicators")
     for flag, n_cells in state.flags.items():
         print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
     n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import write_lines
 from advrisk.cli.progress import short
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
-from advrisk.report.detection import ON_AUROC, fpr_name, on_fpr, on_pair, on_table
+from advrisk.core.names import counted
+from advrisk.report.detection import SURVIVES, USUAL, fpr_name, on_arms, on_pair, on_table, survived, words
 from advrisk.risk.detection.groups import MULTI_ARMED
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def print_detection(found: "DetectionAssessment", *, groups: bool) -> None:
     console = Console()
     for model in found.models:
         tables = [one for one in found.tables if one.model == model]
-        head = f"{model}: {tables[0].n} samples, {tables[0].table.n_arms} arms"
+        head = f"{model}: {counted(tables[0].n, 'sample')}, {on_arms(tables)}"
         console.print(head, style="bold", markup=False)
         _print_summary(console, found, tables)
         for one in tables:
@@ -74,28 +76,28 @@ def print_detection(found: "DetectionAssessment", *, groups: bool) -> None:
         console.print()
         for one in tables if groups else ():
             _print_groups(console, one, found.tpr)
-    for sentence in (ON_AUROC, on_fpr(found.tpr), *([_MARKS] if groups else []), *found.notes):
+    for sentence in (*words(found), *([_MARKS] if groups else [])):
         indented(console, f"· {sentence}", by=0)
     if not groups:
         indented(console, "· Averages are over the sizes of each norm, then over norms: --groups shows them all.", by=0)
 
 
 def _print_summary(console: Console, found: "DetectionAssessment", tables: list["DetectorTable"]) -> None:
-    rows = new_table("detector", "AUROC", "chance", fpr_name(found.tpr), "chance")
+    known = any(one.table.adaptive for one in tables)
+    columns = ["detector", USUAL, "chance", *([SURVIVES] if known else []), fpr_name(found.tpr), "chance"]
+    rows = []
     for one in tables:
         entry = one.overall
-        rows.add_row(
-            *plain(
-                [
-                    one.name,
-                    _stacked(entry.auroc),
-                    _number(entry.chance_auroc),
-                    _stacked(entry.fpr_at_tpr),
-                    _number(entry.chance_fpr),
-                ]
-            )
+        auroc, alarms = (
+            [_stacked(entry.auroc), _number(entry.chance_auroc)],
+            [_stacked(entry.fpr_at_tpr), _number(entry.chance_fpr)],
         )
-    console.print(rows)
+        rows.append([one.name, *auroc, *([_survived(one)] if known else []), *alarms])
+    print_fitting(console, columns, rows)
+
+
+def _survived(one: "DetectorTable") -> str:
+    return "\n".join(line for lines in survived(one) for line in lines) or "no arm knows it"
 
 
 def _print_groups(console: Console, one: "DetectorTable", tpr: float) -> None:
@@ -106,18 +108,22 @@ def _print_groups(console: Console, one: "DetectorTable", tpr: float) -> None:
         (fpr_name(tpr), "fpr_at_tpr", "chance_fpr"),
     ):
         console.print(f"{one.model}, {one.name}: {heading}", markup=False, highlight=False)
-        rows = new_table("", *one.table.columns, "chance")
+        rows = []
         for row in one.table.rows:
             shown = [_shown(row, name, attribute, wide=wide) for name in one.table.columns]
             label = f"{row.label} ←" if row.label == one.table.worst_group else row.label
-            rows.add_row(*plain([label, *shown, _number(getattr(row.entries[MULTI_ARMED], chance))]))
-        console.print(rows)
+            rows.append([label, *shown, _number(getattr(row.entries[MULTI_ARMED], chance))])
+        print_fitting(console, ["", *one.table.columns, "chance"], rows)
     console.print(f"{one.model}, {one.name}: successful arms per sample", markup=False, highlight=False)
-    rows = new_table("", *one.table.columns, "broken")
-    for row in one.table.rows:
-        counts = [_successes(row.entries[name]) for name in one.table.columns]
-        rows.add_row(*plain([row.label, *counts, row.entries[MULTI_ARMED].n_broken]))
-    console.print(rows)
+    rows = [
+        [
+            row.label,
+            *(_successes(row.entries[name]) for name in one.table.columns),
+            str(row.entries[MULTI_ARMED].n_broken),
+        ]
+        for row in one.table.rows
+    ]
+    print_fitting(console, ["", *one.table.columns, "broken"], rows)
     _print_adaptive(console, one)
     _print_arms(console, one)
 
@@ -126,13 +132,14 @@ def _print_adaptive(console: Console, one: "DetectorTable") -> None:
     if not one.table.adaptive:
         return
     console.print(f"{one.model}, {one.name}: AUROC against arms that know it", markup=False, highlight=False)
-    rows = new_table("", "without them", "chance", "together", "chance", "broken", "alone", "chance", "broken")
+    rows = []
     for survival in one.table.adaptive:
         entries = (survival.without, survival.together, survival.alone)
         without, together, alone = ([_stacked(each.auroc), _number(each.chance_auroc)] for each in entries)
-        broken = [survival.together.n_broken, survival.alone.n_broken]
-        rows.add_row(*plain([survival.label, *without, *together, broken[0], *alone, broken[1]]))
-    console.print(rows)
+        broken = [str(survival.together.n_broken), str(survival.alone.n_broken)]
+        rows.append([survival.label, *without, *together, broken[0], *alone, broken[1]])
+    names = ["", "without them", "chance", "together", "chance", "broken", "alone", "chance", "broken"]
+    print_fitting(console, names, rows)
 
 
 def _print_arms(console: Console, one: "DetectorTable") -> None:
@@ -167,7 +174,7 @@ def _shown(row: "Row", name: str, attribute: str, *, wide: bool) -> str:
     estimate: Estimate | None = getattr(row.entries[name], attribute)
     if estimate is None:
         return "–"
-    mark = "*" * (row.worst == name) + "°" * (row.worst_single == name) if attribute == "auroc" else ""
+    mark = "*" * (name in row.worst) + "°" * (name in row.worst_single) if attribute == "auroc" else ""
     interval = f"\n[{estimate.low:.3f}, {estimate.high:.3f}]" if wide or name == MULTI_ARMED else ""
     return f"{estimate.value:.3f}{mark}{interval}"
 

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import write_lines
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
-from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict
+from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict, tree_lines
 
 if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.risk.indicators.assessment import IndicatorAssessment
     from advrisk.risk.indicators.comparison import ModelRisk, ScenarioResult
+    from advrisk.risk.indicators.robustness import Robustness
     from advrisk.risk.indicators.tree import Indicator
 
 _CONTRIBUTORS = 5
@@ -109,11 +111,11 @@ def _print_trees(console: Console, result: "ScenarioResult") -> None:
 
 def _tree_table(models: Sequence["ModelRisk"]) -> Table:
     table = new_table("risk given the branch", "weight", *(model.model for model in models))
-    columns = [list(model.tree.walk()) for model in models]
+    columns = [tree_lines(model.tree) for model in models]
     for row in zip(*columns, strict=True):
-        depth = row[0].path.count(".") + 1 if row[0].path else 0
-        name = f"{'  ' * depth}{row[0].name}{_aggregated(row[0])}"
-        table.add_row(*plain([name, f"{row[0].weight:.4g}", *(_stacked(one.value) for one in row)]))
+        branch = row[0].branch
+        name = f"{'  ' * row[0].depth}{branch.name}{_aggregated(branch)}"
+        table.add_row(*plain([name, f"{branch.weight:.4g}", *(_stacked(line.branch.value) for line in row)]))
     return table
 
 
@@ -125,27 +127,29 @@ def _aggregated(one: "Indicator") -> str:
 def _print_groups(console: Console, model: "ModelRisk") -> None:
     groups: Mapping[str, Mapping[Any, Estimate | None]] = {"class": model.by_class, **model.by_stratum}
     for name, values in groups.items():
-        table = new_table(f"{model.model}, {name}", "risk", "samples")
-        for value, estimate in values.items():
-            shown = "–" if estimate is None else str(estimate)
-            table.add_row(*plain([str(value), shown, estimate.n if estimate else 0]))
-        console.print(table)
+        rows = [
+            [str(value), "–", "0"] if estimate is None else [str(value), str(estimate), str(estimate.n)]
+            for value, estimate in values.items()
+        ]
+        print_fitting(console, [f"{model.model}, {name}", "risk", "samples"], rows)
 
 
 def _print_robustness(console: Console, found: "IndicatorAssessment") -> None:
     """The numbers that are often taken for risk, beside it."""
     if found.robustness:
-        table = new_table("model", "norm", "mean distance", "within eps", "adversarial risk")
-        for one in found.robustness:
-            distance = "–" if one.mean_distance is None else str(one.mean_distance.estimate)
-            eps = "–" if one.eps is None else f"{one.eps:.4g}"
-            wrong = "–" if one.adversarial_risk is None else str(one.adversarial_risk)
-            table.add_row(*plain([one.model, one.norm, distance, eps, wrong]))
         console.print("Robustness, which knows nothing of the scenario:", markup=False, highlight=False)
-        console.print(table)
+        columns = ["model", "norm", "mean distance", "within eps", "adversarial risk"]
+        print_fitting(console, columns, [_robustness(one) for one in found.robustness])
     for model, measures in found.measures.items():
         for name, estimate in measures.items():
             indented(console, f"{model}: {name.partition('@')[0]} {estimate} on {estimate.n} samples", by=0)
+
+
+def _robustness(one: "Robustness") -> list[str]:
+    distance = "–" if one.mean_distance is None else _stacked(one.mean_distance.estimate)
+    eps = "–" if one.eps is None else f"{one.eps:.4g}"
+    wrong = "–" if one.adversarial_risk is None else _stacked(one.adversarial_risk)
+    return [one.model, one.norm, distance, eps, wrong]
 
 
 def _stacked(estimate: Estimate) -> str:

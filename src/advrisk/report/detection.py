@@ -1,5 +1,6 @@
 """Detectors in words, for the terminal and the report, and the figure of their worst-case ROC curves."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from advrisk.report.figures import COLOURS, Figure, cycled, plain_label, short_l
 from advrisk.report.summary import percent
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
+from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Roc
 from advrisk.risk.detection.survival import Survival
+from advrisk.risk.detection.table import Table
 
 _POINTS = 400  # of a curve
 _SINGLE = "dash"
@@ -22,6 +25,50 @@ ON_AUROC = (
     "counts with its least suspicious success of all arms in question. So chance, what random numbers would get, is at "
     "most 0.5: the more arms succeed, the lower. Never compare groups without it."
 )
+
+USUAL = "AUROC, arms that do not know it"  # headings: of the number that ranks detectors, and of what stands beside it
+SURVIVES = "what survives arms that know it"
+_KNOWN = (
+    "AUROC, FPR and chance count the arms that do not know the detector. What survives arms that do is the AUROC of "
+    "both together, on the samples that the others of that size broke, of what it was without them."
+)
+_UNKNOWN = (
+    "No arm here knows a detector. An attacker who does should be expected to leave less of it: try adaptive arms."
+)
+
+
+def on_arms(tables: Sequence[DetectorTable]) -> str:
+    """How many arms attacked a model, and how many of them know one of the detectors."""
+    n_usual, n_knowing = tables[0].table.n_arms, sum(one.table.n_knowing for one in tables)
+    told = f"{counted(n_usual, 'arm')} that {'knows' if n_usual == 1 else 'know'} no detector"
+    return f"{told}, {n_knowing} that {'knows' if n_knowing == 1 else 'know'} one" if n_knowing else told
+
+
+def words(found: DetectionAssessment) -> list[str]:
+    """What the numbers are, and what is to be known of them."""
+    known = any(one.table.adaptive for one in found.tables)
+    return [ON_AUROC, on_fpr(found.tpr), _KNOWN if known else _UNKNOWN, *found.notes]
+
+
+def survived(one: DetectorTable) -> list[tuple[str, ...]]:
+    """What is left of a detector at each size once arms know it, for a cell of a table: a few short lines for each."""
+    return [_survived_in_short(survival) for survival in one.table.adaptive]
+
+
+def _survived_in_short(survival: Survival) -> tuple[str, ...]:
+    without, alone, together = survival.without.auroc, survival.alone, survival.together
+    if together.auroc is None or without is None:
+        lines = [f"{survival.label}: {survival.together.reason}"]
+    else:
+        lines = [f"{survival.label}: {together.auroc.value:.3f} of {without.value:.3f}", _uncertain(together)]
+    if alone.auroc is None:
+        return (*lines, "they broke no sample")
+    return (*lines, f"these arms alone: {alone.auroc.value:.3f}", _uncertain(alone))
+
+
+def _uncertain(entry: Entry) -> str:
+    found = entry.auroc
+    return "" if found is None else f"[{found.low:.3f}, {found.high:.3f}], chance {entry.chance_auroc:.3f}"
 
 
 def fpr_name(tpr: float) -> str:
@@ -56,10 +103,12 @@ def _on_groups(one: DetectorTable) -> list[str]:
         entry = table.row(table.worst_group).entries[MULTI_ARMED]
         if entry.auroc is not None:
             sentences.append(f"worst group: {table.worst_group}, AUROC {entry.auroc}, chance {entry.chance_auroc:.3f}")
-    if one.worst_single is not None:
-        name, single = one.worst_single
+    if one.worst_single:
+        (name, single), *others = one.worst_single.items()
+        as_low = f"; as low: {', '.join(other for other, _ in others)}" if others else ""
         sentences.append(
-            f"worst single-armed objective: {name}, AUROC {single.auroc} on average, chance {single.chance_auroc:.3f}"
+            f"worst single-armed objective: {name}, AUROC {single.auroc} on average, chance "
+            f"{single.chance_auroc:.3f}{as_low}"
         )
     return sentences
 
@@ -110,7 +159,8 @@ def on_pair(pair: DetectorPair) -> str:
     """Which of two detectors is better, or that the samples do not tell."""
     better, worse = (name.rpartition("@")[0] for name in (pair.better, pair.worse))
     told = "undecided" if pair.undecided else "decided"
-    return f"{better} > {worse}: difference of AUROC {pair.difference}, {told}"
+    sign = "=" if pair.difference.value == 0 else ">"
+    return f"{better} {sign} {worse}: difference of AUROC {pair.difference}, {told}"
 
 
 def detection_content(found: DetectionAssessment | None, reason: str = "") -> dict[str, Any]:
@@ -120,7 +170,11 @@ def detection_content(found: DetectionAssessment | None, reason: str = "") -> di
         "detection": found,
         "undetected": reason,
         "detection_figures": figures,
-        "detection_words": [] if found is None else [ON_AUROC, on_fpr(found.tpr), *found.notes],
+        "detection_words": [] if found is None else words(found),
+        "on_arms": on_arms,
+        "survived": survived,
+        "usual_auroc": USUAL,
+        "survives": SURVIVES,
         "on_table": on_table,
         "on_pair": on_pair,
         "multi_armed": MULTI_ARMED,
@@ -131,29 +185,18 @@ def detection_content(found: DetectionAssessment | None, reason: str = "") -> di
 
 def roc_curves(found: DetectionAssessment, model: str) -> Figure:
     """Of each detector, in its worst group: multi-armed, and by the one objective that is worst for it."""
-    tables = [one for one in found.tables if one.model == model]
+    tables = [one for one in found.tables if one.model == model and one.table.worst_group is not None]
+    chance: dict[str, Figure] = {}
     lines: list[Figure] = []
     for place, one in enumerate(tables):
-        group, colour = one.table.worst_group, cycled(COLOURS, place)
-        if group is None:
-            continue
-        lines.append(_line(f"{one.name}, {group}", one.table.roc(group), {"color": colour, "width": 2.5}))
-        single = one.table.row(group).worst_single
-        if single is not None:
+        group, colour = one.table.worst_group or "", cycled(COLOURS, place)
+        lines.append(_line(f"{one.name}, {group}", thinned(one.table.roc(group)), {"color": colour, "width": 2.5}))
+        for single in one.table.row(group).worst_single[:1]:
             line = {"color": colour, "width": 1.5, "dash": _SINGLE}
-            lines.append(_line(f"{one.name}, {single} alone", one.table.roc(group, single), line))
-    diagonal = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "no detector",
-        "x": [0, 1],
-        "y": [0, 1],
-        "line": {"color": "#888888", "width": 1, "dash": "dot"},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+            lines.append(_line(f"{one.name}, {single} alone", thinned(one.table.roc(group, single)), line))
+        chance[group] = _chance(group, one.table)
     return {
-        "data": [diagonal, *lines],
+        "data": [*chance.values(), *lines],
         "layout": {
             "title": {"text": short_label(model), "x": 0.02, "font": {"size": 15}},
             "xaxis": {
@@ -163,13 +206,19 @@ def roc_curves(found: DetectionAssessment, model: str) -> Figure:
             },
             "yaxis": {"title": {"text": "attacked samples detected"}, "range": [-0.01, 1.02], "tickformat": ".0%"},
             "legend": {"orientation": "h", "y": -0.22, "yanchor": "top"},
-            "height": 420 + 22 * len(lines),
+            "height": 420 + 22 * (len(lines) + len(chance)),
         },
     }
 
 
-def _line(name: str, roc: Roc, line: dict[str, Any]) -> Figure:
-    fpr, tpr = thinned(roc)
+def _chance(group: str, table: Table) -> Figure:
+    """What random numbers would get against all arms of a group: below the diagonal, and the lower the more arms."""
+    fpr, tpr = (rates.tolist() for rates in table.chance_roc(group))
+    return _line(f"chance, {group}", (fpr, tpr), {"color": "#888888", "width": 1.5, "dash": "dot"})
+
+
+def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any]) -> Figure:
+    fpr, tpr = rates
     return {
         "type": "scatter",
         "mode": "lines",

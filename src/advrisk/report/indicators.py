@@ -172,7 +172,8 @@ def on_result(result: ScenarioResult) -> list[str]:
         )
     n_undecided = sum(pair.undecided for pair in result.pairs)
     if n_undecided and len(result.pairs) > 1:
-        sentences.append(f"Of {len(result.pairs)} pairs of models, {n_undecided} undecided.")
+        are = "is" if n_undecided == 1 else "are"
+        sentences.append(f"Of {len(result.pairs)} pairs of models, {n_undecided} {are} undecided.")
     return sentences
 
 
@@ -213,7 +214,7 @@ def loss_meanings(found: IndicatorAssessment) -> dict[str, str]:
     """Loss -> the first line of what it says of itself."""
     if found.tensors is None:
         return {}
-    texts = {loss.label: (loss.function.__doc__ or "").strip() for loss in getattr(found.tensors, "losses", ())}
+    texts = {loss.label: (loss.function.__doc__ or "").strip() for loss in found.tensors.losses}
     lines = {label: text.partition("\n")[0].replace("`", "") for label, text in texts.items()}
     return {label: line for label, line in lines.items() if line}
 

@@ -1,6 +1,7 @@
 """Detectors in the terminal: whole, and readable where it is narrow."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_everything_fits_and_names_from_outside_are_text(
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
     words = " ".join(shown.split())
-    assert "[bold]net: 80 samples, 3 arms" in words, "the arm that knows the detector is in no group"
+    assert "[bold]net: 80 samples, 3 arms that know no detector, 1 that knows one" in words
     assert "[red]eye[/red] > ear: difference of AUROC 0.100 [-0.100, 0.300], undecided" in words
     assert "1 group without a success, left out of the averages" in words
     assert "· A note." in words
@@ -65,6 +66,67 @@ def test_everything_fits_and_names_from_outside_are_text(
     assert "AUROC against arms that know it" in words
     for arm in found.tables[0].defeat.arms:
         assert arm.arm in words.replace(" ", ""), "it may be broken into lines"
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 100, 160])
+def test_no_number_is_cut_and_no_interval_lost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Whatever stands in a table stands there whole, in one line or, where there is no room, in a list."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = assessment()
+    print_detection(found, groups=True)
+    shown = capsys.readouterr().out
+    words = " ".join(shown.split())
+    (one,) = found.tables
+    entries = [entry for row in one.table.rows for entry in row.entries.values()]
+    estimates = [estimate for entry in entries for estimate in (entry.auroc, entry.fpr_at_tpr)]
+    estimates += [entry.auroc for survival in one.table.adaptive for entry in survival.entries.values()]
+    for estimate in filter(None, estimates):
+        assert f"{estimate.value:.3f}" in words
+    for entry in (one.overall, one.table.row("linf 0.1").entries[MULTI_ARMED]):
+        for estimate in filter(None, (entry.auroc, entry.fpr_at_tpr)):
+            for bound in (f"[{estimate.low:.3f},", f"{estimate.high:.3f}]"):
+                assert bound in shown
+    if width == 40:
+        entry = one.overall
+        assert entry.auroc is not None
+        assert f"AUROC, arms that do not know it: {entry.auroc}; chance: {entry.chance_auroc:.3f};" in words
+        assert f"multi-armed: {entry.auroc.value:.3f} [{entry.auroc.low:.3f}, {entry.auroc.high:.3f}]" in words
+        assert "successful arms per sample l2 deepfool ace: 0.00; kl: 0.00; multi-armed: 0.00; broken: 0" in words
+
+
+@pytest.mark.parametrize("width", [60, 120, 200])
+def test_the_headline_says_which_arms_it_counts_and_what_survives_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = assessment()
+    print_detection(found, groups=False)
+    head = " ".join(capsys.readouterr().out.partition("worst group")[0].split())
+    (survival,) = found.tables[0].table.adaptive
+    without, together, alone = (survival.entries[name].auroc for name in ("without", "together", "alone"))
+    assert without is not None
+    assert together is not None
+    assert alone is not None
+    assert "arms that do not know it" in head or width == 120, "a heading may be broken into lines"
+    assert f"linf 0.1: {together.value:.3f} of {without.value:.3f}" in head
+    assert f"[{together.low:.3f}, {together.high:.3f}], chance {survival.together.chance_auroc:.3f}" in head
+    assert f"these arms alone: {alone.value:.3f}" in head
+
+
+def test_where_no_arm_knows_a_detector_that_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    found = assessment()
+    (one,) = found.tables
+    unknown = replace(one, table=replace(one.table, adaptive=()))
+    print_detection(replace(found, tables=(unknown,)), groups=False)
+    words = " ".join(capsys.readouterr().out.split())
+    assert "[bold]net: 80 samples, 3 arms that know no detector detector AUROC" in words
+    assert "what survives" not in words
+    assert "No arm here knows a detector." in words
 
 
 def test_the_summary_shows_no_groups(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

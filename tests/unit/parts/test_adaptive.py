@@ -9,6 +9,9 @@ from scipy.optimize import linprog
 
 from advrisk.engine import Goal, Noise, Probe, Space, Suspicion, Task
 from advrisk.parts.attacks import attacks
+from advrisk.parts.data import data
+from advrisk.parts.detectors import detectors
+from advrisk.parts.models import checked_model, models
 from advrisk.testing import toys
 
 ATTACK = attacks.get("adaptive")
@@ -146,6 +149,27 @@ def test_no_single_weight_does_better_than_the_search():
     better = (found - start)[broken] <= (grid - start)[broken] + 0.02 * start[broken]
     assert better.double().mean() >= 0.8
     assert found[broken].sum() <= 1.01 * grid[broken].sum()
+
+
+def test_steps_that_shorten_find_what_steps_of_one_length_pass_over(monkeypatch):
+    """On digits, against the model's own confidence: of nearly every sample a less suspicious success."""
+    digits = data.get("mnist-5k").function()
+    model = checked_model("plain", models.get("demo").function(name="plain"), digits)
+    x0 = torch.from_numpy(digits.x[(digits.split == "test").nonzero()[0][:40]])
+    detector = detectors.get("confidence").function()
+
+    def found():
+        memory = run(detector.score, model=model, x0=x0, eps=0.1, passes=1, space=Space.box(0, 1))
+        with torch.no_grad():
+            return torch.where(memory.success, detector.score(memory.kept, model), torch.nan)
+
+    shortened = found()
+    monkeypatch.setitem(ATTACK.function.__globals__, "_shortened", lambda share: 1.0)
+    constant = found()
+    broken = shortened.isfinite()
+    assert torch.equal(broken, constant.isfinite())
+    assert int(broken.sum()) > 15
+    assert float((shortened < constant)[broken].double().mean()) > 0.9
 
 
 def test_samples_that_cannot_go_unseen_are_broken_all_the_same():

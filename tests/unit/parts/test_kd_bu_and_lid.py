@@ -10,6 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from safetensors.torch import load, save
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -324,6 +326,25 @@ class TestDensity:
         ]
         assert found.numpy() == pytest.approx(expected, rel=1e-6)
 
+    def test_while_fitting_no_input_is_compared_with_itself_nor_what_was_made_from_it_with_it(
+        self, world: World
+    ) -> None:
+        """Mean and spread of the log-density that the regression learned from, written out."""
+        module: Any = world.model.answer
+        state = fitted(KdBu(draws=2, bandwidth=0.5), world.examples, world.model)
+        learned = contrast(world.examples, world.model, "kd-bu")
+        points, rows = (module[:9](x).double().numpy() for x in (world.examples.clean, learned.x))
+        same = world.model.ask(learned.x).argmax(1)[:, None] == world.examples.label
+        kernels = -cdist(rows, points, "sqeuclidean") / (2 * 0.5**2)
+        means = []
+        for allowed in (same, same & (learned.origin[:, None] != torch.arange(1000))):
+            kept = np.where(allowed, kernels, -np.inf)
+            constant = points.shape[1] / 2 * np.log(2 * np.pi * 0.5**2)
+            found = logsumexp(kept, axis=1) - np.log(allowed.sum(1).numpy()) - constant
+            means.append((found.mean(), found.std()))
+        assert (float(state["mean"][0]), float(state["scale"][0])) == pytest.approx(means[1], rel=1e-4)
+        assert abs(means[0][0] - means[1][0]) > 0.05 * abs(means[1][0]), "it matters"
+
     @pytest.mark.parametrize("seed", [0, 1, 2])
     def test_the_bandwidth_is_that_of_a_grid_search(self, seed: int) -> None:
         points = torch.randn(83, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) * 40
@@ -375,6 +396,12 @@ class TestDensity:
     def test_an_unknown_layer_is_refused(self, world: World) -> None:
         with pytest.raises(ModelError, match="digits has no layer 'head'"):
             fitted(KdBu(layer="head"), world.examples, world.model)
+
+    def test_few_clean_inputs_are_refused_without_the_name_that_the_run_says(self, world: World) -> None:
+        few = replace(world.examples, clean=world.examples.clean[:9], label=world.examples.label[:9])
+        few = replace(few, origin=torch.arange(9), adversarial=few.adversarial[:9])
+        with pytest.raises(DataError, match=r"^9 clean inputs to learn from, at least 10 are needed"):
+            fitted(KdBu(draws=2), few, world.model)
 
     def test_no_dropout_is_refused(self, world: World) -> None:
         examples = replace(world.examples, label=world.examples.label % 4)
@@ -483,6 +510,6 @@ class TestLid:
             Lid(minibatch=20)
         with pytest.raises(StudyError, match="an empty list of layers"):
             Lid(layers=())
-        with pytest.raises(DataError, match="1000 clean inputs to learn from, more than 1000 are needed"):
+        with pytest.raises(DataError, match=r"^1000 clean inputs to learn from, more than 1000 are needed"):
             fitted(Lid(batches=10), world.examples, world.model)
         assert issubclass(DataError, AdvriskError)

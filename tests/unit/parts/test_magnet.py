@@ -114,6 +114,29 @@ class TestAutoEncoders:
             errors.append(float((restored(x, "shallow", (0.0, 1.0), state) - x).square().mean()))
         assert errors[1] < 0.5 * errors[0]
 
+    def test_what_is_held_out_is_not_trained_on(self) -> None:
+        """Other inputs there change thresholds and no weight; one other among the rest changes the weights."""
+        x = toys.images(40)
+        order = torch.randperm(40, generator=torch.Generator().manual_seed(3))
+        held, rest = (x.clone() for _ in range(2))
+        held[order[:20]] = 1 - held[order[:20]]
+        rest[order[20]] = 1 - rest[order[20]]
+        (_, plain), (_, other), (_, moved) = (fitted(inputs, held_out=0.5) for inputs in (x, held, rest))
+        weights = [name for name in plain if name != "thresholds"]
+        assert all(torch.equal(plain[name], other[name]) for name in weights)
+        assert not torch.equal(plain["thresholds"], other["thresholds"])
+        assert not any(torch.equal(plain[name], moved[name]) for name in weights)
+
+    def test_noise_teaches_it_to_restore_what_lies_below(self) -> None:
+        x = torch.nn.functional.interpolate(toys.images(64, size=2), size=(8, 8))
+        noise = 0.3 * torch.randn(x.shape, generator=torch.Generator().manual_seed(5))
+        errors = []
+        for level in (0.0, 0.3):
+            _, state = fitted(x, epochs=100, noise=level, learning_rate=0.03, pooled=False, temperatures=[])
+            gap = restored((x + noise).clamp(0, 1), "shallow", (0.0, 1.0), state) - x
+            errors.append(float(gap.square().mean()))
+        assert errors[1] < 0.75 * errors[0]
+
     def test_bounds_do_not_matter_but_for_rounding(self) -> None:
         x = toys.images(40)
         wide = replace(MODEL, answer=lambda x: MODEL.answer((x + 2) / 4), bounds=(-2.0, 2.0))

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
-from scipy.ndimage import correlate
+from scipy.ndimage import correlate, gaussian_filter
+from scipy.optimize import brentq
 from scipy.special import gamma as gamma_function
 from scipy.stats import gennorm
 from sklearn.metrics import roc_auc_score
@@ -123,8 +125,58 @@ class TestAsymmetricParameters:
         assert all(bool(value.isfinite().all()) for value in found)
         assert found[2].tolist() == [0.0, 0.0]
 
+    def test_zeros_lie_on_the_right(self) -> None:
+        """The right variance is the mean square from 0 on, zeros included: r² = (4 + 0 + 0 + 16) / 4."""
+        x = torch.tensor([[-1.0, -3.0, 2.0, 0.0, 0.0, 4.0]], dtype=torch.float64)
+        *_, left, right = asymmetric_parameters(x)
+        assert (left.tolist(), right.tolist()) == ([5.0], [5.0])
+
+
+def parameters_by_hand(image: NDArray[np.float64]) -> list[float]:
+    """The 18 numbers of an image, pixel by pixel: each product is of a pixel and its neighbour in one direction."""
+    m = normalised(torch.from_numpy(image)[None])[0].numpy()
+    height, width = m.shape
+    numbers = [_shape((np.abs(m).mean() ** 2) / (m**2).mean()), (m**2).mean()]
+    for down, right in ((0, 1), (1, 0), (1, 1), (-1, 1)):
+        products = np.array(
+            [
+                m[row, column] * m[row + down, column + right]
+                for row in range(height)
+                for column in range(width)
+                if 0 <= row + down < height and column + right < width
+            ]
+        )
+        left, rest = (products[products < 0] ** 2).mean(), (products[products >= 0] ** 2).mean()
+        l, r = math.sqrt(left), math.sqrt(rest)  # noqa: E741
+        ratio = np.abs(products).mean() ** 2 / (products**2).mean() * (l**3 + r**3) * (l + r) / (left + rest) ** 2
+        shape = _shape(ratio)
+        numbers += [shape, (r - l) * gamma_function(2 / shape) / _root_of_gammas(shape), left, rest]
+    return numbers
+
+
+def _shape(ratio: float) -> float:
+    return float(brentq(lambda a: (gamma_function(2 / a) / _root_of_gammas(a)) ** 2 - ratio, 0.2, 10))
+
+
+def _root_of_gammas(shape: float) -> float:
+    return math.sqrt(gamma_function(1 / shape) * gamma_function(3 / shape))
+
 
 class TestStatistics:
+    def test_all_18_are_those_of_plain_loops(self) -> None:
+        """On an image that is smooth along one diagonal most, then to the right, then down: no two directions agree."""
+        rng = np.random.default_rng(0)
+        image = gaussian_filter(rng.random((24, 31)), (0.7, 1.1))
+        for _ in range(2):
+            image = (image + np.roll(image, (1, 1), (0, 1))) / 2
+        expected = parameters_by_hand(image)
+        found = statistics(torch.from_numpy(image)[None, None], (0.0, 1.0), scales=1)[0].tolist()
+        assert found == pytest.approx(expected, rel=1e-5)
+        directions = [expected[2 + 4 * place : 6 + 4 * place] for place in range(4)]
+        for place, one in enumerate(directions):
+            for other in directions[place + 1 :]:
+                assert all(abs(a - b) > 1e-3 * abs(a) for a, b in zip(one, other, strict=True))
+
     def test_there_are_18_for_each_scale(self) -> None:
         x = toys.images(3, size=12)
         assert statistics(x, (0.0, 1.0)).shape == (3, 36)

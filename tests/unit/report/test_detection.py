@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.detection import ON_AUROC, on_pair, on_table, thinned
+from advrisk.report.detection import ON_AUROC, on_arms, on_pair, on_table, roc_curves, survived, thinned
 from advrisk.risk.detection.arms import defeats
-from advrisk.risk.detection.assessment import DetectorPair, DetectorTable
+from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.risk.detection.entries import Scored, Settings
-from advrisk.risk.detection.groups import ScoredArm
+from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
 from advrisk.risk.detection.roc import exact_roc
 from advrisk.risk.detection.table import detection_table
 
@@ -37,6 +37,11 @@ def test_two_detectors_are_told_apart_or_not() -> None:
     )
     assert on_pair(clear) == "one > two,bits=1: difference of AUROC 0.100 [0.050, 0.200], decided"
     assert on_pair(open_) == "one > two,bits=1: difference of AUROC 0.100 [-0.050, 0.200], undecided"
+
+
+def test_detectors_that_are_equal_are_not_said_to_be_better() -> None:
+    pair = DetectorPair("one@1", "two@2", Estimate(0.0, -0.1, 0.1, 0.95, 9, ""))
+    assert on_pair(pair) == "one = two: difference of AUROC 0.000 [-0.100, 0.100], undecided"
 
 
 def knowing(n_broken: int, *, against: str = "eye@1", usual: bool = False) -> DetectorTable:
@@ -77,6 +82,54 @@ def test_where_no_arm_broke_a_sample_there_is_nothing_to_detect() -> None:
 
 def test_of_arms_that_know_another_detector_nothing_is_told() -> None:
     assert on_table(knowing(4, against="ear@2")) == ["no arm of the groups broke a sample: of these there is no AUROC"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        ([knowing(4)], "0 arms that know no detector, 1 that knows one"),
+        ([knowing(4, usual=True)], "1 arm that knows no detector, 1 that knows one"),
+        ([knowing(4, usual=True)] * 2, "1 arm that knows no detector, 2 that know one"),
+        ([knowing(4, usual=True, against="ear@2")], "1 arm that knows no detector"),
+    ],
+)
+def test_arms_are_counted_by_what_they_know(tables: list[DetectorTable], told: str) -> None:
+    assert on_arms(tables) == told
+
+
+def test_what_survives_in_short() -> None:
+    assert survived(knowing(4, against="ear@2")) == []
+    alone, uncertain = "these arms alone: 0.050", "], chance 0.500"
+    ((first, second, third),) = survived(knowing(4))
+    assert (first, second) == ("linf 0.1: no other arm broke a sample", alone)
+    assert third.endswith(uncertain)
+    assert survived(knowing(0)) == [("linf 0.1: no other arm broke a sample", "they broke no sample")]
+
+
+def against_many(n_arms: int) -> DetectionAssessment:
+    """Two detectors with the same worst group, whose arms broke different numbers of samples."""
+    draw = np.random.default_rng(0)
+    arms = tuple(ScoredArm(f"pgd #{k}", family="pgd", norm="linf", eps=0.1) for k in range(n_arms))
+    success = draw.random((n_arms, 50)) < 0.6
+    passes, attacked = np.full(success.shape, 7.0), np.ones(success.shape, dtype=bool)
+    tables = []
+    for name in ("eye@1", "ear@2"):
+        scored = Scored(arms, success, draw.normal(1, size=(n_arms, 50)), draw.normal(size=50))
+        defeat = defeats(scored, range(n_arms), passes, attacked, threshold=1.0, level=0.95)
+        tables.append(DetectorTable("net", name, 50, detection_table(scored, name, Settings(0.95, 0.95, 5, 0)), defeat))
+    return DetectionAssessment(tuple(tables), {"net": ()}, 0.95, 0.95, 1.0, ())
+
+
+@pytest.mark.parametrize("n_arms", [1, 8])
+def test_chance_is_drawn_as_it_is_against_so_many_arms(n_arms: int) -> None:
+    found = against_many(n_arms)
+    chance, *curves = roc_curves(found, "net")["data"]
+    assert (chance["name"], chance["line"]["dash"]) == ("chance, linf 0.1", "dot")
+    assert [curve["name"] for curve in curves] == ["eye, linf 0.1", "ear, linf 0.1"], "one chance for both"
+    expected = found.tables[0].table.row("linf 0.1").entries[MULTI_ARMED].chance_auroc
+    assert np.trapezoid(chance["y"], chance["x"]) == pytest.approx(expected, abs=1e-3)
+    if n_arms == 1:
+        assert chance["y"] == pytest.approx(chance["x"]), "the diagonal"
 
 
 def test_chance_may_be_a_half() -> None:

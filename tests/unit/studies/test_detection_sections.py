@@ -135,12 +135,19 @@ def test_claims_are_counted_over_all_runs() -> None:
     text = "\n".join(lines)
     assert "in 3 of 5 pairs of network and detector" in text
     assert f"fall from the best objective is {(0.15 * 2 + 0.7 + 0.05 * 2) / 5:.3f}" in text
-    assert "below 0.5 in 1 of 5 pairs, and within 0.1 of chance in 1" in text
+    assert "below 0.5 in 1 of 5 pairs, and at most 0.1 above chance in 1" in text
     assert (
         "- `made-up`: the best against all arms is steady,bits=1 (0.750); falling falls most, from 0.950 to 0.250."
         in lines
     )
     assert "worst single-armed column is ACE for 2, KL for 0, Fisher-Rao for 0, Gini for 3 of 5." in text
+
+
+def test_detectors_far_below_chance_are_not_said_to_be_near_it() -> None:
+    below = judged("below", {"ace": 0.1, "kl": 0.1, "fisher-rao": 0.1, "gini": 0.1, MULTI: 0.02})
+    text = "\n".join(compared([found(below, STEADY)]))
+    assert "at most 0.1 above chance in 1." in text
+    assert "within" not in text
 
 
 def test_runs_whose_arms_know_a_detector_are_told_apart() -> None:

@@ -170,7 +170,7 @@ def bandwidths(squared: Sequence[Tensor], features: int) -> list[float]:
 def _density(hidden: Tensor, examples: Examples, n_classes: int, *, most: int, bandwidth: float | None) -> Density:
     """Points by class, and at the end those of all classes, for classes that have too few."""
     if len(hidden) < ENOUGH:
-        raise DataError(f"kd-bu: {len(hidden)} clean inputs to learn from, at least {ENOUGH} are needed")
+        raise DataError(f"{len(hidden)} clean inputs to learn from, at least {ENOUGH} are needed")
     rng, label = generator("points", examples.seed), examples.label.cpu().numpy()
     members = [np.flatnonzero(label == number) for number in range(n_classes)]
     own = [some[np.sort(rng.permutation(len(some))[:most])] for some in members if len(some) >= ENOUGH]

@@ -61,7 +61,7 @@ class LocalIntrinsicDimension:
         needed = self.minibatch * self.batches
         if len(examples.clean) <= needed:
             raise DataError(
-                f"lid: {len(examples.clean)} clean inputs to learn from, more than {needed} are needed (minibatch × "
+                f"{len(examples.clean)} clean inputs to learn from, more than {needed} are needed (minibatch × "
                 "batches); give the split `train` more samples, or choose a smaller minibatch"
             )
         drawn = generator("lid", examples.seed).permutation(len(examples.clean))[:needed]

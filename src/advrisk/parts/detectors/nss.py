@@ -167,7 +167,8 @@ def asymmetric_parameters(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Shape, mean, left and right variance of an asymmetric generalised Gaussian, by each row's moments.
 
     Lasmar, Stitou & Berthoumieu (2009): with l² and r² the mean squares below and from 0 on, the shape ν solves
-    ρ(ν) = (E|x|)² / E x² · (l³ + r³)(l + r) / (l² + r²)², and the mean is (r − l) · √ρ(ν).
+    ρ(ν) = (E|x|)² / E x² · (l³ + r³)(l + r) / (l² + r²)², and the mean is (r − l) · √ρ(ν). So zeros, of which flat
+    regions make many, count on the right, as 0 does in the density of BRISQUE's paper; its code counts them on no side.
     """
     below = x < 0
     left = torch.where(below, x**2, 0.0).sum(1) / below.sum(1).clamp_min(1)

@@ -6,13 +6,14 @@ all that from a ledger.
 """
 
 from advrisk.risk.detection.performance import DetectionPerformance, detection_performance
-from advrisk.risk.detection.roc import Roc, chance_auroc, chance_fpr, worst_case_scores
+from advrisk.risk.detection.roc import Roc, chance_auroc, chance_fpr, chance_roc, worst_case_scores
 
 __all__ = [
     "DetectionPerformance",
     "Roc",
     "chance_auroc",
     "chance_fpr",
+    "chance_roc",
     "detection_performance",
     "worst_case_scores",
 ]

@@ -45,10 +45,9 @@ class DetectorTable:
         return self.table.average.entries[MULTI_ARMED]
 
     @property
-    def worst_single(self) -> tuple[str, Entry] | None:
-        """The single-armed objective with the least average AUROC, and what it leaves."""
-        name = self.table.average.worst_single
-        return None if name is None else (name, self.table.average.entries[name])
+    def worst_single(self) -> Mapping[str, Entry]:
+        """The single-armed objective with the least average AUROC and what it leaves; several where they are equal."""
+        return {name: self.table.average.entries[name] for name in self.table.average.worst_single}
 
 
 @dataclass(frozen=True)
@@ -268,8 +267,8 @@ def _plain_row(row: Row) -> dict[str, Any]:
 
 def _flat(one: DetectorTable, row: Row, column: str, entry: Entry) -> dict[str, Any]:
     marks = {
-        "worst_column": row.worst == column,
-        "worst_single": row.worst_single == column,
+        "worst_column": column in row.worst,
+        "worst_single": column in row.worst_single,
         "worst_group": column == MULTI_ARMED and one.table.worst_group == row.label,
         "groups_left_out": row.n_left_out[column],
     }

@@ -79,14 +79,29 @@ def chance_fpr(successes: Integers, tpr: float) -> float:
 
     Where a share s of all random numbers lies above the threshold, the least of K does with probability s^K.
     """
-    counts = np.bincount(_broken(successes))
-    known = np.flatnonzero(counts)
-    weights = counts[known] / counts.sum()
+    broken = _broken(successes)
+    known, weights = np.unique(broken), _shares(broken)
     low, high = 0.0, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (low, middle) if float(weights @ middle**known) >= tpr else (middle, high)
     return high
+
+
+def chance_roc(successes: Integers) -> tuple[Floats, Floats]:
+    """The ROC of a detector that says random numbers: at a false-positive rate s it detects mean s^K of the samples.
+
+    With one arm that is the diagonal; with more it lies below. Points are dense wherever the curve is steep.
+    """
+    broken = _broken(successes)
+    even = np.linspace(0.0, 1.0, 101)
+    fpr = np.union1d(even, even ** (1 / int(broken.max())))
+    return fpr, np.asarray((fpr[:, None] ** np.unique(broken)) @ _shares(broken), dtype=np.float64)
+
+
+def _shares(broken: Integers) -> Floats:
+    """Of each number of arms that broke a sample, from the least up, the share of samples."""
+    return np.asarray(np.unique(broken, return_counts=True)[1] / broken.size)
 
 
 def _broken(successes: Integers) -> Integers:

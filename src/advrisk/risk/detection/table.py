@@ -12,7 +12,7 @@ from advrisk.risk.detection.entries import Cut, Entry, Scored, Settings, entry_o
 from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped
 from advrisk.risk.detection.measure import Measure, average
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
-from advrisk.risk.detection.roc import Roc, exact_roc
+from advrisk.risk.detection.roc import Floats, Roc, chance_roc, exact_roc
 from advrisk.risk.detection.survival import Survival, survivals
 
 AVERAGE = "average"
@@ -27,8 +27,8 @@ class Row:
     norm: str
     entries: Mapping[str, Entry]  # column -> entry
     n_left_out: Mapping[str, int]  # column -> groups without a success (or arm), which an average leaves out
-    worst: str | None  # the column with the least AUROC; None where all are equal
-    worst_single: str | None  # the same of those with one objective
+    worst: tuple[str, ...]  # the columns with the least AUROC, several where they are equal; none where all are
+    worst_single: tuple[str, ...]  # the same of those with one objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +56,25 @@ class Table:
         return sum(len(group.arms) for group in self._groups.values())
 
     @property
+    def n_knowing(self) -> int:
+        """Arms that know this detector."""
+        return sum(survival.alone.n_arms for survival in self.adaptive)
+
+    @property
     def average(self) -> Row:
         """The last row: over the norms."""
         return self.rows[-1]
 
     def roc(self, group: str, column: str = MULTI_ARMED) -> Roc:
         """The exact worst-case ROC of an entry; averages have none."""
+        worst = self._cut(group, column).worst(self._scored)
+        return exact_roc(self._scored.clean, worst[~np.isnan(worst)])
+
+    def chance_roc(self, group: str, column: str = MULTI_ARMED) -> tuple[Floats, Floats]:
+        """False- and true-positive rates of a detector that says random numbers, against the same arms."""
+        return chance_roc(self._cut(group, column).success.sum(axis=0))
+
+    def _cut(self, group: str, column: str) -> Cut:
         row = self.row(group)
         if column not in self.columns:
             raise RiskError(f"there is no column {column!r}; {did_you_mean(column, self.columns)}")
@@ -69,8 +82,7 @@ class Table:
             reason = row.entries[column].reason or "it is an average"
             raise RiskError(f"{group}, {column}: there is no ROC: {reason}")
         arms = arms_of(column, self._groups[group], self._scored.arms, self.columns)
-        worst = Cut.of(self._scored, arms).worst(self._scored)
-        return exact_roc(self._scored.clean, worst[~np.isnan(worst)])
+        return Cut.of(self._scored, arms)
 
 
 def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
@@ -88,7 +100,7 @@ def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
     return Table(
         columns=names,
         rows=(*rows, *averages),
-        worst_group=_least({row.label: row.entries[MULTI_ARMED] for row in rows}),
+        worst_group=next(iter(_least({row.label: row.entries[MULTI_ARMED] for row in rows})), None),
         adaptive=survivals(scored, detector, groups, settings),
         overall=overall,
         _scored=scored,
@@ -107,15 +119,16 @@ def _row(
     return Row(label, kind, norm, entries, left_out or dict.fromkeys(entries, 0), _marked(entries), _marked(single))
 
 
-def _least(entries: Mapping[str, Entry]) -> str | None:
+def _least(entries: Mapping[str, Entry]) -> tuple[str, ...]:
+    """All names with the least AUROC."""
     known = {name: entry.auroc.value for name, entry in entries.items() if entry.auroc is not None}
-    return min(known, key=lambda name: known[name]) if known else None
+    return tuple(name for name, value in known.items() if value == min(known.values()))
 
 
-def _marked(entries: Mapping[str, Entry]) -> str | None:
-    """The column with the least AUROC, unless all are equal."""
+def _marked(entries: Mapping[str, Entry]) -> tuple[str, ...]:
+    """The columns with the least AUROC, unless all are equal."""
     values = {entry.auroc.value for entry in entries.values() if entry.auroc is not None}
-    return None if len(values) == 1 < len(entries) else _least(entries)
+    return () if len(values) == 1 < len(entries) else _least(entries)
 
 
 def _averages(

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from sklearn.metrics import roc_auc_score
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
-from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
-from advrisk.risk.detection.groups import MULTI_ARMED
+from advrisk.risk.detection.arms import defeats
+from advrisk.risk.detection.assessment import DetectionAssessment, DetectorTable, assess_detection
+from advrisk.risk.detection.entries import Scored, Settings
+from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
+from advrisk.risk.detection.table import detection_table
 from advrisk.risk.monte_carlo import threshold_at
 
 from .conftest import ARMS, EYE, Rows, random_rows
@@ -90,8 +94,86 @@ def test_every_entry_is_that_of_loops_over_the_rows(write: Write, seed: int) -> 
     worst = min(("l2 deepfool", "linf 0.1", "linf 0.2", "no norm"), key=lambda label: expected[label, MULTI_ARMED])
     assert table.worst_group == worst
     single = {column: table.average.entries[column].auroc for column in ("ace", "kl")}
-    assert table.average.worst_single == min(single, key=lambda column: single[column].value)
-    assert table.row("l2 deepfool").worst is None, "all columns are equal"
+    assert table.average.worst_single == (min(single, key=lambda column: single[column].value),)
+    assert table.row("l2 deepfool").worst == (), "all columns are equal"
+
+
+def test_averages_are_means_of_everything(write: Write) -> None:
+    """Chance over the groups that broke a sample, successful arms over all that were tried; then over the norms."""
+    rows = random_rows(1)
+    table = assessed(write(rows)).of("net", "eye").table
+
+    def rate(arms: list[str]) -> float:
+        """The false-positive rate of random numbers: s with mean s^K = 0.95 over the broken samples."""
+        hits = [place for place in rows.places("net") if place[1] in arms and rows.outcome[place] == "success"]
+        counts = np.bincount([sample for *_, sample in hits])
+        return float(brentq(lambda s: np.mean(s ** counts[counts > 0]) - 0.95, 0, 1, xtol=1e-13))
+
+    for column in table.columns:
+        arms = {label: of_column[column] for label, of_column in GROUPS.items()}
+        broke = {label: names for label, names in arms.items() if label != "l2 carlini-wagner"}
+        by_hand = {label: auroc_by_hand(rows, names) for label, names in broke.items()}
+        rates = {label: rate(names) for label, names in broke.items()}
+        successes = {label: n / rows.n for label, (_, _, n) in by_hand.items()} | {"l2 carlini-wagner": 0.0}
+        expected = {
+            norm: (
+                np.mean([by_hand[label][1] for label in broke if label.startswith(norm)]),
+                np.mean([rates[label] for label in broke if label.startswith(norm)]),
+                np.mean([successes[label] for label in arms if label.startswith(norm)]),
+            )
+            for norm in ("l2", "linf", "no norm")
+        }
+        for label in broke:
+            assert table.row(label).entries[column].chance_fpr == pytest.approx(rates[label])
+        means = {"l2, average": expected["l2"], "linf, average": expected["linf"]}
+        for label, values in (means | {"average": np.mean(list(expected.values()), axis=0)}).items():
+            entry = table.row(label).entries[column]
+            assert (entry.chance_auroc, entry.chance_fpr, entry.successes) == pytest.approx(tuple(values)), label
+
+
+def scored(scores: dict[str, list[float]]) -> Scored:
+    """Six clean inputs, and what an arm of each objective made of them; nan: it did not break the sample."""
+    arms = tuple(ScoredArm(f"pgd-{name}", family="pgd", norm="linf", eps=0.1, objective=name) for name in scores)
+    values = np.array(list(scores.values()))
+    return Scored(arms, ~np.isnan(values), values, np.arange(6.0))
+
+
+LOW, HIGH = [1.0] * 6, [9.0] * 6
+
+
+@pytest.mark.parametrize(
+    ("scores", "worst", "worst_single"),
+    [
+        ({"ace": LOW, "kl": HIGH}, ("ace", MULTI_ARMED), ("ace",)),
+        ({"ace": LOW, "kl": HIGH, "gini": LOW}, ("ace", "gini", MULTI_ARMED), ("ace", "gini")),
+        ({"ace": [1.0] * 3 + [9.0] * 3, "kl": [9.0] * 3 + [1.0] * 3}, (MULTI_ARMED,), ()),
+        ({"ace": LOW, "kl": LOW}, (), ()),
+    ],
+)
+def test_columns_that_are_equally_low_are_all_marked(
+    scores: dict[str, list[float]], worst: tuple[str, ...], worst_single: tuple[str, ...]
+) -> None:
+    table = detection_table(scored(scores), EYE, Settings(0.95, 0.95, 5, 0))
+    for row in table.rows:
+        assert (row.worst, row.worst_single) == (worst, worst_single)
+    defeat = defeats(scored(scores), [], np.zeros((0, 6)), np.zeros((0, 6), dtype=bool), threshold=1.0, level=0.95)
+    one = DetectorTable("net", EYE, 6, table, defeat)
+    assert tuple(one.worst_single) == worst_single
+    lines = list(DetectionAssessment((one,), {}, 0.95, 0.95, 1.0, ()).flat())
+    for mark, marked in (("worst_column", worst), ("worst_single", worst_single)):
+        assert {line["column"] for line in lines if line[mark]} == set(marked)
+
+
+def test_the_cheapest_arm_needs_the_fewest_passes_for_a_success_that_goes_unseen() -> None:
+    """Not for a sample: one that is quick and mostly seen is dear."""
+    unseen_once, unseen_always = [0.0] + [9.0] * 5, [0.0] * 6
+    given = scored({"ace": unseen_once, "kl": unseen_always})
+    passes = np.array([[3.0] * 6, [10.0] * 6])
+    found = defeats(given, [0, 1], passes, np.ones((2, 6), dtype=bool), threshold=1.0, level=0.95)
+    spent = {arm.arm: (arm.passes, arm.passes_per_unseen) for arm in found.arms}
+    assert spent == {"pgd-ace": (3.0, 18.0), "pgd-kl": (10.0, 10.0)}
+    assert found.cheapest is not None
+    assert found.cheapest.arm == "pgd-kl"
 
 
 def test_the_roc_of_an_entry_is_that_of_its_arms(write: Write) -> None:
@@ -100,6 +182,8 @@ def test_the_roc_of_an_entry_is_that_of_its_arms(write: Write) -> None:
     for column, arms in GROUPS["linf 0.1"].items():
         fpr, tpr, _ = table.roc("linf 0.1", column)
         assert np.trapezoid(tpr, fpr) == pytest.approx(auroc_by_hand(rows, arms)[0])
+        fpr, tpr = table.chance_roc("linf 0.1", column)
+        assert np.trapezoid(tpr, fpr) == pytest.approx(auroc_by_hand(rows, arms)[1], abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +197,9 @@ def test_the_roc_of_an_entry_is_that_of_its_arms(write: Write) -> None:
 )
 def test_an_entry_without_a_roc_says_why(write: Write, group: str, column: str, complaint: str) -> None:
     table = assessed(write(random_rows(1))).of("net", "eye").table
-    with pytest.raises(RiskError, match=complaint):
-        table.roc(group, column)
+    for curve in (table.roc, table.chance_roc):
+        with pytest.raises(RiskError, match=complaint):
+            curve(group, column)
 
 
 def test_samples_without_a_verdict_from_every_arm_are_left_out(write: Write) -> None:

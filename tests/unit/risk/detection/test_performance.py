@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
+from scipy.stats import t as student
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from advrisk.core.errors import RiskError
@@ -13,6 +14,7 @@ from advrisk.risk.detection import chance_auroc, chance_fpr, detection_performan
 from advrisk.risk.detection.measure import average, measures
 from advrisk.risk.detection.performance import auroc_difference, auroc_estimate, deletion_error
 from advrisk.risk.detection.resampling import Ranked, drawn, resampled_rates
+from advrisk.risk.detection.roc import chance_roc, exact_roc
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -224,6 +226,33 @@ def test_a_difference_is_paired() -> None:
     assert auroc_difference(same, same, 0.95).low < 0, "no spread was seen, but it is not known to be none"
 
 
+def broken_in(n_broken: int, seed: int, *, n: int = 80) -> np.ndarray:
+    """Worst-case scores of the first so many of n samples."""
+    return np.where(np.arange(n) < n_broken, rng(seed).normal(1, size=n), np.nan)
+
+
+def test_a_difference_is_known_no_better_than_the_one_that_broke_fewer_samples() -> None:
+    clean, many, few = rng().normal(size=80), broken_in(60, 1), broken_in(9, 2)
+    parts = measures(clean, [many, few], tpr=0.9, level=0.95, resamples=5, rng=rng())
+    gap = deleted_by_hand(clean, many) - deleted_by_hand(clean, few)
+    error = np.sqrt(79 / 80 * ((gap - gap.mean()) ** 2).sum())
+    half = student.ppf(0.975, 9 - 1) * max(error, 1 / 9)
+    for a, b in (parts, parts[::-1]):
+        found = auroc_difference(a, b, 0.95)
+        assert found.n == 9
+        assert found.value - found.low == pytest.approx(half)
+        assert found.high - found.value == pytest.approx(half)
+
+
+def test_the_difference_of_two_perfect_records_rests_on_the_pairs_of_the_smaller() -> None:
+    clean = rng().random(80)
+    perfect = [np.where(np.arange(80) < n, 2.0, np.nan) for n in (60, 9)]
+    parts = measures(clean, perfect, tpr=0.9, level=0.95, resamples=5, rng=rng())
+    for a, b in (parts, parts[::-1]):
+        found = auroc_difference(a, b, 0.95)
+        assert (found.value, found.high) == (0, pytest.approx(1 - 0.025 ** (1 / 9)))
+
+
 def test_worst_case_scores_are_the_least_of_the_successes() -> None:
     found = worst_case_scores(
         [[1.0, 5.0, np.nan, 4.0], [3.0, 2.0, 0.0, 4.0]],
@@ -253,6 +282,26 @@ def test_a_noise_detector_gives_its_chance_level() -> None:
     assert found.auroc.value == pytest.approx(chance_auroc(counts), abs=4 * 0.5 / np.sqrt(n))
     assert found.fpr_at_tpr.value == pytest.approx(chance_fpr(counts, 0.95), abs=0.005)
     assert chance_auroc(counts) < 0.25
+
+
+def test_the_chance_curve_is_the_roc_of_random_numbers() -> None:
+    draw, n = rng(4), 40_000
+    success = draw.random((12, n)) < draw.random((12, 1))
+    counts = success.sum(axis=0)
+    fpr, tpr = chance_roc(counts)
+    assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0, 0, 1, 1)
+    assert np.trapezoid(tpr, fpr) == pytest.approx(chance_auroc(counts), abs=1e-3)
+    assert np.interp(chance_fpr(counts, 0.95), fpr, tpr) == pytest.approx(0.95, abs=1e-3)
+    worst = worst_case_scores(draw.random((12, n)), success)
+    seen = exact_roc(draw.random(n), worst[~np.isnan(worst)])
+    np.testing.assert_allclose(np.interp(fpr, seen.fpr, seen.tpr), tpr, atol=0.02)
+
+
+def test_against_one_arm_the_chance_curve_is_the_diagonal_and_against_more_a_power() -> None:
+    fpr, tpr = chance_roc(np.array([1, 0, 1]))
+    np.testing.assert_allclose(tpr, fpr)
+    fpr, tpr = chance_roc(np.array([3, 1, 3]))
+    np.testing.assert_allclose(tpr, (fpr + 2 * fpr**3) / 3)
 
 
 @pytest.mark.parametrize(
