@@ -82,8 +82,11 @@ def settling(settled: Convergence, order: Sequence[str]) -> Figure:
     return {"data": lines, "layout": layout | {"width": 900, "height": 640}}
 
 
-def photograph(figures: dict[Path, Figure]) -> None:
-    """Draw one figure after another in a page and take a picture of each; nothing is loaded from elsewhere."""
+def photograph(figures: dict[Path, Figure], *, colours: int | None = None) -> None:
+    """Draw one figure after another in a page and take a picture of each; nothing is loaded from elsewhere.
+
+    With at most so many `colours` (256 or fewer) the files are much smaller.
+    """
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         raise RunError(
@@ -106,7 +109,17 @@ def photograph(figures: dict[Path, Figure]) -> None:
             page.evaluate("figure => Plotly.newPlot('figure', figure.data, figure.layout, {staticPlot: true})", figure)
             target.parent.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=str(target))
+            if colours is not None:
+                _reduce(target, colours)
         browser.close()
+
+
+def _reduce(picture: Path, colours: int) -> None:
+    from PIL import Image
+
+    with Image.open(picture) as full:
+        small = full.convert("RGB").quantize(colours, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    small.save(picture, optimize=True)
 
 
 FRAME: dict[str, Any] = {"showline": True, "linecolor": "#888888", "gridcolor": "#E6E6E6", "zeroline": False}

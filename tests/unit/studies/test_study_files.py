@@ -14,8 +14,10 @@ from torch import nn
 import studies
 from advrisk import Study
 from advrisk.ledger import Ledger
+from advrisk.risk.indicators import Scenario, what_if
 from advrisk.run.campaign import DEFAULTS, know_detectors, set_up
 from advrisk.run.question import plan_study
+from studies.indicators_findings import QUESTIONS
 from studies.nets import ConvNet
 from studies.zoo import layer
 
@@ -127,3 +129,15 @@ def test_a_detection_study_can_be_planned(name: str, tmp_path: Path, monkeypatch
     mead = {"deepfool", "square", "spatial", "hopskipjump", "carlini-wagner"}
     assert {arm.family for arm in arms.values()} >= {"pgd", "fgsm", "bim"} | (set() if "adaptive" in name else mead)
     assert len(cells) == len(arms) * -(-n_samples // spec.shard)
+
+
+def test_the_study_of_indicators_asks_about_networks_that_its_recipe_trains() -> None:
+    spec = Study.load(FOLDER / "indicators-mnist.yaml").spec
+    trained = yaml.safe_load((FOLDER / "zoo-mnist-recipe.yaml").read_text())["models"]
+    for name, model in spec.models.items():
+        assert Path(model.params["weights"]).name == f"{name}.safetensors"
+        assert model.params["args"] == trained[name]["args"]
+    assert len(spec.models) == len(trained) - 4  # the teachers
+    assert list(spec.scenarios) == ["scanner", "street", "street-attacked"]
+    for question in QUESTIONS:
+        what_if(Scenario.from_mapping(question.scenario, spec.scenarios[question.scenario]), question.changes)
