@@ -170,9 +170,7 @@ def test_arms_that_cannot_be_learned_from(study: MakeStudy, real: Registries, en
 
 
 @pytest.mark.parametrize("capability", ["labels", "scores", "gradients"])
-def test_arms_are_offered_that_the_model_can_answer(
-    study: MakeStudy, real: Registries, capability: Capability
-) -> None:
+def test_arms_are_offered_that_the_model_can_answer(study: MakeStudy, real: Registries, capability: Capability) -> None:
     """What the message writes is a study that is not refused."""
     table = replace(PLAIN, capability=capability, takes_images=False)
     arms = {"attack": "hopskipjump", "norm": "linf"}

@@ -154,9 +154,7 @@ def assess_detection(
             limits[name], lacking = alarm_thresholds(ledger, name, {model: scored.clean}, limit)
             if lacking:
                 uncalibrated.setdefault(name, []).append(model)
-        of_model = [
-            _table(name, scored, found, settings, limits[name][model], notes) for name, scored in whole.items()
-        ]
+        of_model = [_table(name, scored, found, settings, limits[name][model], notes) for name, scored in whole.items()]
         of_model.sort(key=_by_auroc)
         tables += of_model
         pairs[model] = _pairs(of_model, level)
