@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +102,25 @@ def test_what_if(run: Run, advrisk: Command) -> None:
     assert "plain, class" in shown.stdout, "a model that is named is shown in detail"
 
 
+def test_what_if_with_several_scenarios_is_never_ignored(run: Run) -> None:
+    two = {"town": TOWN, "calm": {"noise": 0.1}}
+    found = run.indicators(scenarios=two, losses=["misclassified"], what_if={"grain": 0.7})
+    assert found.scenarios == ("town", "town, what if grain = 0.7", "calm"), "calm has no such branch"
+    for changes, complaint in (
+        ({"grian": 0.7}, "town has no branch 'grian'"),
+        ({"grain": 1.5}, "a weight is a share from 0 to 1, found 1.5"),
+        ({"grain": 0.5, "noise": 0.5}, "has no branch"),
+        ({"evil.pgd": 0.5}, "town.evil.pgd: has no weight of its own to change, as `of` is a list"),
+    ):
+        with pytest.raises(StudyError, match=re.escape(complaint)):
+            run.indicators(scenarios=two, what_if=changes)
+
+
+def test_arms_that_were_left_out_are_not_said_to_be_missing(run: Run) -> None:
+    with pytest.raises(RiskError, match=r"no arm fits .fgsm..*Only the arms that were named count here"):
+        run.indicators(arms=["gaussian*"])
+
+
 def test_other_scenarios_from_a_file_need_no_new_run(run: Run, advrisk: Command, tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(yaml.safe_dump({"scenarios": {"calm": {"noise": 0.1}}}))
     said = json.loads(advrisk("show", "run", "indicators", "--scenarios", "other.yaml", "--json").stdout)
@@ -148,10 +168,11 @@ def test_a_study_whose_scenario_is_wrong_runs_nothing(
     nets: Path, advrisk: Command, write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
     study = study_of(nets) | {"scenarios": {"town": {"grain": {"weight": 0.4, "of": {"gaussian-nose": 0.9}}}}}
-    done = advrisk("run", write_study(study), "--out", "run")
-    assert done.returncode == 2
-    assert "scenarios.town.grain.of.gaussian-nose: no arm fits 'gaussian-nose' (did you mean" in done.stderr
-    assert not (tmp_path / "run").exists()
+    for words in ([], ["--dry-run"]):
+        done = advrisk("run", write_study(study), "--out", "run", *words)
+        assert done.returncode == 2
+        assert "scenarios.town.grain.of.gaussian-nose: no arm fits 'gaussian-nose' (did you mean" in done.stderr
+        assert not (tmp_path / "run").exists()
 
 
 def test_a_finished_run_says_where_to_see_its_scenarios(

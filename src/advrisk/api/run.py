@@ -205,7 +205,8 @@ class Run:
                 seed=key("indicators", self._seed),
             )
         except MissingArmsError as error:
-            raise RiskError(f"{error}. {what_to_run(error, self.ledger)}") from None
+            advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
+            raise RiskError(f"{error}. {advice}") from None
 
     def failures(
         self, scenario: str | None = None, loss: str | None = None, model: str | None = None, n: int = SAMPLES

@@ -7,7 +7,7 @@ from typing import Any
 from advrisk.core.errors import StudyError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.ledger import Ledger
-from advrisk.risk.indicators import MissingArmsError, Scenario, what_if
+from advrisk.risk.indicators import MissingArmsError, NoBranchError, Scenario, what_if
 from advrisk.study import read_yaml
 
 AnyScenarios = Mapping[str, Any] | Sequence[Scenario] | Path | str  # trees by name, or a YAML file that holds them
@@ -35,7 +35,7 @@ def chosen_scenarios(
 ) -> list[Scenario]:
     """Those of these names (all, if none is given); each followed by what it is with other weights, if some are given.
 
-    A change applies to every chosen scenario that has such a branch.
+    Weights are changed in every chosen scenario that has all these branches; one at least must.
     """
     known = {scenario.name: scenario for scenario in stated}
     for name in names or ():
@@ -47,18 +47,18 @@ def chosen_scenarios(
         return chosen
     if not chosen:
         raise StudyError("weights can be changed where there is a scenario, and there is none; state one")
-    return [one for scenario in chosen for one in (scenario, *_changed(scenario, changes, alone=len(chosen) == 1))]
-
-
-def _changed(scenario: Scenario, changes: Mapping[str, Any], *, alone: bool) -> list[Scenario]:
-    try:
-        changed = what_if(scenario, changes)
-    except StudyError:
-        if alone:
-            raise
-        return []
     weights = ", ".join(f"{path} = {weight}" for path, weight in changes.items())
-    return [changed.renamed(f"{scenario.name}, {WHAT_IF} {weights}")]
+    found: list[Scenario] = []
+    unlike: list[NoBranchError] = []
+    for scenario in chosen:
+        found.append(scenario)
+        try:
+            found.append(what_if(scenario, changes).renamed(f"{scenario.name}, {WHAT_IF} {weights}"))
+        except NoBranchError as error:
+            unlike.append(error)
+    if len(unlike) == len(chosen):
+        raise unlike[0]
+    return found
 
 
 def what_to_run(error: MissingArmsError, ledger: Ledger) -> str:

@@ -1,5 +1,6 @@
 """From the lines of `arms` to arms: names looked up, parameters bound, grids expanded."""
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -286,14 +287,31 @@ def _strength(part: Part[CorruptionTraits], level: int, params: Mapping[str, Any
 
 
 def entry_for(name: str, registries: Registries) -> tuple[str, int] | None:
-    """What to write into `arms` for a corruption of that name, and how many arms that makes; None if there is none."""
-    if name not in registries.corruptions:
+    """What to write into `arms` for a name that a scenario knows, and how many arms that makes; None if nobody knows.
+
+    The name is that of a corruption (`rain`), of one of its levels (`rain-level-2`), or of an attack or a preset, of
+    which only the user knows what else is to be said.
+    """
+    family, _, level = name.partition("-level-")
+    if name in registries.attacks:
+        return f"`- {{attack: {name}, …}}`", 1
+    if name in registries.presets:
+        return f"`- {{preset: {name}}}`", len(list(_preset_arms(name, registries))) or 1
+    if family not in registries.corruptions:
         return None
-    part = registries.corruptions.get(name)
+    if level.isdecimal():
+        return f"`- {{corruption: {family}, level: {level}}}`", 1
+    part = registries.corruptions.get(family)
     levels = list(range(1, part.traits.n_levels + 1, 2))
     needed = [parameter.name for parameter in part.parameters.values() if parameter.required]
     strength = f", level: {levels}" if levels else "".join(f", {parameter}: …" for parameter in needed)
     return f"`- {{corruption: {name}{strength}}}`", max(1, len(levels))
+
+
+def _preset_arms(name: str, registries: Registries) -> Iterator[Arm]:
+    """The arms of a preset as it is; none where it needs to be told something."""
+    with contextlib.suppress(AdvriskError):
+        yield from expand_entry(validated(ArmEntry, {"preset": name}, Source()), registries)
 
 
 def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:

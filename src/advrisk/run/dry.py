@@ -22,7 +22,7 @@ from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfi
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
 from advrisk.run.measuring import measure_passes, unmeasured
-from advrisk.run.question import plan_study, splits
+from advrisk.run.question import plan_study, refuse_impossible, splits
 from advrisk.run.scoring import is_kept, unscored
 from advrisk.study import Arm, StudySpec
 
@@ -73,6 +73,7 @@ def dry_run(
     bench = set_up(study, folder, options, modules)
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     known = know_detectors(bench, detectors or {})
+    refuse_impossible(study, bench, known)
     plan = plan_study(study, ledger, bench, known)
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}

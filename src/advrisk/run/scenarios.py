@@ -50,7 +50,7 @@ def refuse_scenarios(
     nothing = _empty_tensor(arms, data, rows)
     for name, tree in study.scenarios.items():
         try:
-            scenario_risk(nothing, Scenario.from_mapping(name, tree))
+            scenario_risk(nothing, Scenario.from_mapping(name, tree)).total()
         except MissingArmsError as error:
             found = [found for name in error.names if (found := entry_for(name, registries))]
             remedy = f"; add to `arms`: {' and '.join(entry for entry, _ in found)}" if found else ""

@@ -196,7 +196,8 @@ def _job(
     except AdvriskError as error:
         raise recipe.where.error(("models", name), str(error)) from None
     lines = [recipe.data.model_dump(exclude_none=True), name, spec.model_dump(exclude_none=True)]
-    identity = digest([recipe.seed, *lines, data.name, *(other.identity for other in others)])
+    version = [part.version] if part.version > 1 else []  # what the first version of a method made stays as it is
+    identity = digest([recipe.seed, *lines, data.name, *version, *(other.identity for other in others)])
     return _Job(name, spec, recipe.seed, part, settings, module, n_classes, identity)
 
 

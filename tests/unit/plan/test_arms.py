@@ -10,7 +10,7 @@ import pytest
 from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.traits import SourceTraits
-from advrisk.plan import expand_arms
+from advrisk.plan import entry_for, expand_arms
 from advrisk.study import CLEAN, Arm, StudySpec, load_study
 
 MakeStudy = Callable[..., StudySpec]
@@ -340,3 +340,20 @@ def test_a_refusal_names_file_and_line(registries: Registries, tmp_path: Path) -
 )
 def test_two_arms_never_share_an_id(refusal: Callable[..., str], lines: list[dict[str, Any]], complaint: str) -> None:
     assert refusal(*lines) == f"<study>: arms[1]: {complaint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("noise", ("`- {corruption: noise, level: [1, 3]}`", 2)),
+        ("noise-level-2", ("`- {corruption: noise, level: 2}`", 1)),
+        ("fog", ("`- {corruption: fog}`", 1)),
+        ("push", ("`- {attack: push, …}`", 1)),
+        ("quick", ("`- {preset: quick}`", 1)),  # which needs eps
+        ("mist", None),
+    ],
+)
+def test_what_to_write_for_a_name_that_no_arm_has(
+    registries: Registries, name: str, offered: tuple[str, int] | None
+) -> None:
+    assert entry_for(name, registries) == offered

@@ -71,6 +71,8 @@ def test_scenarios_that_the_study_can_answer(load: Load, tree: dict[str, Any]) -
         ({"noise": {"weight": 0.1, "where": {"light": "dusk"}}}, "scenarios.town.noise.where: "),
         ({"noise": {"weight": 0.1, "where": {"lihgt": "day"}}}, "did you mean 'light'?"),
         ({"noise": {"wieght": 0.1}}, "did you mean 'weight'?"),
+        ({"noise": 0.1, "strata": {"site": {"north": 1}}}, "scenarios.town.strata"),
+        ({"noise": 0.1, "strata": {"light": {"dusk": 1}}}, "scenarios.town.strata"),
     ],
 )
 def test_scenarios_that_it_cannot(load: Load, tree: dict[str, Any], complaint: str) -> None:

@@ -6,7 +6,7 @@ work on arrays. `evaluation` and `estimates` carry the means and their uncertain
 """
 
 from advrisk.risk.indicators.matching import MissingArmsError
-from advrisk.risk.indicators.scenario import Branch, Scenario, Weight, what_if
+from advrisk.risk.indicators.scenario import Branch, NoBranchError, Scenario, Weight, what_if
 from advrisk.risk.indicators.tensor import RiskTensor
 from advrisk.risk.indicators.tree import Indicator, arm_risks, indicator_tree, risk, scenario_risk, uniform_scenario
 
@@ -14,6 +14,7 @@ __all__ = [
     "Branch",
     "Indicator",
     "MissingArmsError",
+    "NoBranchError",
     "RiskTensor",
     "Scenario",
     "Weight",

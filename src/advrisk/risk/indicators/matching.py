@@ -138,7 +138,7 @@ class _Laying:
                 for place, name in enumerate(column)
                 if name and (name == pattern or matches(name, [pattern]))
             }
-            if not fits:
+            if not fits and (branch.path, pattern) not in self.missing:
                 self.missing.append((branch.path, pattern))
             found |= fits
         return tuple(sorted(found))

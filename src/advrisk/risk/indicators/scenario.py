@@ -28,6 +28,10 @@ _OF_SCENARIO = ("strata", "dirichlet")
 _OF_BRANCH = ("weight", "of", "arms", "where", "aggregate", "dirichlet")
 
 
+class NoBranchError(StudyError):
+    """A weight is to be changed where a scenario has no branch."""
+
+
 @dataclass(frozen=True)
 class Weight:
     """The share of its parent that a branch has: a number, or uncertain as Beta(a, b) says.
@@ -333,7 +337,9 @@ def _change(written: dict[str, Any], path: str, weight: Any, name: str) -> None:
             branch.path.removeprefix(f"{name}.").replace(".of.", ".")
             for branch in Scenario.from_mapping(name, written).walk()
         ]
-        raise StudyError(f"{name} has no branch {path!r} whose weight could be changed; {did_you_mean(path, known)}")
+        if path in known:  # of a list, whose branches share equally
+            raise StudyError(f"{name}.{path}: has no weight of its own to change, as `of` is a list; give `of` weights")
+        raise NoBranchError(f"{name} has no branch {path!r} whose weight could be changed; {did_you_mean(path, known)}")
     level, key = found
     entry = level[key]
     if isinstance(entry, dict) and "beta" not in entry:
