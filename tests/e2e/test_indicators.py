@@ -7,12 +7,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.risk.indicators import risk
+from advrisk.risk.losses import Answers
 
 from .conftest import Command, study_of
 
@@ -116,6 +118,26 @@ def test_what_if_with_several_scenarios_is_never_ignored(run: Run) -> None:
             run.indicators(scenarios=two, what_if=changes)
 
 
+def test_losses_of_ones_own_that_go_wrong_are_named(run: Run) -> None:
+    def nothing(answers: Answers) -> object:
+        raise KeyError("x")
+
+    for loss, complaint in (
+        (lambda answers: np.full(len(answers), np.nan), "the loss <lambda> gave nan for"),
+        (lambda answers: np.full(len(answers), np.inf), "the loss <lambda> gave inf; finite numbers are needed"),
+        (nothing, "the loss nothing failed: KeyError: 'x'"),
+    ):
+        with pytest.raises(RiskError, match=complaint):
+            run.indicators(losses=[loss])
+    assert run.indicators(losses="misclassified").losses == ("misclassified",)
+
+
+def test_arms_may_be_named_by_family_and_cause(run: Run) -> None:
+    tree = {"a": {"weight": 0.5, "arms": ["gaussian-noise"]}, "b": {"weight": 0.5, "arms": ["noise"]}}
+    found = run.indicators(scenarios={"s": tree}, losses=["misclassified"]).of("s").of("plain").tree
+    assert found.at("a").arms == found.at("b").arms == (NOISE,)
+
+
 def test_arms_that_were_left_out_are_not_said_to_be_missing(run: Run) -> None:
     with pytest.raises(RiskError, match=r"no arm fits .fgsm..*Only the arms that were named count here"):
         run.indicators(arms=["gaussian*"])
@@ -146,6 +168,7 @@ def test_a_new_loss_and_the_tensor_need_no_model(run: Run) -> None:
         (["--loss", "bil"], "no losses called 'bil'"),
         (["--model", "plane"], "no model called 'plane'"),
         (["--what-if", "grain"], "--what-if takes a branch and its weight, as in wet.rain=0.9; found 'grain'"),
+        (["--what-if", "grain=0.1", "--what-if", "grain=0.2"], "--what-if gives grain two weights, 0.1 and 0.2"),
         (["--what-if", "grain=2"], "a weight is a share from 0 to 1, found 2"),
         (["--what-if", "grian=0.2"], "did you mean 'grain'?"),
         (["--scenarios", "no.yaml"], "no.yaml: there is no such file"),
@@ -185,6 +208,7 @@ def test_a_finished_run_says_where_to_see_its_scenarios(
     done = advrisk("run", write_study(study), "--out", "run", "--workers", "1")
     assert done.returncode == 0, done.stderr
     assert "scenarios: advrisk show run indicators" in done.stdout
+    assert "In the scenario t: " in done.stdout
 
 
 def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> None:

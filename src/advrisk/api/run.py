@@ -233,9 +233,9 @@ class Run:
         return [entries.get(name, name) for name in names]
 
     def _losses(self, given: Sequence[object] | None) -> Sequence[object]:
-        """Those given, or those of the study."""
+        """Those given, or those of the study; a name alone is one loss."""
         if given is not None:
-            return given
+            return [given] if isinstance(given, str) else given
         return self.study.loss_entries() if self.study else ()
 
     def status(self) -> Status:

@@ -17,6 +17,10 @@ WHAT_IF = "what if"
 def stated_scenarios(given: AnyScenarios) -> list[Scenario]:
     """Scenarios from trees by name, which a file may hold by themselves or as `scenarios`."""
     if isinstance(given, str | Path):
+        if not Path(given).is_file():
+            raise StudyError(
+                f"{given}: there is no such file; it is to map names to trees, as in `town: {{rain: 0.3}}`"
+            )
         content, source = read_yaml(Path(given))
         trees = content.get("scenarios", content)
         if not isinstance(trees, Mapping) or not trees:

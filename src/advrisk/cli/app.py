@@ -423,6 +423,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     """Run, print the table, write the report; returns the exit code."""
     from advrisk.api import Study
     from advrisk.cli.damage import damage_json, print_damage
+    from advrisk.cli.indicators import print_scenarios
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
 
     study = Study.load(study_file)
@@ -440,6 +441,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         print(damage_json(found)) if as_json else print_damage(found)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
+    if study.spec.scenarios and not as_json:
+        print_scenarios(done)
     if not as_json:
         print(f"\nreport: {page}")
         if study.spec.detectors:

@@ -12,9 +12,9 @@ from rich.table import Table
 from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import write_lines
 from advrisk.cli.tables import indented, new_table, plain
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
-from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict, tree_lines
+from advrisk.report.indicators import drivers, on_risk, risk_headline, scenario_headlines, short_verdict, tree_lines
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -57,11 +57,15 @@ def show_indicators(
 
 def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
     """`wet.rain=0.9` as path and weight."""
-    changes = {}
+    changes: dict[str, str] = {}
     for text in written or ():
         path, sign, weight = text.rpartition("=")
         if not sign or not path.strip() or not weight.strip():
             raise StudyError(f"--what-if takes a branch and its weight, as in wet.rain=0.9; found {text!r}")
+        if path.strip() in changes:
+            raise StudyError(
+                f"--what-if gives {path.strip()} two weights, {changes[path.strip()]} and {weight.strip()}"
+            )
         changes[path.strip()] = weight.strip()
     return changes
 
@@ -69,6 +73,17 @@ def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
 def indicators_json(found: "IndicatorAssessment") -> str:
     """Every number."""
     return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
+
+
+def print_scenarios(run: "Run") -> None:
+    """What each scenario of the study says of the models, in a sentence; or why nothing can be said."""
+    console = Console()
+    try:
+        sentences = scenario_headlines(run.indicators())
+    except (RiskError, StudyError) as error:
+        sentences = [f"Nothing can be said of the scenarios: {error}"]
+    for sentence in sentences:
+        indented(console, f"· {sentence}", by=0)
 
 
 def print_indicators(found: "IndicatorAssessment", *, details: bool) -> None:

@@ -19,7 +19,7 @@ from advrisk.report.indicator_figures import (
 from advrisk.risk.decision import Pair
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
-from advrisk.risk.indicators.tree import Indicator
+from advrisk.risk.indicators.tree import UNIFORM, Indicator
 
 ON_RISK = (
     "Risk is the mean loss in the deployment that the scenario describes. What the scenario does not name is clean. "
@@ -125,6 +125,7 @@ def indicator_content(found: IndicatorAssessment | None, reason: str = "") -> di
     return {
         "indicators": found,
         "unassessed": reason,
+        "in_scenarios": [] if found is None else scenario_headlines(found),
         "indicator_views": views,
         "heat_maps": heat_maps,
         "indicator_figures": figures,
@@ -146,7 +147,13 @@ def on_risk(found: IndicatorAssessment) -> list[str]:
 
 
 def risk_headline(result: ScenarioResult) -> str:
-    """Which model to ship in this deployment, or why the evidence does not say."""
+    """Which model to ship in this deployment, or why the evidence does not say; and whether that is all of it."""
+    left_out = result.n_samples - len(result.samples)
+    so_far = f" So far: {left_out} of {result.n_samples} samples have no verdict yet." if result.n_unfinished else ""
+    return f"{_verdict(result)}{so_far}"
+
+
+def _verdict(result: ScenarioResult) -> str:
     best = result.models[0]
     amount = loss_interval(best.risk, result.bounds)
     if len(result.models) == 1:
@@ -155,6 +162,17 @@ def risk_headline(result: ScenarioResult) -> str:
         return f"Ship {best.model}: its risk of {amount} is the least of {len(result.models)} models."
     alike = [_other(pair, best.model) for pair in result.pairs if pair.undecided and best.model in _both(pair)]
     return f"The evidence does not decide: {best.model} has a risk of {amount}, but {_listed(alike)} may have less."
+
+
+def scenario_headlines(found: IndicatorAssessment) -> list[str]:
+    """What each stated scenario says under the first loss, for those who read no further."""
+    first = [one for one in found.results if one.loss == found.losses[0] and one.scenario.name != UNIFORM]
+    return [f"In the scenario {one.scenario.name}: {_lower(risk_headline(one))}" for one in first]
+
+
+def _lower(sentence: str) -> str:
+    """A sentence that goes on after a colon, unless it begins with the name of a model."""
+    return sentence[0].lower() + sentence[1:] if sentence.startswith(("Ship", "The evidence")) else sentence
 
 
 def on_result(result: ScenarioResult) -> list[str]:

@@ -27,6 +27,7 @@ losses: Registry[LossTraits] = Registry("losses")
 
 DEFAULT = "misclassified"  # the loss where nobody names one
 _FLAGS = (0.0, 1.0)
+_LARGEST_COST = 1e100  # whose square is a number, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,7 @@ class Loss:
     params: Mapping[str, Any] = field(default_factory=dict)
     needs: Literal["labels", "scores"] = "labels"
     range: tuple[float, float] = (-math.inf, math.inf)
+    own: bool = False  # a function that a user handed over
 
     def __call__(self, answers: Answers) -> Floats:
         """The loss of each answer; what is no number for each, or out of the range it states, is refused."""
@@ -68,7 +70,7 @@ class Loss:
                 f"the loss {self.label} needs scores, but this model says its class only, or its scores were not "
                 "stored; choose a loss that needs no more than the class, such as misclassified or class-change"
             )
-        found = self.function(answers, **self.params)
+        found = self._called(answers)
         try:
             values = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -76,10 +78,25 @@ class Loss:
         if values.shape != (len(answers),):
             raise RiskError(f"the loss {self.label} gave an array of shape {values.shape} for {len(answers)} answers")
         low, high = self.range
-        if bool(np.isinf(values).any() or (values < low).any() or (values > high).any()):
-            wrong = values[np.isinf(values) | (values < low) | (values > high)][0]
+        if self.own and bool(np.isnan(values).any()):
+            raise RiskError(
+                f"the loss {self.label} gave nan for {int(np.isnan(values).sum())} of {len(answers)} answers"
+            )
+        if bool(np.isinf(values).any()):
+            raise RiskError(f"the loss {self.label} gave {values[np.isinf(values)][0]}; finite numbers are needed")
+        if bool((values < low).any() or (values > high).any()):
+            wrong = values[(values < low) | (values > high)][0]
             raise RiskError(f"the loss {self.label} gave {wrong}, outside of [{low}, {high}], which it promises")
         return values
+
+    def _called(self, answers: Answers) -> Any:
+        """What the function gives; of a user's own, whatever goes wrong is told with the name of the loss."""
+        if not self.own:
+            return self.function(answers, **self.params)
+        try:
+            return self.function(answers)
+        except Exception as error:  # foreign code
+            raise RiskError(f"the loss {self.label} failed: {type(error).__name__}: {error}") from error
 
 
 def bound_loss(entry: object, *, folder: Path = Path(), n_classes: int | None = None) -> Loss:
@@ -139,7 +156,7 @@ def custom_loss(
     low, high = range or (-math.inf, math.inf)
     if not low < high:
         raise RiskError(f"the loss {label} cannot lie between {low} and {high}")
-    return Loss(label, function, {}, needs, (low, high))
+    return Loss(label, function, {}, needs, (low, high), own=True)
 
 
 @losses.register(DEFAULT, traits=LossTraits("an answer is right or wrong", range=_FLAGS))
@@ -285,6 +302,8 @@ def _cost(value: object, place: str) -> float:
         raise StudyError(f"{place}: {error}") from None
     if cost < 0:
         raise StudyError(f"{place}: a cost cannot be negative, found {value}")
+    if cost > _LARGEST_COST:
+        raise StudyError(f"{place}: a cost of more than {_LARGEST_COST:g} cannot be reckoned with, found {value}")
     return cost
 
 

@@ -118,6 +118,7 @@ def test_cost_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) ->
         ({"name": "cost-matrix", "costs": []}, "there is no row"),
         ({"name": "class-cost", "costs": {"stop": 2}}, "whole numbers from 0, found 'stop'"),
         ({"name": "class-cost", "costs": {0: -1}}, "class-cost.costs.0: a cost cannot be negative"),
+        ({"name": "class-cost", "costs": {0: 1e308}}, "class-cost.costs.0: a cost of more than 1e\\+100"),
         ({"name": "class-cost"}, "class-cost needs costs"),
         ({"name": "class-cost", "costs": {}, "ohter": 1}, "did you mean 'other'"),
         ({"nmae": "misclassified"}, "a loss is a name"),

@@ -48,8 +48,8 @@ def read_netcdf(path: Path) -> "DataArray":
             data = data.assign_coords({name: (data[name].dims, texts)})
         for name, kind in (("repeat", np.int64), ("repeats", np.int64), ("label", np.int64), ("failed", np.bool_)):
             data = data.assign_coords({name: (data[name].dims, data[name].values.astype(kind))})
-    except (KeyError, ValueError, TypeError) as error:
-        raise RiskError(f"{path}: is no risk tensor: {error}") from None
+    except (KeyError, ValueError, TypeError):
+        raise RiskError(f"{path}: is no risk tensor that `to_netcdf` wrote") from None
     data.name = _VALUE
     data.attrs = {"model": str(stored.attrs.get("model", ""))}
     return data
@@ -106,8 +106,10 @@ def read_parquet(path: Path) -> RiskTensor:
         values[rank["loss"], rank["sample"], rank["arm"], repeat] = columns["value"]
         failed = np.zeros(shape[1:3], dtype=np.bool_)
         failed[rank["sample"], rank["arm"]] = columns["failed"]
-    except (OSError, pa.ArrowException, KeyError, ValueError, IndexError) as error:
-        raise RiskError(f"{path}: is no risk tensor: {error}") from None
+    except FileNotFoundError:
+        raise RiskError(f"{path}: cannot be read: there is no such file") from None
+    except (OSError, pa.ArrowException, KeyError, ValueError, IndexError):
+        raise RiskError(f"{path}: is no risk tensor that `to_parquet` wrote") from None
     of_sample, of_arm, of_loss = first["sample"], first["arm"], first["loss"]
     names = columns["loss"][of_loss].tolist()
     low, high = (columns[name][of_loss].tolist() for name in ("low", "high"))

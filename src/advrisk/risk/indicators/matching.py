@@ -129,7 +129,7 @@ class _Laying:
         tensor = self.tensor
         if branch.name == CLEAN and branch.arms is None:
             return self.clean(branch.path)
-        columns = (tensor.arms,) if branch.arms is not None else (tensor.arms, tensor.family, tensor.cause)
+        columns = (tensor.arms, tensor.family, tensor.cause)
         found: set[int] = set()
         for pattern in branch.arms or (branch.name,):
             fits = {

@@ -194,7 +194,10 @@ def arm_risks(tensor: RiskTensor, *, loss: str | None = None, level: float = 0.9
     return found
 
 
-def uniform_scenario(tensor: RiskTensor, *, name: str = "uniform") -> Scenario:
+UNIFORM = "uniform"
+
+
+def uniform_scenario(tensor: RiskTensor, *, name: str = UNIFORM) -> Scenario:
     """Every cause of corruptions equally likely, in it every family, in that every arm; no clean rest, no attacks.
 
     It describes no deployment: it is what the arms of a study say where nobody told how likely they are.
