@@ -306,8 +306,8 @@ class TestSunFlare:
         y = corrupted("sun-flare", black(3, height, width), glare_pct=70, halo_pct=halo_pct)[:, 0]
         drawn = Noise([key("test", 0, row) for row in range(3)]).uniform(torch.arange(3), (9,)).double()
         for picture, draws in zip(y, drawn.tolist(), strict=True):
-            stated = [[0.7 * flare(i, j, (height, width), halo_pct, draws) for j in range(width)] for i in range(height)]
-            np.testing.assert_allclose(picture.numpy(), stated, atol=2e-5)
+            stated = [flare(i, j, (height, width), halo_pct, draws) for i in range(height) for j in range(width)]
+            np.testing.assert_allclose(picture.flatten().numpy(), 0.7 * np.array(stated), atol=2e-5)
 
     def test_the_halo_falls_off_as_stated(self):
         """The median over all directions knows neither rays nor ghosts."""

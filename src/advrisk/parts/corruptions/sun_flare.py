@@ -10,7 +10,7 @@ from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions.light import span
 from advrisk.parts.corruptions.registry import corruptions
-from advrisk.parts.corruptions.scatter import turned
+from advrisk.parts.corruptions.scatter import cosine_and_sine
 
 _RAYS = 3  # lines through the source: six arms
 _GHOSTS = 3
@@ -76,7 +76,7 @@ def _rays(source: Tensor, size: tuple[int, int], halo: float, first_deg: Tensor)
     width = max(halo / 10, _NARROWEST)
     light = torch.zeros(1, device=source.device)
     for ray in range(_RAYS):
-        cosine, sine = (part.view(-1, 1, 1) for part in turned(first_deg + ray * 180 / _RAYS))
+        cosine, sine = (part.view(-1, 1, 1) for part in cosine_and_sine(first_deg + ray * 180 / _RAYS))
         along, across = down * cosine + right * sine, right * cosine - down * sine
         sharp = (1 - (across / width).square()).clamp_min(0).square()
         light = light.maximum(0.5 * sharp / (1 + (along / (_REACH * halo)).square()).square())
