@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from torch import nn
 
 from advrisk.api.parts import describe_parts
+from advrisk.cli.app import app
 from advrisk.core.errors import StudyError
 from advrisk.core.traits import MeasureTraits
 from advrisk.ledger import Ledger
@@ -182,6 +184,21 @@ def test_what_goes_wrong_is_named_and_stops_nothing(
     assert all(row["value"] is not None for row in found if row["measure"].startswith("clever"))
     assert 0 < progress.n_scored == progress.n_to_score
     assert sum(one.n for of in read_measures(Ledger.open(tmp_path)).values() for one in of.values()) == 3 + 2
+
+
+def test_the_command_line_says_why_and_ends_with_3(
+    tmp_path: Path, mine: list[int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    study = content(
+        {"name": "mine", "trouble": "error", "after": 3}, models={"one": {"source": "demo", "name": "plain"}}
+    )
+    study["data"] |= {"source": "mnist-5k", "evaluate": 5}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    for why in ("at sample .* failed: ArithmeticError: no number today", "`--retry-errors` tries again"):
+        with pytest.raises(SystemExit) as ended:
+            app(["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run"), "--workers", "1"])
+        assert ended.value.code == 3
+        assert re.search(f"2 measures gave no number: .*{why}", capfd.readouterr().err)
 
 
 def test_failures_are_tried_again_if_asked_for(tmp_path: Path, mine: list[int]) -> None:
