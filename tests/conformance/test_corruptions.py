@@ -12,7 +12,7 @@ SETTINGS = {
     "blur": [{"sigma_pct": 3.5}, {"sigma_pct": 40.0}],
     "brightness": [{"stops": 1.0}, {"stops": 20.0}],
     "colour-cast": [{"stops": 0.5}, {"stops": 20.0}],
-    "column-drift": [{"shift_scales": 0.3}, {"shift_scales": -2.0, "share_pct": 100}],
+    "column-drift": [{"shift_scales": 0.3}, {"shift_scales": -2.0, "share": 1}],
     "contrast": [{"lost": 0.5}, {"lost": 1.0}],
     "defocus": [{"radius_pct": 5.0}, {"radius_pct": 60.0}],
     "fog": [{"optical_depth": 0.4}, {"optical_depth": 3.0, "patchiness": 2.0}],
@@ -20,7 +20,7 @@ SETTINGS = {
     "gaussian-noise": [{"sigma": 0.1}, {"sigma": 3.0}],
     "hot-pixels": [{"share": 0.05}, {"share": 0.9}],
     "jpeg": [{"quality": 1}, {"quality": 50}, {"quality": 100}],
-    "missing-values": [{"share_pct": 20}, {"share_pct": 50, "fill": 0.5}],
+    "missing-values": [{"share": 0.2}, {"share": 0.5, "fill": 0.5}],
     "motion-blur": [{"length_pct": 17.0}, {"length_pct": 100.0}],
     "pixelation": [{"block_pct": 25.0}, {"block_pct": 100.0}],
     "rain": [{"coverage_pct": 10}, {"coverage_pct": 40, "direction_deg": -30, "length_pct": 90}],
@@ -33,7 +33,7 @@ SETTINGS = {
     "sun-flare": [{"glare_pct": 80}],
     "table-noise": [{"sigma_scales": 0.2}],
     "uniform-noise": [{"reach": 0.1}, {"reach": 3.0}],
-    "unit-error": [{"factor": 2.54}, {"factor": 1000.0, "rows_pct": 50}],
+    "unit-error": [{"factor": 2.54}, {"factor": 1000.0, "row_share": 0.5}],
 }
 
 

@@ -454,4 +454,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
     if n_failed:
         print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)
-    return ERROR_ROWS if n_failed else DONE
+    n_unmeasured = 0 if line.last is None else line.last.n_unmeasured
+    if n_unmeasured:
+        why = line.last.trouble if line.last and line.last.trouble else "`--retry-errors` tries again, and says why"
+        print(f"{counted(n_unmeasured, 'measure')} gave no number: {why}", file=sys.stderr)
+    return ERROR_ROWS if n_failed or n_unmeasured else DONE

@@ -16,9 +16,10 @@ LOG_EVERY_S = 10.0
 
 
 class ProgressLine:
-    """A context manager whose `update` is told about every finished cell."""
+    """A context manager whose `update` is told about every finished cell; `last` is what it was told last."""
 
     def __init__(self, *, quiet: bool = False) -> None:
+        self.last: Progress | None = None
         self._quiet = quiet
         self._bar: Any = None
         self._task: Any = None
@@ -43,6 +44,7 @@ class ProgressLine:
 
     def update(self, progress: "Progress") -> None:
         """Show the state of the run."""
+        self.last = progress
         if self._bar is not None:
             done, total = _done(progress)
             self._bar.update(self._task, total=total, completed=done, description=describe(progress))
@@ -81,7 +83,8 @@ def describe(progress: "Progress") -> str:
     if progress.n_to_score:
         return f"scored {progress.n_scored:,} of {progress.n_to_score:,} inputs"
     if progress.n_to_measure:
-        return f"took {progress.n_measured:,} of {progress.n_to_measure:,} measures"
+        failed = f", {progress.n_unmeasured:,} failed" if progress.n_unmeasured else ""
+        return f"took {progress.n_measured:,} of {progress.n_to_measure:,} measures{failed}"
     parts = [f"{progress.n_done}/{progress.n_cells} cells"]
     if progress.n_skipped and not progress.n_done:
         parts.append(f"{progress.n_skipped} there already")

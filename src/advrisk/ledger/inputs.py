@@ -1,10 +1,11 @@
 """Inputs, kept beside the ledger: perturbed ones under the id of their cell, clean ones under their shard.
 
 inputs/cells/3f/3f2a….npz    inputs/shards/9c1b….npz    inputs/crafted/3f/3f2a….npz    inputs/examples/plain/3f2a….npz
-inputs/calibrate/5d0e….npz
+inputs/calibrate/5d0e….npz    inputs/bounds.npy
 
 Of a cell whose points others take over, all are kept under `crafted`, successful or not; those that detectors learn
-from, under `examples` and the name of their model; samples to calibrate, under the digest of all of them.
+from, under `examples` and the name of their model; samples to calibrate, under the digest of all of them. The bounds
+of the space say what is black and what is white.
 """
 
 import io
@@ -67,6 +68,29 @@ def calibrate_inputs(run_folder: Path, which: str) -> Path:
 def calibrate_folder(run_folder: Path) -> Path:
     """The folder of all clean inputs to calibrate."""
     return run_folder / "inputs" / "calibrate"
+
+
+def write_bounds(run_folder: Path, low: Array, high: Array) -> None:
+    """Store between which values inputs lie: two numbers, or two for each feature."""
+    target = run_folder / "inputs" / "bounds.npy"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as path, open(path, "wb") as file:
+            np.save(file, np.stack(np.broadcast_arrays(low, high)), allow_pickle=False)
+    except OSError as error:
+        raise LedgerError(f"{target}: bounds could not be stored: {error.strerror}") from error
+
+
+def read_bounds(run_folder: Path) -> tuple[Array, Array]:
+    """Between which values inputs lie; 0 and 1 where a run does not say so, as earlier ones do not."""
+    target = run_folder / "inputs" / "bounds.npy"
+    try:
+        low, high = np.load(target, allow_pickle=False)
+    except FileNotFoundError:
+        return np.array(0.0), np.array(1.0)
+    except (ValueError, EOFError, OSError) as error:
+        raise LedgerError(f"{target}: cannot be read: {error}; delete it, and 0 and 1 are taken") from None
+    return low, high
 
 
 def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:

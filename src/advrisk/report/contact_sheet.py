@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
+from advrisk.report.examples import Bounds, drawn
 from advrisk.report.failures import Array, Exhibit, Sheet, contact_sheets
 from advrisk.risk.indicators.failures import FailureModes
 
@@ -54,7 +53,7 @@ def _drawn(sheets: Sequence[Sheet]) -> Any:
         for place, one in enumerate(_shown(sheet)):
             corner = _GAP + place % _COLUMNS * tile[0], top + _HEAD + place // _COLUMNS * tile[1]
             for offset, x in enumerate(x for x in (one.original, one.perturbed) if x is not None):
-                image.paste(_thumbnail(x), (corner[0] + offset * (_SIDE + _GAP // 2), corner[1]))
+                image.paste(_thumbnail(x, one.bounds), (corner[0] + offset * (_SIDE + _GAP // 2), corner[1]))
             below = corner[1] + _SIDE + 3
             for line, text in enumerate((one.caption, one.failure.arm)):
                 shown = _cut(text, tile[0] - _GAP, font)
@@ -64,11 +63,10 @@ def _drawn(sheets: Sequence[Sheet]) -> Any:
     return image
 
 
-def _thumbnail(x: Array) -> Any:
+def _thumbnail(x: Array, bounds: Bounds) -> Any:
     from PIL import Image
 
-    levels = np.clip(np.round(x * 255), 0, 255).astype(np.uint8)
-    image = Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0)).convert("RGB")
+    image = drawn(x, bounds).convert("RGB")
     scale = _SIDE / max(image.size)
     width, height = (max(1, round(side * scale)) for side in image.size)
     return image.resize((width, height), Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)

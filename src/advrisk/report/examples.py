@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
-from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
+from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.risk.distances import Distances
 
 Array = npt.NDArray[Any]
+Bounds = tuple[Array, Array]  # what is shown as black and as white: two numbers, or two for each feature
 
+UNIT: Bounds = (np.array(0.0), np.array(1.0))
 MAX_MODELS = 8
 _SMALLEST = """
     SELECT o.model, o.sample, s.label, s.shard, min(d_{norm}) AS distance, arg_min(o.cell, d_{norm}) AS cell,
@@ -57,13 +59,14 @@ def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, coun
         _SMALLEST.format(norm=distances.norm), {"arms": list(distances.arms), "samples": list(distances.samples)}
     ).to_pylist()
     found = {(row["model"], row["sample"]): row for row in rows}
+    bounds = read_bounds(folder)
     examples = []
     for sample in _chosen(distances, models, count):
         place = distances.samples.index(sample)
         words = ["wrong unperturbed" if distances.by_model[model][place] == 0 else "not broken" for model in models]
         hits = [found.get((model, sample), word) for model, word in zip(models, words, strict=True)]
         try:
-            examples.append(_example(folder, sample, hits))
+            examples.append(_example(folder, sample, hits, bounds))
         except LedgerError:  # inputs were not kept, or were deleted
             continue
     return examples
@@ -81,7 +84,7 @@ def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
     return [distances.samples[place] for place in ranked[places]]
 
 
-def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str]) -> Example:
+def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str], bounds: Bounds) -> Example:
     first = next(hit for hit in hits if isinstance(hit, dict))
     original = _input(shard_inputs(folder, str(first["shard"])), sample)
     if original.ndim != 3 or original.shape[0] not in (1, 3):
@@ -95,7 +98,7 @@ def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str]) -> Exa
         attacked.append(
             Attacked(
                 model=hit["model"],
-                picture=picture(adversarial),
+                picture=picture(adversarial, bounds),
                 difference=picture(_amplified(adversarial - original)),
                 prediction=hit["prediction"],
                 confidence=hit["confidence"],
@@ -103,7 +106,7 @@ def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str]) -> Exa
                 arm=hit["arm"],
             )
         )
-    return Example(sample, first["label"], picture(original), tuple(attacked))
+    return Example(sample, first["label"], picture(original, bounds), tuple(attacked))
 
 
 def _input(path: Path, sample: str) -> Array:
@@ -118,12 +121,19 @@ def _amplified(delta: Array) -> Array:
     return 0.5 + 0.5 * delta / max(float(np.abs(delta).max()), 1e-12)
 
 
-def picture(x: Array) -> str:
-    """An image (channels first, values in [0, 1]) as a data address."""
-    from PIL import Image
-
-    levels = np.clip(np.round(x * 255), 0, 255).astype(np.uint8)
-    image = Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0))
+def picture(x: Array, bounds: Bounds = UNIT) -> str:
+    """An image (channels first) as a data address."""
+    image = drawn(x, bounds)
     buffer = io.BytesIO()
     image.save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def drawn(x: Array, bounds: Bounds = UNIT) -> Any:
+    """An image (channels first) for Pillow: the low bound is black, the high one white."""
+    from PIL import Image
+
+    low, high = bounds
+    span = np.where(high > low, high - low, 1.0)
+    levels = np.clip(np.round((x - low) / span * 255), 0, 255).astype(np.uint8)
+    return Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0))

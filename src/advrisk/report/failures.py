@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
-from advrisk.report.examples import picture
+from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
+from advrisk.report.examples import UNIT, Bounds, picture
 from advrisk.report.indicator_figures import loss_interval, percent_text
 from advrisk.risk.indicators.failures import Failure, FailureMode, FailureModes
 from advrisk.risk.indicators.tensor import CLEAN
@@ -45,11 +45,12 @@ class Exhibit:
     caption: str
     original: Array | None
     perturbed: Array | None  # None where it was not kept, and for clean inputs
+    bounds: Bounds = UNIT
 
     @property
     def pictures(self) -> tuple[str, ...]:
         """Addresses of the clean and the perturbed picture, as far as they are known."""
-        return tuple(picture(x) for x in (self.original, self.perturbed) if x is not None and is_image(x))
+        return tuple(picture(x, self.bounds) for x in (self.original, self.perturbed) if x is not None and is_image(x))
 
     @property
     def n_changed(self) -> int:
@@ -111,11 +112,11 @@ class _Store:
 
 def contact_sheets(folder: Path, found: FailureModes) -> list[Sheet]:
     """Every failure mode with the inputs that were kept."""
-    store = _Store(folder)
+    store, bounds = _Store(folder), read_bounds(folder)
     sheets = []
     for mode in found.modes:
         exhibits = [
-            Exhibit(one, caption(one), store.original(one), None if one.arm == CLEAN else store.perturbed(one))
+            Exhibit(one, caption(one), store.original(one), None if one.arm == CLEAN else store.perturbed(one), bounds)
             for one in mode.failures
         ]
         sheets.append(Sheet(mode, heading(mode, found), explanation(mode), tuple(exhibits)))

@@ -23,8 +23,9 @@ from advrisk.risk.indicators.tree import UNIFORM, Indicator
 
 ON_RISK = (
     "Risk is the mean loss in the deployment that the scenario describes. What the scenario does not name is clean. "
-    "What nature does is averaged; of attacks, the worst one on each sample counts."
 )
+ON_MEANS = "What happens to inputs is averaged."
+ON_WORST = "What nature does is averaged; of attacks, the worst one on each sample counts."
 ON_LOWER_BOUND = "Where attacks count, risk is a lower bound: a better attack does more."
 ON_DISTANCE = (
     "The mean distance says how far inputs must be moved on average to be read wrongly. It does not say whether "
@@ -143,7 +144,7 @@ def indicator_content(found: IndicatorAssessment | None, reason: str = "") -> di
 def on_risk(found: IndicatorAssessment) -> list[str]:
     """How risks are meant."""
     attacked = any(leaf.aggregate == "max" for one in found.results for leaf in one.models[0].contributors)
-    return [ON_RISK, *([ON_LOWER_BOUND] if attacked else [])]
+    return [ON_RISK + ON_WORST, ON_LOWER_BOUND] if attacked else [ON_RISK + ON_MEANS]
 
 
 def risk_headline(result: ScenarioResult) -> str:

@@ -119,7 +119,10 @@ def bound_loss(entry: object, *, folder: Path = Path(), n_classes: int | None = 
     params = part.bind(
         {name: value for name, value in given.items() if name not in beside}, folder=folder, beside=beside
     )
-    params = _read_costs(params, n_classes) if part.function is cost_matrix else params
+    if part.function is cost_matrix:
+        params = _read_costs(params, n_classes)
+    elif part.function is class_cost and n_classes is not None:
+        _refuse_unknown(_class_costs(params), n_classes)
     return Loss(label, part.function, params, part.traits.needs, part.traits.bounds(params))
 
 
@@ -314,6 +317,14 @@ def _class_costs(params: Mapping[str, Any]) -> dict[int | None, float]:
         (number,) = _class_names([name], "class-cost.costs")
         found[number] = _cost(cost, f"class-cost.costs.{name}")
     return found
+
+
+def _refuse_unknown(costs: Mapping[int | None, float], n_classes: int) -> None:
+    """A class that cannot be missed: most likely its number is wrong."""
+    if beyond := sorted(name for name in costs if name is not None and name >= n_classes):
+        raise StudyError(
+            f"class-cost.costs names class {_few(beyond)}, but the {n_classes} classes are 0 to {n_classes - 1}"
+        )
 
 
 def _class_names(names: Sequence[object], place: str) -> list[int]:

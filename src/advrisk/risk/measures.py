@@ -17,6 +17,7 @@ _VALUES = """
     JOIN outcomes o ON o.cell = m.cell AND o.sample = m.sample AND o.kind = 'clean'
     JOIN arms a ON a.model = o.model AND a.arm = o.arm AND a.origin = 'study'
     JOIN samples s ON s.sample = m.sample AND s.split = 'evaluate'
+    WHERE m.value IS NOT NULL  -- where the measure failed
     ORDER BY o.model, m.measure, m.sample
 """
 

@@ -16,7 +16,15 @@ from advrisk.core.traits import DETECTOR
 from advrisk.engine import Suspicion
 from advrisk.engine.suspicion import measured
 from advrisk.engine.threads import one_thread
-from advrisk.ledger.inputs import cell_inputs, crafted_inputs, example_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.ledger.inputs import (
+    cell_inputs,
+    crafted_inputs,
+    example_inputs,
+    read_inputs,
+    shard_inputs,
+    write_bounds,
+    write_inputs,
+)
 from advrisk.parts.data import Dataset
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
@@ -193,7 +201,8 @@ class Workbench:
         if self.study.keep_inputs == "none":
             return
         if not (clean := shard_inputs(self.folder, cell.shard.id)).exists():
-            rows = [self.material.rows[name] for name in cell.shard.samples]
+            rows, space = [self.material.rows[name] for name in cell.shard.samples], self.material.space
+            write_bounds(self.folder, space.low.cpu().numpy(), space.high.cpu().numpy())
             write_inputs(clean, cell.shard.samples, self.material.data.x[rows])
         wanted = np.array([name == "success" for name in verdict.outcome]) | (self.study.keep_inputs == "all")
         if wanted.any() and cell.arm.kind != "clean":

@@ -23,7 +23,7 @@ from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detecto
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.fitting import fit_detectors
 from advrisk.run.loading import OBJECT, choose_device
-from advrisk.run.measuring import measured, unmeasured
+from advrisk.run.measuring import failed_measures, measured, unmeasured
 from advrisk.run.question import (
     configured_detectors,
     plan_study,
@@ -42,7 +42,8 @@ class Progress:
 
     Detectors learn before that: `learning` says which, of what, and `learned` how much of it is done. `n_to_score`
     inputs are to be scored by detectors once the cells are done, and before that `n_to_measure` measures are to be
-    taken; these are 0 until then.
+    taken; these are 0 until then. `n_unmeasured` of the study's measures were tried, now or before, and gave no number;
+    `trouble` says why the first one of now did not.
     """
 
     n_cells: int
@@ -54,6 +55,8 @@ class Progress:
     elapsed_s: float = 0.0
     n_to_measure: int = 0
     n_measured: int = 0
+    n_unmeasured: int = 0
+    trouble: str = ""
     n_to_score: int = 0
     n_scored: int = 0
     learning: str = ""
@@ -71,6 +74,10 @@ class Progress:
 
     def while_learning(self, what: str, share: float) -> "Progress":
         return replace(self, learning=what, learned=share)
+
+    def after_measure(self, trouble: str) -> "Progress":
+        n_unmeasured, first = self.n_unmeasured + bool(trouble), self.trouble or trouble
+        return replace(self, n_measured=self.n_measured + 1, n_unmeasured=n_unmeasured, trouble=first)
 
     def after(self, result: CellResult, elapsed_s: float) -> "Progress":
         return replace(
@@ -139,8 +146,8 @@ def run_study(
                 writer.add(result.tables)
                 progress = progress.after(result, time.monotonic() - began)
                 on_progress(progress)
-        for n_measured, n_to_measure in _measuring(bench, plan, options, deadline=deadline):
-            progress = replace(progress, n_measured=n_measured, n_to_measure=n_to_measure)
+        for now in _measuring(progress, bench, plan, options, deadline=deadline):
+            progress = now
             on_progress(progress)
         for n_scored, n_to_score in _scoring(bench, plan, options, deadline=deadline):
             progress = replace(progress, n_scored=n_scored, n_to_score=n_to_score)
@@ -163,20 +170,23 @@ def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[Conf
     return known
 
 
-def _measuring(bench: Workbench, plan: Plan, options: Options, *, deadline: float) -> Iterator[tuple[int, int]]:
-    """Take the study's measures where they were not: how many so far, and in all; nothing after the deadline."""
+def _measuring(
+    progress: Progress, bench: Workbench, plan: Plan, options: Options, *, deadline: float
+) -> Iterator[Progress]:
+    """Take the study's measures where they were not; nothing after the deadline. What fails is noted, and no more."""
     if not bench.study.measures:
         return
     ledger = Ledger.open(bench.folder)  # with what was published meanwhile
-    gaps = unmeasured(ledger, bench, plan)
-    n_measured, n_to_measure = 0, sum(len(gap.samples) for gap in gaps)
-    yield n_measured, n_to_measure
+    gaps = unmeasured(ledger, bench, plan, retry_errors=options.retry_errors)
+    n_failed = 0 if options.retry_errors else failed_measures(ledger, bench, plan)
+    progress = replace(progress, n_to_measure=sum(len(gap.samples) for gap in gaps), n_unmeasured=n_failed)
+    yield progress
     with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
         for gap in gaps:
-            for table in measured(gap, bench, deadline=deadline):
+            for table, trouble in measured(gap, bench, deadline=deadline):
                 writer.add({"measures": table})
-                n_measured += 1
-                yield n_measured, n_to_measure
+                progress = progress.after_measure(trouble)
+                yield progress
 
 
 def _scoring(bench: Workbench, plan: Plan, options: Options, *, deadline: float) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Taking measures: numbers about a model at clean inputs, such as CLEVER, once the cells are done.
 
-Only what is not there yet, at samples whose clean cell is finished. Rows go to the table `measures` under that cell.
+Only what is not there yet, at samples whose clean cell is finished. Rows go to the table `measures` under that cell. A
+measure that fails at a sample has a row without a number there, so that everything else goes on, now and next time.
 """
 
 import math
@@ -11,16 +12,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import torch
 
-from advrisk.core.errors import RunError
 from advrisk.core.seeds import key
 from advrisk.engine import Noise
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger, constant, table_from
-from advrisk.plan import ConfiguredMeasure, Plan, expand_measures
+from advrisk.plan import Cell, ConfiguredMeasure, Plan, expand_measures
 from advrisk.run.bench import Workbench
 
 # A model that answered no number cannot be measured.
 _ANSWERED = "SELECT cell, sample FROM outcomes WHERE kind = 'clean' AND outcome NOT IN ('error', 'timeout')"
+_TRIED = "SELECT cell, sample FROM measures WHERE measure = $measure"
+_FAILED = f"{_TRIED} GROUP BY ALL HAVING count(value) = 0"  # also at the last try
 
 
 @dataclass(frozen=True)
@@ -33,20 +35,42 @@ class Gap:
     samples: tuple[str, ...]
 
 
-def unmeasured(ledger: Ledger, bench: Workbench, plan: Plan, *, answered_only: bool = True) -> list[Gap]:
-    """What is still to be measured, measure by measure, shard by shard; by default where the clean cell is done."""
+def unmeasured(
+    ledger: Ledger, bench: Workbench, plan: Plan, *, answered_only: bool = True, retry_errors: bool = False
+) -> list[Gap]:
+    """What is still to be measured, measure by measure, shard by shard; by default where the clean cell is done.
+
+    Where a measure failed it is tried again if `retry_errors` says so.
+    """
     gaps = []
     configured = expand_measures(bench.study, bench.registries)
     answered = _pairs(ledger, _ANSWERED) if configured and answered_only else None
-    evaluated = [name for shard in plan.shards for name in shard.samples]
     for one in configured:
-        wanted = set(evaluated[: one.samples])
-        held = _pairs(ledger, "SELECT cell, sample FROM measures WHERE measure = $measure", measure=one.id)
-        for cell in plan.cells():
-            pairs = [(cell.id, name) for name in cell.shard.samples if cell.arm.kind == "clean" and name in wanted]
+        held = _pairs(ledger, _TRIED, measure=one.id)
+        if retry_errors:
+            held -= _pairs(ledger, _FAILED, measure=one.id)
+        for cell, pairs in _asked(one, plan):
             if left := [pair for pair in pairs if pair not in held and (answered is None or pair in answered)]:
                 gaps.append(Gap(one, cell.id, cell.model, tuple(name for _, name in left)))
     return gaps
+
+
+def failed_measures(ledger: Ledger, bench: Workbench, plan: Plan) -> int:
+    """At how many inputs a measure of the study was tried and has no number."""
+    found = 0
+    for one in expand_measures(bench.study, bench.registries):
+        failed = _pairs(ledger, _FAILED, measure=one.id)
+        found += sum(pair in failed for _, pairs in _asked(one, plan) for pair in pairs)
+    return found
+
+
+def _asked(measure: ConfiguredMeasure, plan: Plan) -> Iterator[tuple[Cell, list[tuple[str, str]]]]:
+    """The clean cells, and of each the inputs at which the study wants a measure."""
+    evaluated = [name for shard in plan.shards for name in shard.samples]
+    wanted = set(evaluated[: measure.samples])
+    for cell in plan.cells():
+        if cell.arm.kind == "clean":
+            yield cell, [(cell.id, name) for name in cell.shard.samples if name in wanted]
 
 
 def _pairs(ledger: Ledger, sql: str, **parameters: str) -> set[tuple[str, str]]:
@@ -55,18 +79,19 @@ def _pairs(ledger: Ledger, sql: str, **parameters: str) -> set[tuple[str, str]]:
     return set(zip(found["cell"].to_pylist(), found["sample"].to_pylist(), strict=True))
 
 
-def measured(gap: Gap, bench: Workbench, *, deadline: float = math.inf) -> Iterator[pa.Table]:
-    """A row for each sample; nothing is begun after the deadline."""
+def measured(gap: Gap, bench: Workbench, *, deadline: float = math.inf) -> Iterator[tuple[pa.Table, str]]:
+    """A row for each sample, and why there is no number in it, if so; nothing is begun after the deadline."""
     with one_thread():
         for sample in gap.samples:
             if time.monotonic() > deadline:
                 return
             names = {"cell": constant(gap.cell, 1), "measure": constant(gap.measure.id, 1), "sample": [sample]}
-            yield table_from("measures", names | {"value": [_value(gap, sample, bench)]})
+            value, trouble = _value(gap, sample, bench)
+            yield table_from("measures", names | {"value": [value]}), trouble
 
 
-def _value(gap: Gap, sample: str, bench: Workbench) -> float:
-    """One finite number. Nothing that a measure returns is believed."""
+def _value(gap: Gap, sample: str, bench: Workbench) -> tuple[float | None, str]:
+    """One finite number, or None and why there is none. Nothing that a measure returns is believed."""
     model, row = bench.material.models[gap.model], bench.material.rows[sample]
     x = torch.from_numpy(bench.material.data.x[row : row + 1]).to(model.device)
     label = int(bench.material.data.y[row])
@@ -79,10 +104,10 @@ def _value(gap: Gap, sample: str, bench: Workbench) -> float:
         try:
             value = float(part.function(x, label, model.original, bench.material.space, noise, **gap.measure.params))
         except Exception as error:  # measures and models are foreign code
-            raise RunError(f"{what} failed: {type(error).__name__}: {error}") from error
+            return None, f"{what} failed: {type(error).__name__}: {error}"
     if not math.isfinite(value):
-        raise RunError(f"{what} is {value}; a finite number is needed")
-    return value
+        return None, f"{what} is {value}; a finite number is needed"
+    return value, ""
 
 
 def measure_passes(gaps: Sequence[Gap], bench: Workbench) -> dict[str, tuple[int, int]]:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import ndimage
 
+from advrisk.parts.corruptions.rotation import turned
 from advrisk.parts.training import augmented
 from advrisk.parts.training.augment import moved
 
@@ -32,9 +33,15 @@ def test_no_move_changes_nothing(images):
     torch.testing.assert_close(augmented(images, seeded()), images)
 
 
-def test_a_quarter_turn_goes_clockwise():
+def test_a_quarter_turn_goes_against_the_clock():
     x = torch.rand(2, 3, 7, 7, generator=seeded())
-    torch.testing.assert_close(move(x, turn_rad=math.pi / 2), torch.rot90(x, -1, (2, 3)))
+    torch.testing.assert_close(move(x, turn_rad=math.pi / 2), torch.rot90(x, 1, (2, 3)))
+
+
+@pytest.mark.parametrize("degrees", [-30.0, 12.0])
+def test_it_turns_as_the_corruption_does(images, degrees):
+    theirs = turned(images, torch.full((len(images), 1), degrees, dtype=torch.float64))
+    torch.testing.assert_close(move(images, turn_rad=math.radians(degrees)), theirs, atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("right", "down"), [(2, 0), (0, 3), (-1, 2)])
@@ -50,7 +57,7 @@ def test_any_move_is_what_scipy_makes_of_it(images):
     """Turned about the middle and scaled, then shifted; bilinear, edges repeated; in pixels, so nothing is sheared."""
     turn, scale, across, down = 0.3, 1.2, 0.06, -0.1
     height, width = images.shape[2:]
-    back = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]]) / scale  # of (row, column)
+    back = np.array([[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]]) / scale  # of (row, column)
     middle = np.array([height - 1, width - 1]) / 2
     offset = middle - back @ (middle + np.array([down * height, across * width]))
     found = move(images, turn_rad=turn, scale=scale, across=across, down=down)

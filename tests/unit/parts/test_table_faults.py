@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import AdvriskError, StudyError
 from advrisk.core.seeds import key
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions import corruptions
@@ -13,7 +13,7 @@ from advrisk.parts.presets import presets
 N = 3000
 IMMUTABLE, CATEGORY, INTEGER = 1, 3, 4
 STRENGTH = {
-    "missing-values": {"share_pct": 0},
+    "missing-values": {"share": 0},
     "column-drift": {"shift_scales": 0.0},
     "table-noise": {"sigma_scales": 0},
     "unit-error": {"factor": 1},
@@ -59,6 +59,15 @@ class TestAll:
         found = [part for part in corruptions if part.traits.cause == "table"]
         assert {part.name for part in found} == set(STRENGTH)
         assert all(part.traits.inputs == "tables" and part.traits.n_levels == 5 for part in found)
+
+    def test_shares_of_what_is_drawn_go_from_0_to_1(self):
+        shares = [(part, one) for part in corruptions for one in part.parameters if one.endswith("share")]
+        assert {"missing-values", "column-drift", "unit-error", "hot-pixels"} <= {part.name for part, _ in shares}
+        for part, one in shares:
+            strength = {name: values[0] for name, values in part.traits.levels.items()}
+            part.bind(strength | {one: 1})
+            with pytest.raises(AdvriskError, match=rf"{one}.* 1\b"):
+                part.bind(strength | {one: 20})
 
     @pytest.mark.parametrize("name", STRENGTH)
     def test_zero_strength_changes_nothing(self, name):
@@ -122,7 +131,7 @@ class TestNoise:
 class TestMissing:
     def test_a_share_of_the_entries_has_the_lowest_value(self):
         x = table()
-        y = corrupted("missing-values", x, share_pct=15)
+        y = corrupted("missing-values", x, share=0.15)
         missing = y != x
         for column in [*NUMERIC, CATEGORY]:
             assert is_binomial(missing[:, column].sum(), N, 0.15)
@@ -131,12 +140,12 @@ class TestMissing:
 
     def test_entries_are_missing_independently(self):
         x = table()
-        missing = (corrupted("missing-values", x, share_pct=50) != x)[:, [0, 2, 5]].double()
+        missing = (corrupted("missing-values", x, share=0.5) != x)[:, [0, 2, 5]].double()
         assert torch.corrcoef(missing.T).triu(1).abs().max() < 5 / N**0.5
 
     def test_another_fill_within_the_bounds(self):
         x = table()
-        y = corrupted("missing-values", x, share_pct=100, fill=7)
+        y = corrupted("missing-values", x, share=1, fill=7)
         assert y[0].tolist() == [7, x[0, 1].item(), 7, 4, 7, 7]  # the category has codes up to 4
 
 
@@ -149,7 +158,7 @@ class TestDrift:
 
     def test_others_move_up_or_down_with_equal_probability(self):
         x = table()
-        moved = (corrupted("column-drift", x, shift_scales=2, share_pct=30) - x) / SCALE
+        moved = (corrupted("column-drift", x, shift_scales=2, share=0.3) - x) / SCALE
         for column in (0, 5):
             up, down = (moved[:, column] > 0).sum(), (moved[:, column] < 0).sum()
             assert is_binomial(up, N, 0.15)
@@ -191,7 +200,7 @@ class TestUnits:
 
     def test_a_share_of_the_rows_in_a_named_column(self):
         x = table()
-        y = corrupted("unit-error", x, factor=1000, rows_pct=20, column=2)
+        y = corrupted("unit-error", x, factor=1000, row_share=0.2, column=2)
         wrong = (y != x)[:, 2]
         assert is_binomial(wrong.sum(), N, 0.2)
         assert torch.allclose(y[wrong, 2], 1000 * x[wrong, 2])

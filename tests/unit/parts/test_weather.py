@@ -269,6 +269,24 @@ class TestFrost:
         assert shares[3] < 0.1
 
 
+def flare(i, j, size, halo_pct, drawn):
+    """The light at one pixel as docs and docstring state it, in units of the glare."""
+    halo, (top, left) = halo_pct / 100 * min(size), (drawn[0] * size[0], drawn[1] * size[1])
+    down, right = i + 0.5 - top, j + 0.5 - left
+    others = [0.0]
+    for line in range(3):
+        angle = math.radians(60 * (drawn[2] + line))
+        along = down * math.cos(angle) + right * math.sin(angle)
+        across = abs(right * math.cos(angle) - down * math.sin(angle)) / max(0.1 * halo, 0.75)
+        others.append(0.5 * (1 - across**2) ** 2 / (1 + (along / (2.5 * halo)) ** 2) ** 2 if across < 1 else 0)
+    for ghost in range(3):
+        far, radius = 0.5 + 2 * drawn[3 + 2 * ghost], halo * (0.2 + 0.4 * drawn[4 + 2 * ghost])
+        away = math.hypot(i + 0.5 - top - (size[0] / 2 - top) * far, j + 0.5 - left - (size[1] / 2 - left) * far)
+        others.append(0.1 * min(1, max(0, radius + 0.5 - away)))  # an edge of one pixel
+    around = 1 / (1 + (math.hypot(down, right) / halo) ** 2) ** 2
+    return around + (1 - around) * max(others)
+
+
 class TestSunFlare:
     def test_the_source_is_uniform_and_as_bright_as_told(self):
         y = corrupted("sun-flare", black(400, 30, 60), glare_pct=50, halo_pct=10)[:, 0]
@@ -277,7 +295,19 @@ class TestSunFlare:
         assert stats.kstest((down + 0.5).numpy() / 30, "uniform").pvalue > 0.001
         assert stats.kstest((right + 0.5).numpy() / 60, "uniform").pvalue > 0.001
         assert y.amin() >= 0
-        assert y.amax() <= 0.5 * (1 + 3 * 0.5 + 3 * 0.1)
+        off = math.hypot(0.5, 0.5) / 3  # at most, from a source to the middle of its pixel, in halos
+        peaks = y.flatten(1).amax(1)
+        assert peaks.max() <= 0.5
+        assert peaks.min() >= 0.5 / (1 + off**2) ** 2
+
+    @pytest.mark.parametrize("halo_pct", [8.0, 60.0])  # rays as narrow as they get, and a tenth of the halo
+    def test_every_pixel_is_what_the_formula_says(self, halo_pct):
+        height, width = 15, 22
+        y = corrupted("sun-flare", black(3, height, width), glare_pct=70, halo_pct=halo_pct)[:, 0]
+        drawn = Noise([key("test", 0, row) for row in range(3)]).uniform(torch.arange(3), (9,)).double()
+        for picture, draws in zip(y, drawn.tolist(), strict=True):
+            stated = [flare(i, j, (height, width), halo_pct, draws) for i in range(height) for j in range(width)]
+            np.testing.assert_allclose(picture.flatten().numpy(), 0.7 * np.array(stated), atol=2e-5)
 
     def test_the_halo_falls_off_as_stated(self):
         """The median over all directions knows neither rays nor ghosts."""

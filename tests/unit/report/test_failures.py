@@ -1,5 +1,7 @@
 """Failures with what is left to show of them, and the contact sheet."""
 
+import base64
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from advrisk.core.errors import RunError
+from advrisk.core.errors import LedgerError, RunError
 from advrisk.core.estimate import Estimate
-from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
+from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_bounds, write_inputs
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, contact_sheets, explanation, failure_content, heading, losses_text
 from advrisk.risk.indicators.failures import Failure, FailureMode, FailureModes
@@ -95,6 +97,30 @@ def test_a_contact_sheet_holds_all_pictures(tmp_path: Path, channels: int) -> No
     with Image.open(tmp_path / "sheet.png") as sheet:
         levels = {colour[0] for _, colour in sheet.convert("RGB").getcolors(1 << 20)}
     assert {51, 230} <= levels  # 0.2 and 0.9 in 8 bits
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 255.0), (-1.0, 1.0), ([[[-2.0]], [[-1.0]], [[0.0]]], [[[2.0]], [[3.0]], [[9.0]]])]
+)
+def test_pictures_go_from_the_low_bound_to_the_high_one(tmp_path: Path, low: Any, high: Any) -> None:
+    low, high = np.array(low), np.array(high)
+    write_bounds(tmp_path, low, high)
+    keep(tmp_path, *((low + share * (high - low) + image(0.0, channels=3)).astype(np.float32) for share in (0.2, 0.8)))
+    write_contact_sheet(tmp_path, modes(SEVEN), tmp_path / "sheet.png")
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        colours = {colour for _, colour in sheet.convert("RGB").getcolors(1 << 20)}
+    assert {(51, 51, 51), (204, 204, 204)} <= colours  # 0.2 and 0.8 of the way in 8 bits
+    ((one,),) = (sheet.exhibits for sheet in contact_sheets(tmp_path, modes(SEVEN)))
+    for address, level in zip(one.pictures, (51, 204), strict=True):
+        with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as shown:
+            assert shown.getextrema() == ((level, level),) * 3
+
+
+def test_bounds_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    keep(tmp_path, image(0.2), image(0.9))
+    (tmp_path / "inputs" / "bounds.npy").write_text("what")
+    with pytest.raises(LedgerError, match=r"bounds\.npy: cannot be read"):
+        contact_sheets(tmp_path, modes(SEVEN))
 
 
 def test_names_of_any_length_fit_on_a_sheet(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from advrisk.report.indicators import (
     drivers,
     indicator_content,
     on_pair,
+    on_risk,
     risk_headline,
     short_verdict,
     tree_lines,
@@ -137,9 +139,18 @@ def test_nothing_or_a_gain_makes_no_sunburst(harms: float) -> None:
     assert sunburst(root, (-5.0, 5.0)) is None
 
 
-def assessment(harms: dict[str, float], *, scale: float = 1.0) -> IndicatorAssessment:
+def test_attacks_are_spoken_of_where_there_are_some() -> None:
+    told = " ".join(on_risk(assessment({"weak": 1.0})))
+    assert "of attacks, the worst one on each sample counts" in told
+    assert "a lower bound" in told
+    calm = " ".join(on_risk(assessment({"weak": 1.0}, town={"wet": TOWN["wet"]})))
+    assert "averaged" in calm
+    assert "attack" not in calm
+
+
+def assessment(harms: dict[str, float], *, scale: float = 1.0, town: Mapping[str, Any] = TOWN) -> IndicatorAssessment:
     tensors = {model: tensor(model, harm, scale=scale) for model, harm in harms.items()}
-    found = compare_models(tensors, Scenario.from_mapping("town", TOWN), loss="cost")
+    found = compare_models(tensors, Scenario.from_mapping("town", town), loss="cost")
     arms = {"cost": {model: arm_risks(one) for model, one in tensors.items()}}
     return IndicatorAssessment((found,), arms, (), {}, 0.95, ("A note.",), None)
 

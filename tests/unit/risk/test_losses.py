@@ -140,6 +140,14 @@ def test_costs_must_fit_the_classes() -> None:
         bound_loss(entry)(answers())
 
 
+def test_costs_of_classes_that_there_are_not() -> None:
+    costs = {"name": "class-cost", "costs": {0: 2, 99: 5, 10: 1}}
+    with pytest.raises(StudyError, match=r"class-cost\.costs names class 10, 99, but the 10 classes are 0 to 9"):
+        bound_loss(costs, n_classes=10)
+    assert bound_loss(costs, n_classes=100).range == (0, 5)
+    assert bound_loss({"name": "class-cost", "costs": {9: 5}}, n_classes=10).range == (0, 5)
+
+
 def test_class_costs() -> None:
     loss = bound_loss({"name": "class-cost", "costs": {0: 5}, "other": 0.5})
     assert loss(answers()).tolist() == [0, 5, 0.5, 0.5]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from advrisk.engine import Space
-from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
+from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.parts.data import Dataset
 from advrisk.run.bench import Workbench
 from advrisk.run.loading import Material
@@ -56,6 +56,7 @@ def test_inputs_are_kept_as_asked(bench, scene, tmp_path, keep, kept):
     else:
         perturbed, clean = read_inputs(cell_inputs(tmp_path, cell.id)), read_inputs(shard_inputs(tmp_path, "shard"))
         assert list(perturbed) == kept
+        assert [float(bound) for bound in read_bounds(tmp_path)] == [-10, 10]
         assert perturbed["s0"].tolist() == [1, 2]
         assert {name: x.tolist() for name, x in clean.items()} == {"s0": [1, 0], "s1": [1, 0], "s2": [0, 1]}
 

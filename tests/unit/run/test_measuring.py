@@ -1,15 +1,18 @@
 """Measures are taken once, at clean inputs, and depend on nothing but seed, measure, model and sample."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 from torch import nn
 
 from advrisk.api.parts import describe_parts
-from advrisk.core.errors import RunError, StudyError
+from advrisk.cli.app import app
+from advrisk.core.errors import StudyError
 from advrisk.core.traits import MeasureTraits
 from advrisk.ledger import Ledger
 from advrisk.parts.measures import measures
@@ -43,8 +46,15 @@ def content(*named: Any, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def run(folder: Path, *named: Any, options: Options | None = None, **changes: Any) -> Progress:
-    return run_study(study_from(content(*named, **changes)), folder, options=options or Options(), modules=modules())
+def run(
+    folder: Path,
+    *named: Any,
+    options: Options | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    **changes: Any,
+) -> Progress:
+    study = study_from(content(*named, **changes))
+    return run_study(study, folder, options=options or Options(), modules=modules(), on_progress=on_progress)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -160,10 +170,49 @@ def test_nothing_is_begun_after_the_deadline(tmp_path: Path, mine: list[int]) ->
         ("nan", r"the measure mine,.* of \w+ at sample .* is nan; a finite number is needed"),
     ],
 )
-def test_what_goes_wrong_is_named(tmp_path: Path, mine: list[int], trouble: str, complaint: str) -> None:
-    with pytest.raises(RunError, match=complaint):
-        run(tmp_path, {"name": "mine", "trouble": trouble, "after": 3})
-    assert len(rows(tmp_path)) == 3  # what was measured before stays
+def test_what_goes_wrong_is_named_and_stops_nothing(
+    tmp_path: Path, mine: list[int], trouble: str, complaint: str
+) -> None:
+    told: list[Progress] = []
+    line = {"name": "mine", "trouble": trouble, "after": 3}
+    progress = run(tmp_path, line, CLEVER | {"samples": 1}, detectors=["feature-squeezing"], on_progress=told.append)
+    assert re.search(complaint, progress.trouble)
+    assert (progress.n_measured, progress.n_unmeasured, progress.finished) == (28 + 2, 25, True)
+    assert next(one.n_unmeasured for one in told if one.n_measured == 4) == 1
+    found = rows(tmp_path)
+    assert [row["value"] for row in found if row["measure"].startswith("mine")].count(None) == 25
+    assert all(row["value"] is not None for row in found if row["measure"].startswith("clever"))
+    assert 0 < progress.n_scored == progress.n_to_score
+    assert sum(one.n for of in read_measures(Ledger.open(tmp_path)).values() for one in of.values()) == 3 + 2
+
+
+def test_the_command_line_says_why_and_ends_with_3(
+    tmp_path: Path, mine: list[int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    study = content(
+        {"name": "mine", "trouble": "error", "after": 3}, models={"one": {"source": "demo", "name": "plain"}}
+    )
+    study["data"] |= {"source": "mnist-5k", "evaluate": 5}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    for why in ("at sample .* failed: ArithmeticError: no number today", "`--retry-errors` tries again"):
+        with pytest.raises(SystemExit) as ended:
+            app(["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run"), "--workers", "1"])
+        assert ended.value.code == 3
+        assert re.search(f"2 measures gave no number: .*{why}", capfd.readouterr().err)
+
+
+def test_failures_are_tried_again_if_asked_for(tmp_path: Path, mine: list[int]) -> None:
+    line = {"name": "mine", "trouble": "error", "after": 3}
+    run(tmp_path, line)
+    again = run(tmp_path, line)
+    assert (again.n_to_measure, again.n_unmeasured, again.trouble) == (0, 25, "")
+    mine.clear()  # three go well from now on
+    retried = run(tmp_path, line, options=Options(retry_errors=True))
+    assert (retried.n_to_measure, retried.n_measured, retried.n_unmeasured) == (25, 25, 22)
+    assert "no number today" in retried.trouble
+    assert run(tmp_path, line).n_unmeasured == 22
+    assert sum(one.n for of in read_measures(Ledger.open(tmp_path)).values() for one in of.values()) == 6
+    assert run(tmp_path, "mine").n_unmeasured == 0  # another measure; what failed is not asked for any more
 
 
 def test_an_unknown_measure_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -29,18 +29,18 @@ def column_drift(
     *,
     shift_scales: float,
     column: Annotated[int, Ge(0)] | None = None,
-    share_pct: Annotated[float, Gt(0), Le(100)] = 25.0,
+    share: Annotated[float, Gt(0), Le(1)] = 0.25,
 ) -> Tensor:
     """A column's numbers move by `shift_scales` units of its scale: x + `shift_scales` · scale.
 
     With `column` (its place, from 0) that one moves, as the sign says. Without, each column that holds numbers moves
-    with the probability `share_pct`, independently and anew for every sample, up or down with equal probability.
+    with probability `share`, independently and anew for every sample, up or down with equal probability.
     Categories and immutable columns stay; whole numbers are rounded.
     """
-    drawn = noise.uniform(rows, tuple(x.shape[1:])) * 100  # below the share: struck, and down in the lower half of it
+    drawn = noise.uniform(rows, tuple(x.shape[1:]))  # below the share: struck, and down in the lower half of it
     if column is not None:
         struck, sign = named(x, space, column), torch.ones_like(drawn)
     else:
-        struck = numeric(x, space) & (drawn < share_pct)
-        sign = torch.where(drawn < share_pct / 2, -1.0, 1.0)
+        struck = numeric(x, space) & (drawn < share)
+        sign = torch.where(drawn < share / 2, -1.0, 1.0)
     return torch.where(struck, rounded(x + sign * shift_scales * space.scale, space), x)

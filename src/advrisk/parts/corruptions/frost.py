@@ -11,7 +11,7 @@ from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions.plasma import plasma
 from advrisk.parts.corruptions.registry import corruptions
-from advrisk.parts.corruptions.scatter import Opacity, Scattered, scattered, transmission, turned
+from advrisk.parts.corruptions.scatter import Opacity, Scattered, cosine_and_sine, scattered, transmission
 from advrisk.parts.corruptions.veil import veiled
 
 _BRIGHTNESS = 0.92
@@ -68,7 +68,7 @@ def _crystal(seeds: Scattered, side: int) -> Opacity:
     """A stem with branches on both sides, shorter towards its tip; on small pictures coarser than they would be."""
     length, apart, thick = _LENGTH * side, max(0.07 * side, 5.0), max(0.012 * side, 1.3)
     sine, tangent = math.sin(math.radians(_BRANCH_DEG)), math.tan(math.radians(_BRANCH_DEG))
-    cosines, sines = turned(360 * seeds.own[..., 0])
+    cosines, sines = cosine_and_sine(360 * seeds.own[..., 0])
 
     def opacity(down: Tensor, right: Tensor, slot: int) -> Tensor:
         ahead_down, ahead_right = (part[:, slot].view(-1, 1, 1) for part in (cosines, sines))

@@ -18,7 +18,7 @@ from advrisk.parts.corruptions.registry import corruptions
         "forms are left open or sensors drop out, and something fills the gaps",
         cause="table",
         inputs="tables",
-        levels={"share_pct": (2, 5, 10, 20, 40)},
+        levels={"share": (0.02, 0.05, 0.1, 0.2, 0.4)},
     ),
 )
 def missing_values(
@@ -27,14 +27,14 @@ def missing_values(
     rows: Tensor,
     space: Space,
     *,
-    share_pct: Annotated[float, Ge(0), Le(100)],
+    share: Annotated[float, Ge(0), Le(1)],
     fill: float | None = None,
 ) -> Tensor:
-    """Each entry is missing with the probability `share_pct`, independently, and `fill` stands in its place.
+    """Each entry is missing with probability `share`, independently, and `fill` stands in its place.
 
     Without `fill` it is the column's lowest value, which is what zeros are where no number is negative. A `fill` beyond
     a column's bounds becomes the nearest value within them. Categories may be missing, too; immutable columns are not.
     """
-    missing = noise.uniform(rows, tuple(x.shape[1:])) < share_pct / 100
+    missing = noise.uniform(rows, tuple(x.shape[1:])) < share
     filled = space.low if fill is None else torch.tensor(fill, dtype=x.dtype, device=x.device)
     return torch.where(missing & changeable(x, space), filled, x)

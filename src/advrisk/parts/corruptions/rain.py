@@ -8,7 +8,7 @@ from torch import Tensor
 from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions.registry import corruptions
-from advrisk.parts.corruptions.scatter import bell, scattered, transmission, turned
+from advrisk.parts.corruptions.scatter import bell, cosine_and_sine, scattered, transmission
 from advrisk.parts.corruptions.veil import veiled
 
 _GUST_DEG = 2.0  # how much the drops of one picture differ in direction
@@ -51,7 +51,7 @@ def rain(
     reach = 0.75 * length + width / 2 + 1
     drops = scattered(noise, rows, size, mean=mean, margin=reach, extras=2)
     picture = direction_deg + spread_deg * noise.normal(rows, (1,))
-    ahead_down, ahead_right = turned(picture + _GUST_DEG * bell(drops.own[..., 0]))
+    ahead_down, ahead_right = cosine_and_sine(picture + _GUST_DEG * bell(drops.own[..., 0]))
     halves = length * (0.5 + drops.own[..., 1]) / 2
 
     def streak(down: Tensor, right: Tensor, slot: int) -> Tensor:

@@ -86,7 +86,7 @@ def bell(uniform: Tensor) -> Tensor:
     return normal
 
 
-def turned(degrees: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine."""
+def cosine_and_sine(degrees: Tensor) -> tuple[Tensor, Tensor]:
+    """Of angles, in float64 (see above), as float32."""
     angle = torch.deg2rad(degrees.double())
     return angle.cos().float(), angle.sin().float()

@@ -9,7 +9,7 @@ from torch import Tensor
 from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions.registry import corruptions
-from advrisk.parts.corruptions.scatter import scattered, transmission, turned
+from advrisk.parts.corruptions.scatter import cosine_and_sine, scattered, transmission
 from advrisk.parts.corruptions.veil import veiled
 
 _DRAWN_OUT = 1.4  # how much longer than wide a flake is, as it moves
@@ -52,7 +52,7 @@ def snow(
     reach = _DRAWN_OUT * max(1.5 * radius, 1.0)
     flakes = scattered(noise, rows, size, mean=mean, margin=reach, extras=1)
     ahead_down, ahead_right = (
-        part.view(-1, 1, 1) for part in turned(_direction(noise, rows, direction_deg, spread_deg))
+        part.view(-1, 1, 1) for part in cosine_and_sine(_direction(noise, rows, direction_deg, spread_deg))
     )
     true = radius * (0.5 + flakes.own[..., 0])
     drawn = true.clamp_min(1.0)

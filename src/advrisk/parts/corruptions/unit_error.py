@@ -30,9 +30,9 @@ def unit_error(
     *,
     factor: Annotated[float, Gt(0)],
     column: Annotated[int, Ge(0)] | None = None,
-    rows_pct: Annotated[float, Ge(0), Le(100)] = 100.0,
+    row_share: Annotated[float, Ge(0), Le(1)] = 1.0,
 ) -> Tensor:
-    """One number is `factor` times what it should be, in each row with the probability `rows_pct`.
+    """One number is `factor` times what it should be, in each row with probability `row_share`.
 
     It is the one in `column` (its place, from 0); without it, one that is drawn for every row, uniformly from the
     columns that hold numbers and are not immutable. Whole numbers are rounded; beyond the bounds a number ends at them.
@@ -44,5 +44,5 @@ def unit_error(
         struck = torch.nn.functional.one_hot(chosen, x[0].numel()).bool().view_as(x)
     else:
         struck = named(x, space, column)
-    wrong = (drawn[:, 0] * 100 < rows_pct).view(-1, *[1] * (x.dim() - 1))
+    wrong = (drawn[:, 0] < row_share).view(-1, *[1] * (x.dim() - 1))
     return torch.where(wrong & struck, rounded(x * factor, space), x)

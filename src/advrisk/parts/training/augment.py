@@ -17,7 +17,7 @@ def augmented(
     angle, scale, across, down = 2 * torch.rand(4, len(x), generator=generator, dtype=torch.float64) - 1
     return moved(
         x,
-        turn_rad=angle * math.radians(rotation_deg),
+        turn_rad=-angle * math.radians(rotation_deg),
         scale=1 + scale * scale_pct / 100,
         across=across * shift_pct / 100,
         down=down * shift_pct / 100,
@@ -25,14 +25,15 @@ def augmented(
 
 
 def moved(x: Tensor, *, turn_rad: Tensor, scale: Tensor, across: Tensor, down: Tensor) -> Tensor:
-    """Images turned clockwise about their middle and scaled, then shifted by shares of width and height.
+    """Images turned about their middle, against the clock, and scaled, then shifted by shares of width and height.
 
     Bilinear; what comes in from outside repeats the nearest pixel, so values stay between those that were there.
+    The corruption `rotation` turns alike; here it must be quick, there it must be exact, row by row.
     """
     height, width = x.shape[-2:]
     cos, sin = turn_rad.cos() / scale, turn_rad.sin() / scale
     # Where each pixel of the result comes from, in coordinates from −1 to 1 along either axis.
-    turned = torch.stack([torch.stack([cos, sin * height / width], 1), torch.stack([-sin * width / height, cos], 1)], 1)
+    turned = torch.stack([torch.stack([cos, -sin * height / width], 1), torch.stack([sin * width / height, cos], 1)], 1)
     shifted = turned @ torch.stack([-2 * across, -2 * down], 1)[:, :, None]
     grid = F.affine_grid(torch.cat([turned, shifted], 2).to(x.dtype), list(x.shape), align_corners=False)
     return F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
