@@ -99,6 +99,7 @@ def dry_run(
         longest_s = max(longest_s, cell_s)
     workers = worker_count(bench, plan, options) or 1
     n_scores, score_s = _scoring(ledger, bench, missing, {lesson.detector.id for lesson in to_learn})
+    waiting = unmeasured(ledger, bench, plan, answered_only=False, retry_errors=options.retry_errors)
     attack_s = _START_S + max(sum(by_model.values()) / workers, longest_s) if missing else 0.0
     return DryRun(
         n_cells=len(missing),
@@ -112,7 +113,7 @@ def dry_run(
         by_model=by_model,
         uncounted=sorted({cell.arm.id for cell in [*missing, *again]} - by_arm.keys()),
         n_scores=n_scores,
-        by_measure=measure_passes(unmeasured(ledger, bench, plan, answered_only=False), bench),
+        by_measure=measure_passes(waiting, bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
         n_crafted_again=len(again),
     )
