@@ -15,6 +15,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.risk.indicators.matching import Laid
 from advrisk.risk.indicators.tensor import Flags, Floats, Integers, RiskTensor
 
+ALONE = 1 - 1e-9  # a leverage above it: the mean is the value of this sample alone
 _ROUNDS, _CLOSE = 1000, 1e-10  # of raking
 
 
@@ -34,8 +35,10 @@ class Evaluated:
     """Means of leaves, and the influence of each sample on them."""
 
     mean: Floats  # (leaves,); nan where a leaf has no samples
+    parts: Floats  # (leaves, n): what each sample adds to the mean
     influence: Floats  # (leaves, n): their sums of squares and products are variances and covariances
     share: Floats  # (groups, n): what each sample weighs in the mean of a leaf of that group; sums to 1
+    leverage: Floats  # (groups, n): how far each sample draws the mean that it is held against; 1/n, if all weigh alike
     group: Integers  # (leaves,): leaves with the same samples are one group
     n: Integers  # (leaves,) samples
     bounds: tuple[float, float]  # between which the loss lies
@@ -43,11 +46,6 @@ class Evaluated:
     @cached_property
     def covariance(self) -> Floats:
         return np.asarray(self.influence @ self.influence.T)
-
-    @cached_property
-    def overlap(self) -> Floats:
-        """Of the shares of two leaves: 1/n for a leaf with itself, if its n samples weigh alike."""
-        return np.asarray((self.share @ self.share.T)[np.ix_(self.group, self.group)])
 
     def n_under(self, coefficients: Floats) -> int:
         """Samples that matter where leaves have these weights."""
@@ -81,7 +79,9 @@ def evaluate(
 
     With weights w_i and the samples S of a leaf, V = sum_S w_i v_i / sum_S w_i, and the influence of sample i is
     w_i (v_i - V) / sum_S w_i. Where the scenario states shares of strata, weights are raked to them, and what the
-    strata explain of the influences is taken out: it no longer varies. `domain` restricts the means to some samples.
+    strata explain of the influences is taken out: it no longer varies. As V leans towards v_i by its leverage h_i, the
+    influence is divided by sqrt(1 - h_i) (MacKinnon and White, 1985): of n samples alike, that is n/(n-1) for the
+    variance, in every group by itself. `domain` restricts the means to some samples.
     """
     strata = found.scenario.strata
     weight = raked(tensor, strata, used, found.scenario.name)
@@ -99,13 +99,20 @@ def evaluate(
     total = share.sum(axis=1, keepdims=True)
     share = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
     values = np.where(members, of_leaf.values[:, columns], 0.0)
-    mean = np.einsum("ln,ln->l", values, share[group])
+    parts = values * share[group]
+    mean = parts.sum(axis=1)
     n = members.sum(axis=1)
-    influence = share[group] * (values - mean[:, None])
+    influence = parts - share[group] * mean[:, None]
+    leverage = share
     if strata:
-        influence -= _explained(influence, weight, _dummies(tensor, strata, columns))
+        dummies = _dummies(tensor, strata, columns)
+        influence -= _explained(influence, weight, dummies)
+        leverage = np.stack(
+            [np.where(inside, _leverage(weight * inside, dummies), _leverage(weight, dummies)) for inside in groups]
+        )
+    influence *= np.divide(1, np.sqrt(1 - leverage), out=np.zeros_like(leverage), where=leverage <= ALONE)[group]
     mean = np.where(n > 0, mean, np.nan)
-    return Evaluated(mean, influence, share, group, n, tensor.range_of(loss))
+    return Evaluated(mean, parts, influence, share, leverage, group, n, tensor.range_of(loss))
 
 
 def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: Flags, name: str) -> Floats:
@@ -169,3 +176,9 @@ def _explained(influence: Floats, weight: Floats, dummies: Floats) -> Floats:
     normal = dummies.T @ (weight[:, None] * dummies)
     coefficients = np.linalg.pinv(normal, rcond=1e-12) @ (dummies.T @ influence.T)
     return np.asarray(weight * (dummies @ coefficients).T)
+
+
+def _leverage(weight: Floats, dummies: Floats) -> Floats:
+    """Of each sample on what the strata say of it: the diagonal of that regression's projection."""
+    inverse = np.linalg.pinv(dummies.T @ (weight[:, None] * dummies), rcond=1e-12)
+    return np.clip(weight * ((dummies @ inverse) * dummies).sum(axis=1), 0.0, 1.0)
