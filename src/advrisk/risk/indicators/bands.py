@@ -84,7 +84,7 @@ def _squared(weights: Floats, rows: Floats, products: Floats | None = None) -> F
         each = weights[0] @ rows
         return np.asarray([each @ each])
     products = rows @ rows.T if products is None else products
-    return np.maximum(((weights @ products) * weights).sum(axis=1), 0.0)
+    return np.asarray(np.maximum(((weights @ products) * weights).sum(axis=1), 0.0))
 
 
 def _ratio(a: Floats, b: Floats) -> Floats:

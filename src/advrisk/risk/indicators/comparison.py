@@ -37,7 +37,7 @@ class BranchComparison:
     clean_error: Mapping[str, float]  # the part of the value that comes from clean inputs
     _influence: Floats = field(repr=False)  # (models, samples)
     _drawn: Floats = field(repr=False)  # (models, draws of the weights)
-    _bands: tuple[Band, ...] = field(repr=False)
+    _bands: Mapping[str, tuple[Band, ...]] = field(repr=False)  # the same samples and shares for all models
     _bounds: tuple[float, float] = field(repr=False)
     _seed: int = field(repr=False)
 
@@ -51,7 +51,8 @@ class BranchComparison:
         of_weights = self.standard_errors(a, b)[1]
         value = self.estimates[a].value - self.estimates[b].value
         span = self._bounds[1] - self._bounds[0]
-        halves = [float(band.share[0]) * self._half_width(a, b, band) for band in self._bands]
+        each = zip(self._bands[a], self._bands[b], strict=True)
+        halves = [float(of_a.share[0]) * self._half_width(a, b, of_a, of_b) for of_a, of_b in each]
         if of_weights > 0:
             halves.append(float(t_quantile(max(self._degrees + 1, 2.0), self.level)) * of_weights)
         half = float(np.hypot.reduce(halves))
@@ -61,7 +62,7 @@ class BranchComparison:
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
         """Of the difference: what more samples would make smaller, and what uncertain weights do."""
         i, j = self._index(a), self._index(b)
-        errors = [float(band.share[0]) * self._error(a, b, band) for band in self._bands]
+        errors = [float(band.share[0]) * self._error(a, b, band) for band in self._bands[a]]
         return float(np.hypot.reduce(errors)), float((self._drawn[i] - self._drawn[j]).std())
 
     def _error(self, a: str, b: str, band: Band) -> float:
@@ -73,19 +74,21 @@ class BranchComparison:
         error = float(np.hypot(np.sqrt(each @ each), unknown))
         return error / float(band.share[0]) if error > 1e-12 * scale and band.share[0] > 0 else 0.0
 
-    def _half_width(self, a: str, b: str, band: Band) -> float:
-        """Of the interval of that difference."""
-        span, error, n = self._bounds[1] - self._bounds[0], self._error(a, b, band), float(band.n[0])
+    def _half_width(self, a: str, b: str, of_a: Band, of_b: Band) -> float:
+        """Of the interval of that difference; no truth is farther than the ends of the range."""
+        span, n = self._bounds[1] - self._bounds[0], float(of_a.n[0])
+        most = span + abs(float(of_a.value[0] - of_b.value[0]))
         if n <= ONE:
-            return span
+            return most
+        error = self._error(a, b, of_a)
         if not np.isfinite(span):
             return float(t_quantile(n, self.level)) * error
-        return min(span * half_width(error / span, n, self.level), 2 * span)
+        return min(span * half_width(error / span, n, self.level), most)
 
     @cached_property
     def _degrees(self) -> float:
         """Degrees of freedom of all bands."""
-        return float(sum(band.n[0] - 1 for band in self._bands))
+        return float(sum(band.n[0] - 1 for band in self._bands[self.models[0]]))
 
     def undecided(self, a: str, b: str) -> bool:
         """Whether the paired interval of the difference contains 0."""
@@ -335,7 +338,7 @@ def _branch(
         clean_error={model: _clean_part(one) for model, one in indicators.items()},
         _influence=np.stack([combined.weights @ one.evaluated.influence for one in asked.values()]),
         _drawn=np.stack([np.atleast_1d(combined.drawn_values(one.evaluated)) for one in asked.values()]),
-        _bands=bands(first.evaluated, combined.weights[None], combined.weights),
+        _bands={model: bands(one.evaluated, combined.weights[None], combined.weights) for model, one in asked.items()},
         _bounds=first.tensor.range_of(first.loss),
         _seed=first.seed,
     )

@@ -142,11 +142,11 @@ def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: F
 def _margins(
     tensor: RiskTensor, stratum: str, shares: Mapping[str, float], used: Flags, name: str
 ) -> list[tuple[Flags, float]]:
-    if stratum not in tensor.strata:
+    if stratum not in tensor.all_strata:
         raise RiskError(
-            f"{name}.strata: the samples have no stratum {stratum!r}; {did_you_mean(stratum, tensor.strata)}"
+            f"{name}.strata: the samples have no stratum {stratum!r}; {did_you_mean(stratum, tensor.all_strata)}"
         )
-    column = tensor.strata[stratum]
+    column = tensor.all_strata[stratum]
     found = []
     for value, share in shares.items():
         mask = (column == value) & used
@@ -162,12 +162,12 @@ def _margins(
 
 def _outside(tensor: RiskTensor, stratum: str, shares: Mapping[str, float]) -> Flags:
     """Samples whose value has no share."""
-    return ~np.isin(tensor.strata[stratum], list(shares))
+    return ~np.isin(tensor.all_strata[stratum], list(shares))
 
 
 def _dummies(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], columns: Flags) -> Floats:
     """One column for each value of each stratum, (n, values)."""
-    rows = [tensor.strata[stratum][columns] == value for stratum, shares in strata.items() for value in shares]
+    rows = [tensor.all_strata[stratum][columns] == value for stratum, shares in strata.items() for value in shares]
     return np.column_stack(rows).astype(np.float64)
 
 
@@ -181,4 +181,4 @@ def _explained(influence: Floats, weight: Floats, dummies: Floats) -> Floats:
 def _leverage(weight: Floats, dummies: Floats) -> Floats:
     """Of each sample on what the strata say of it: the diagonal of that regression's projection."""
     inverse = np.linalg.pinv(dummies.T @ (weight[:, None] * dummies), rcond=1e-12)
-    return np.clip(weight * ((dummies @ inverse) * dummies).sum(axis=1), 0.0, 1.0)
+    return np.asarray(np.clip(weight * ((dummies @ inverse) * dummies).sum(axis=1), 0.0, 1.0))
