@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from advrisk.risk.indicators.evaluation import ALONE, Evaluated
+from advrisk.risk.indicators.evaluation import Evaluated
 from advrisk.risk.indicators.tensor import Flags, Floats
 
 _ALIKE = 3.0  # samples of one band weigh less than so many times each other
@@ -21,7 +21,7 @@ _NOTHING = 1e-12  # a spread below it, relative to the values, is rounding
 class Band:
     """Some of the samples; everything for each row of weights of leaves."""
 
-    columns: Flags | slice  # which samples
+    columns: Flags | None  # which samples; None: all
     share: Floats  # what they weigh together: those of all bands sum to 1
     value: Floats  # their mean
     error: Floats  # standard error of that mean; infinite where nothing is known of it
@@ -34,56 +34,40 @@ def bands(found: Evaluated, weights: Floats, typical: Floats) -> tuple[Band, ...
     return tuple(_band(found, weights, columns) for columns in _columns(found, typical))
 
 
-def _columns(found: Evaluated, typical: Floats) -> list[Flags | slice]:
+def _columns(found: Evaluated, typical: Floats) -> list[Flags | None]:
     """Samples with like weights; those of no weight are with the lightest, for they may tell of strata."""
-    weight = _of_groups(found, typical[None])[0] @ found.share
+    weight = (typical @ found.of_group) @ found.share
     there = weight > 0
     most = weight[there].max(initial=0.0)
     if not there.any() or most <= _ALIKE * weight[there].min() * (1 + _NOTHING):
-        return [slice(None)]
+        return [None]
     place: NDArray[np.int64] = np.zeros(weight.shape, dtype=np.int64)
     place[there] = np.floor(np.log(most / weight[there]) / math.log(_ALIKE) + _NOTHING).astype(np.int64)
     place[~there] = place.max()
     return [place == one for one in np.unique(place)]
 
 
-def _band(found: Evaluated, weights: Floats, columns: Flags | slice) -> Band:
-    of_groups = _of_groups(found, weights)
-    shares, leverage = found.share[:, columns], found.leverage[:, columns]
-    alone = leverage > ALONE
-    together = of_groups @ shares.sum(axis=1)
-    squares, free, lonely = (
-        _squared(of_groups, rows) for rows in (shares, shares * np.sqrt(1 - leverage), shares * alone)
-    )
-    covariance = found.covariance if isinstance(columns, slice) else None
-    variance = _squared(weights, found.influence[:, columns], covariance)
+def _band(found: Evaluated, weights: Floats, columns: Flags | None) -> Band:
+    sums, of_groups = found.sums(columns), weights @ found.of_group
+    together = of_groups @ sums.share
+    squares, free, alone = (_squared(of_groups, one) for one in (sums.overlap, sums.free, sums.alone))
     unknown = (found.bounds[1] - found.bounds[0]) / 2  # no value between bounds has a larger standard deviation
     with np.errstate(invalid="ignore"):
-        variance = variance + np.where(lonely > 0, lonely * unknown**2, 0.0)
+        variance = _squared(weights, sums.covariance) + np.where(alone > 0, alone * unknown**2, 0.0)
     scale = np.abs(weights) @ np.abs(np.nan_to_num(found.mean))
     error = np.where(np.sqrt(variance) > _NOTHING * scale, np.sqrt(variance), 0.0)
-    total = found.parts[:, columns].sum(axis=1)
     return Band(
         columns=columns,
         share=together,
-        value=_ratio(weights @ total, together),
+        value=_ratio(weights @ sums.parts, together),
         error=_ratio(error, together),
         n=1 + _ratio(free * together**2, squares**2),
-        alone=np.sqrt(lonely),
+        alone=np.sqrt(alone),
     )
 
 
-def _of_groups(found: Evaluated, weights: Floats) -> Floats:
-    """What leaves of the same samples weigh together, (rows, groups)."""
-    return np.asarray(weights @ (found.group[:, None] == np.arange(len(found.share))))
-
-
-def _squared(weights: Floats, rows: Floats, products: Floats | None = None) -> Floats:
-    """Sum over samples of the squares of weights x rows, for each row of weights."""
-    if len(weights) == 1 and products is None:
-        each = weights[0] @ rows
-        return np.asarray([each @ each])
-    products = rows @ rows.T if products is None else products
+def _squared(weights: Floats, products: Floats) -> Floats:
+    """Of weights x something, summed over samples, for each row of weights; `products` holds the sums for two each."""
     return np.asarray(np.maximum(((weights @ products) * weights).sum(axis=1), 0.0))
 
 

@@ -67,7 +67,8 @@ class BranchComparison:
 
     def _error(self, a: str, b: str, band: Band) -> float:
         """Of the mean difference among samples of a band."""
-        each = (self._influence[self._index(a)] - self._influence[self._index(b)])[band.columns]
+        each = self._influence[self._index(a)] - self._influence[self._index(b)]
+        each = each if band.columns is None else each[band.columns]
         span = self._bounds[1] - self._bounds[0]
         unknown = float(band.alone[0]) * span if band.alone[0] > 0 else 0.0
         scale = abs(self.estimates[a].value) + abs(self.estimates[b].value)

@@ -7,6 +7,7 @@ estimates and intervals need.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,18 @@ class LeafValues:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """Over some samples: all that estimates need of them, by leaf or by group."""
+
+    parts: Floats  # (leaves,): what they add to the mean
+    share: Floats  # (groups,): what they weigh together
+    covariance: Floats  # (leaves, leaves)
+    overlap: Floats  # (groups, groups): of shares; 1/n for a group with itself, if its n samples weigh alike
+    free: Floats  # (groups, groups): the same, less what leverage takes
+    alone: Floats  # (groups, groups): of samples that are the only ones of their kind
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluated:
     """Means of leaves, and the influence of each sample on them."""
 
@@ -44,8 +57,30 @@ class Evaluated:
     bounds: tuple[float, float]  # between which the loss lies
 
     @cached_property
-    def covariance(self) -> Floats:
-        return np.asarray(self.influence @ self.influence.T)
+    def _sums(self) -> dict[bytes, Sums]:
+        return {}
+
+    def sums(self, columns: Flags | None) -> Sums:
+        """Over these samples, or all: computed once."""
+        key = b"" if columns is None else columns.tobytes()
+        if key not in self._sums:
+            some: Any = slice(None) if columns is None else columns
+            share, leverage, influence = self.share[:, some], self.leverage[:, some], self.influence[:, some]
+            free, alone = share * np.sqrt(1 - leverage), share * (leverage > ALONE)
+            self._sums[key] = Sums(
+                parts=self.parts[:, some].sum(axis=1),
+                share=share.sum(axis=1),
+                covariance=influence @ influence.T,
+                overlap=share @ share.T,
+                free=free @ free.T,
+                alone=alone @ alone.T,
+            )
+        return self._sums[key]
+
+    @cached_property
+    def of_group(self) -> Floats:
+        """(leaves, groups): 1 where the leaf is of the group."""
+        return np.asarray(self.group[:, None] == np.arange(len(self.share)), dtype=np.float64)
 
     def n_under(self, coefficients: Floats) -> int:
         """Samples that matter where leaves have these weights."""
@@ -99,10 +134,9 @@ def evaluate(
     total = share.sum(axis=1, keepdims=True)
     share = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
     values = np.where(members, of_leaf.values[:, columns], 0.0)
-    parts = values * share[group]
-    mean = parts.sum(axis=1)
+    mean = np.einsum("ln,ln->l", values, share[group])
     n = members.sum(axis=1)
-    influence = parts - share[group] * mean[:, None]
+    influence = share[group] * (values - mean[:, None])
     leverage = share
     if strata:
         dummies = _dummies(tensor, strata, columns)
@@ -112,7 +146,7 @@ def evaluate(
         )
     influence *= np.divide(1, np.sqrt(1 - leverage), out=np.zeros_like(leverage), where=leverage <= ALONE)[group]
     mean = np.where(n > 0, mean, np.nan)
-    return Evaluated(mean, parts, influence, share, leverage, group, n, tensor.range_of(loss))
+    return Evaluated(mean, values * share[group], influence, share, leverage, group, n, tensor.range_of(loss))
 
 
 def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: Flags, name: str) -> Floats:
