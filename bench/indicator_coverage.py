@@ -4,7 +4,8 @@ Run: python -m bench indicator_coverage. `main` takes another number of runs.
 
 A sample is easy or hard, and is photographed by day or by night. What an arm does to it depends on these alone, so that
 a hard sample fails under nearly all arms: the rows of one sample say little more than one row. Truths are sums over the
-four kinds of sample. Test samples may be drawn unlike the deployment: by strata, or by sample weights.
+four kinds of sample. Test samples may be drawn unlike the deployment: by strata, or by sample weights. In some worlds
+a branch or a stratum rests on a handful of them.
 """
 
 from collections.abc import Mapping
@@ -37,16 +38,19 @@ class World:
     easy: tuple[float, ...] = (0.01, 0.03, 0.05, 0.05, 0.15, 0.1)
     hard: tuple[float, ...] = (0.6, 0.9, 0.95, 0.95, 1.0, 0.9)
     night: float = 0.3  # share of the test samples
+    exactly: bool = False  # as many of them, rather than so many on average
     hard_by: tuple[float, float] = (0.1, 0.3)  # share of hard samples by day, and by night
     repeats: int = 3
     weighted: float | None = None  # share of hard samples among those drawn; sample weights put it right
     cost: float = 1.0  # of one failure in ten, others cost 1
     bounded: bool = True
+    noise: float = 0.0  # standard deviation of what is added to every loss
     scenario: Mapping[str, Any] = field(default_factory=lambda: TOWN)
 
     def draw(self, rng: np.random.Generator, *, models: int = 1) -> list[RiskTensor]:
         """Tensors of models that find the same samples hard, and differ in nothing but luck."""
-        night = rng.random(self.n) < self.night
+        place = np.arange(self.n) / self.n
+        night = (place if self.exactly else rng.random(self.n)) < self.night - 1e-9
         true = np.array(self.hard_by)[night.astype(int)]
         chance = true if self.weighted is None else np.full(self.n, self.weighted)
         hard = rng.random(self.n) < chance
@@ -61,6 +65,8 @@ class World:
         values[:, :, 1:] = np.where(np.array(KINDS)[:, None] == "corruption", values[:, :, 1:], np.nan)
         if self.cost != 1:
             values *= np.where(rng.random(values.shape) < 0.1, self.cost, 1.0)
+        if self.noise:
+            values += self.noise * rng.standard_normal(values.shape)
         return RiskTensor.from_arrays(
             values,
             arms=ARMS,
@@ -121,6 +127,12 @@ _WHERE = {
 }
 _BETA = {"wet": {"weight": {"beta": [6, 14]}, "of": {"rain": 0.7, "fog": 0.2}}, "pgd": {"beta": [2, 38]}}
 _DIRICHLET = {"dirichlet": True, "wet": {"weight": 6, "of": {"rain": 0.7, "fog": 0.2}}, "pgd": 1, "clean": 13}
+_FEW = {"rain": {"weight": 0.1, "where": {"light": "night"}}, "fog": 0.2}
+_HALF = {"rain": {"weight": 0.5, "where": {"light": "night"}}}
+_THIRD = {"rain": {"weight": 0.3, "where": {"light": "night"}}}
+_MORE = {"rain": {"weight": 0.2, "where": {"light": "night"}}, "fog": 0.2}
+_RARER = {**TOWN, "strata": {"light": {"day": 0.8, "night": 0.2}}}
+_FEW_BETA = {"rain": {"weight": {"beta": [6, 34]}, "where": {"light": "night"}}, "fog": 0.2}
 
 WORLDS = {
     "usual": World(200),
@@ -130,6 +142,8 @@ WORLDS = {
     "only at night": World(200, scenario=_WHERE),
     "beta": World(200, scenario=_BETA),
     "dirichlet": World(200, scenario=_DIRICHLET),
+    "5 at night": World(300, night=5 / 300, exactly=True, scenario=_FEW),
+    "4, no range": World(300, night=4 / 300, exactly=True, bounded=False, noise=1.0, scenario=_HALF),
 }
 MORE = {
     "small": World(40),
@@ -139,7 +153,18 @@ MORE = {
     "no range": World(400, bounded=False),
     "weights and strata": World(300, weighted=0.4, scenario=_NIGHTS),
     "beta, few samples": World(50, scenario=_BETA),
+    "30 at night": World(
+        500, night=30 / 500, exactly=True, easy=(0.01, 0.02, 0.03, 0.03, 0.1, 0.1), hard_by=(0.03, 0.03), scenario=_MORE
+    ),
+    "2 at night": World(300, night=2 / 300, exactly=True, scenario=_FEW),
+    "5 of a stratum": World(300, night=5 / 300, exactly=True, scenario=_RARER),
+    "5, beta": World(300, night=5 / 300, exactly=True, scenario=_FEW_BETA),
+    "4, less, no range": World(300, night=4 / 300, exactly=True, bounded=False, noise=1.0, scenario=_THIRD),
 }
+ALIKE = (
+    *("usual", "rare failures", "sample weights", "beta", "costs"),
+    *("5 at night", "30 at night", "5 of a stratum", "5, beta", "4, no range", "4, less, no range"),
+)
 
 
 def misses(world: World, runs: int, *, seed: int) -> dict[str, int]:
@@ -179,7 +204,7 @@ def main(runs: int = 2000) -> None:
         worst = min(told, key=lambda path: told[path])
         print(f"{name:<20} whole {told['whole']:.1%}   worst {told[worst]:.1%} ({worst})", flush=True)
     print("two models that are alike told apart, whole scenario and most often")
-    for name in ("usual", "rare failures", "sample weights", "beta", "costs"):
+    for name in ALIKE:
         apart = {path or "whole": n / runs for path, n in false_decisions((WORLDS | MORE)[name], runs, seed=2).items()}
         worst = max(apart, key=lambda path: apart[path])
         print(f"{name:<20} whole {apart['whole']:.1%}   most {apart[worst]:.1%} ({worst})", flush=True)

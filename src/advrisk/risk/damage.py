@@ -32,7 +32,7 @@ from advrisk.risk.evasion import (
     checked_sizes,
     paired_distances,
 )
-from advrisk.risk.proportion import half_width, share_interval, t_quantile
+from advrisk.risk.proportion import half_width, mean_interval, share_interval
 
 __all__ = [
     "DamageComparison",
@@ -227,11 +227,7 @@ def mean_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> Pert
     """The mean of d over 0 < d < inf, with a t interval (from one distance alone: [0, inf])."""
     _check_level(level)
     used, n_already_wrong, n_resisted = _attacked(distances)
-    value = float(used.mean())
-    half = math.inf
-    if used.size > 1:
-        half = float(t_quantile(used.size, level)) * float(used.std(ddof=1)) / math.sqrt(used.size)
-    estimate = Estimate(value, max(value - half, 0.0), value + half, level, used.size, "mean, t")
+    estimate = Estimate(*mean_interval(used, level), level, used.size, "mean, t")
     return PerturbationSize(estimate, n_already_wrong, n_resisted)
 
 

@@ -1,6 +1,5 @@
 """Measures of a run: numbers about models at clean inputs, such as CLEVER, averaged over samples."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -9,10 +8,11 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
+from advrisk.risk.proportion import mean_interval
 
 # Of the models that the study assesses, at the samples that it evaluates.
 _VALUES = """
-    SELECT o.model, m.measure, m.value
+    SELECT o.model, m.measure, m.value, s.weight
     FROM measures m
     JOIN outcomes o ON o.cell = m.cell AND o.sample = m.sample AND o.kind = 'clean'
     JOIN arms a ON a.model = o.model AND a.arm = o.arm AND a.origin = 'study'
@@ -22,26 +22,35 @@ _VALUES = """
 """
 
 
-def read_measures(ledger: Ledger, *, level: float = 0.95) -> dict[str, dict[str, Estimate]]:
-    """Model -> measure, by its full name -> the mean over samples; empty where nothing was measured."""
-    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+def read_measures(
+    ledger: Ledger, *, models: Sequence[str] | None = None, level: float = 0.95
+) -> dict[str, dict[str, Estimate]]:
+    """Model -> measure, by its full name -> the mean over samples, by their weights; empty where nothing was measured.
+
+    `models` are those asked about; by default all.
+    """
+    rows: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for row in ledger.query(_VALUES).to_pylist():
-        values[row["model"], row["measure"]].append(row["value"])
+        if models is None or row["model"] in models:
+            rows[row["model"], row["measure"]].append((row["value"], 1.0 if row["weight"] is None else row["weight"]))
     found: dict[str, dict[str, Estimate]] = defaultdict(dict)
-    for (model, measure), each in values.items():
-        found[model][measure] = mean_estimate(each, level=level)
+    for (model, measure), each in rows.items():
+        if any(weight > 0 for _, weight in each):
+            values, weights = zip(*each, strict=True)
+            found[model][measure] = mean_estimate(values, weights, level=level)
     return dict(found)
 
 
-def mean_estimate(values: Sequence[float], *, level: float = 0.95) -> Estimate:
-    """Student (1908): the mean with its t interval; of one value alone, nothing is known of how far it may be off."""
-    from scipy.special import stdtrit
-
+def mean_estimate(values: Sequence[float], weights: Sequence[float] | None = None, *, level: float = 0.95) -> Estimate:
+    """The mean with its t interval; samples of weight 0 do not count."""
     each = np.asarray(values, dtype=np.float64)
     if not each.size or not np.isfinite(each).all():
         raise RiskError(f"a mean needs finite values, at least one; found {len(each)}: {each[:5].tolist()}")
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
-    mean, n = float(each.mean()), len(each)
-    half = float(stdtrit(n - 1, (1 + level) / 2) * each.std(ddof=1) / math.sqrt(n)) if n > 1 else math.inf
-    return Estimate(mean, mean - half, mean + half, level, n, "t interval of the mean")
+    weight = np.ones(each.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    counts = weight > 0
+    if weight.shape != each.shape or not counts.any() or not np.isfinite(weight).all():
+        raise RiskError(f"a mean needs a weight for each of {len(each)} values, some above 0; found {weight.tolist()}")
+    interval = mean_interval(each[counts], level, None if weights is None else weight[counts])
+    return Estimate(*interval, level, int(counts.sum()), "t interval of the mean")

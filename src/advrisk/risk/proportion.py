@@ -1,5 +1,6 @@
 """A proportion with its exact interval, and shares whose spread is known otherwise."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,23 @@ def half_width(error: float, n: float, level: float) -> float:
     if error == 0:
         return 1 - float(((1 - level) / 2) ** (1 / n))
     return float(t_quantile(n, level)) * max(error, 1 / n)
+
+
+def mean_interval(
+    values: NDArray[np.float64], level: float, weights: NDArray[np.float64] | None = None
+) -> tuple[float, float, float]:
+    """Student (1908): the mean with its t interval; of one value alone, nothing is known of how far it may be off.
+
+    With weights a_i that sum to 1, the variance is that of sum a_i x_i, and n = 1 / sum a_i^2. What is never negative,
+    such as a distance, has no mean below 0 either.
+    """
+    share = np.ones(values.size) / values.size if weights is None else weights / weights.sum()
+    n, mean = 1 / float(share @ share), float(share @ values)
+    half = math.inf
+    if n > 1 + 1e-9:
+        half = float(t_quantile(n, level)) * math.sqrt(float(np.square(share * (values - mean)).sum()) * n / (n - 1))
+    low = mean - half
+    return mean, max(low, 0.0) if values.min() >= 0 else low, mean + half
 
 
 def t_quantile(n: Any, level: float) -> Any:

@@ -84,7 +84,8 @@ def assess_indicators(
 
     Without a scenario all corruptions count alike (`uniform_scenario`), which describes no deployment, and a note says
     so. `losses` are as a study names them; without any, `misclassified`. `arms` are names or patterns of those that
-    count; by default the study's own.
+    count; by default the study's own. A scenario that cannot be answered is left out with a note; if that is so for all
+    of them, the first says why.
     """
     tensors = read_tensors(ledger, losses, models=models, arms=arms)
     notes: list[str] = []
@@ -93,12 +94,8 @@ def assess_indicators(
         asked = [uniform_scenario(next(iter(tensors.values())))]
         notes.append("No scenario was stated: all corruptions count alike. This describes no deployment.")
     names = [loss.label for loss in tensors.losses]
-    results = [
-        compare_models(tensors, scenario, loss=loss, level=level, rng=generator("indicators", seed, scenario.name))
-        for scenario in asked
-        for loss in names
-    ]
-    beside, left_out = robustness(ledger, models=models, level=level)
+    results, unanswered = _answered(tensors, asked, names, level=level, seed=seed)
+    beside, left_out = robustness(ledger, models=models, arms=arms, level=level)
     return IndicatorAssessment(
         results=tuple(results),
         arms={
@@ -106,11 +103,30 @@ def assess_indicators(
             for loss in names
         },
         robustness=beside,
-        measures=read_measures(ledger, level=level),
+        measures=read_measures(ledger, models=models, level=level),
         level=level,
-        notes=tuple(dict.fromkeys([*notes, *(note for one in results for note in _on_left_out(one)), *left_out])),
+        notes=tuple(
+            dict.fromkeys([*notes, *unanswered, *(note for one in results for note in _on_left_out(one)), *left_out])
+        ),
         tensors=tensors,
     )
+
+
+def _answered(
+    tensors: LedgerTensors, scenarios: Sequence[Scenario], losses: Sequence[str], *, level: float, seed: int
+) -> tuple[list[ScenarioResult], list[str]]:
+    """Every scenario under every loss, and notes on those that have no answer."""
+    results, refused = [], []
+    for scenario in scenarios:
+        for loss in losses:
+            rng = generator("indicators", seed, scenario.name)
+            try:
+                results.append(compare_models(tensors, scenario, loss=loss, level=level, rng=rng))
+            except RiskError as error:
+                refused.append((scenario.name, error))
+    if refused and not results:
+        raise refused[0][1]
+    return results, [f"The scenario {name} is left out: {error}." for name, error in refused]
 
 
 def _on_left_out(found: ScenarioResult) -> list[str]:

@@ -13,7 +13,8 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.risk.absolute import shares_of_best
 from advrisk.risk.decision import Pair, decided_pairs
-from advrisk.risk.indicators.estimates import Combination, combination
+from advrisk.risk.indicators.bands import Band, bands
+from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
 from advrisk.risk.indicators.scenario import Scenario
 from advrisk.risk.indicators.tensor import Floats, RiskTensor
@@ -36,36 +37,59 @@ class BranchComparison:
     clean_error: Mapping[str, float]  # the part of the value that comes from clean inputs
     _influence: Floats = field(repr=False)  # (models, samples)
     _drawn: Floats = field(repr=False)  # (models, draws of the weights)
-    _size: float = field(repr=False)  # samples that weigh as much, if all weighed alike
+    _bands: Mapping[str, tuple[Band, ...]] = field(repr=False)  # the same samples and shares for all models
     _bounds: tuple[float, float] = field(repr=False)
     _seed: int = field(repr=False)
 
     def difference(self, a: str, b: str) -> Estimate:
         """Risk of `a` minus risk of `b`, with the interval of the *paired* difference.
 
-        What the two share cancels: hard samples, and draws of uncertain weights. A t interval; for a loss of known
-        range it has the guards of `half_width`, so that its width is never 0.
+        What the two share cancels: hard samples, and draws of uncertain weights. A t interval, put together from those
+        of samples of like weight; for a loss of known range these have the guards of `half_width`, so that its width
+        is never 0.
         """
-        of_samples, of_weights = self.standard_errors(a, b)
+        of_weights = self.standard_errors(a, b)[1]
         value = self.estimates[a].value - self.estimates[b].value
         span = self._bounds[1] - self._bounds[0]
-        half = span
-        if self._size > 1:
-            t = float(t_quantile(self._size, self.level))
-            bounded = bool(np.isfinite(span))
-            half = span * half_width(of_samples / span, self._size, self.level) if bounded else t * of_samples
-            half = float(np.hypot(half, t * of_weights))
+        each = zip(self._bands[a], self._bands[b], strict=True)
+        halves = [float(of_a.share[0]) * self._half_width(a, b, of_a, of_b) for of_a, of_b in each]
+        if of_weights > 0:
+            halves.append(float(t_quantile(max(self._degrees + 1, 2.0), self.level)) * of_weights)
+        half = float(np.hypot.reduce(halves))
         low, high = max(value - half, min(-span, value)), min(value + half, max(span, value))
         return Estimate(value, low, high, self.level, self.n, "paired, samples, t")
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
         """Of the difference: what more samples would make smaller, and what uncertain weights do."""
         i, j = self._index(a), self._index(b)
-        each = self._influence[i] - self._influence[j]
-        correction = self._size / (self._size - 1) if self._size > 1 else 1.0
-        error = float(np.sqrt(each @ each * correction))
+        errors = [float(band.share[0]) * self._error(a, b, band) for band in self._bands[a]]
+        return float(np.hypot.reduce(errors)), float((self._drawn[i] - self._drawn[j]).std())
+
+    def _error(self, a: str, b: str, band: Band) -> float:
+        """Of the mean difference among samples of a band."""
+        each = self._influence[self._index(a)] - self._influence[self._index(b)]
+        each = each if band.columns is None else each[band.columns]
+        span = self._bounds[1] - self._bounds[0]
+        unknown = float(band.alone[0]) * span if band.alone[0] > 0 else 0.0
         scale = abs(self.estimates[a].value) + abs(self.estimates[b].value)
-        return error if error > 1e-12 * scale else 0.0, float((self._drawn[i] - self._drawn[j]).std())
+        error = float(np.hypot(np.sqrt(each @ each), unknown))
+        return error / float(band.share[0]) if error > 1e-12 * scale and band.share[0] > 0 else 0.0
+
+    def _half_width(self, a: str, b: str, of_a: Band, of_b: Band) -> float:
+        """Of the interval of that difference; no truth is farther than the ends of the range."""
+        span, n = self._bounds[1] - self._bounds[0], float(of_a.n[0])
+        most = span + abs(float(of_a.value[0] - of_b.value[0]))
+        if n <= ONE:
+            return most
+        error = self._error(a, b, of_a)
+        if not np.isfinite(span):
+            return float(t_quantile(n, self.level)) * error
+        return min(span * half_width(error / span, n, self.level), most)
+
+    @cached_property
+    def _degrees(self) -> float:
+        """Degrees of freedom of all bands."""
+        return float(sum(band.n[0] - 1 for band in self._bands[self.models[0]]))
 
     def undecided(self, a: str, b: str) -> bool:
         """Whether the paired interval of the difference contains 0."""
@@ -306,7 +330,6 @@ def _branch(
     first = next(iter(asked.values()))
     combined: Combination = combination(node, len(first.found.leaves))
     indicators = {model: tree.at(path) for model, tree in trees.items()}
-    overlap = float(combined.weights @ first.evaluated.overlap @ combined.weights)
     return BranchComparison(
         path=path,
         models=tuple(asked),
@@ -316,7 +339,7 @@ def _branch(
         clean_error={model: _clean_part(one) for model, one in indicators.items()},
         _influence=np.stack([combined.weights @ one.evaluated.influence for one in asked.values()]),
         _drawn=np.stack([np.atleast_1d(combined.drawn_values(one.evaluated)) for one in asked.values()]),
-        _size=1 / overlap,
+        _bands={model: bands(one.evaluated, combined.weights[None], combined.weights) for model, one in asked.items()},
         _bounds=first.tensor.range_of(first.loss),
         _seed=first.seed,
     )

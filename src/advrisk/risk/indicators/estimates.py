@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from advrisk.core.estimate import Estimate
+from advrisk.risk.indicators.bands import Band, bands
 from advrisk.risk.indicators.evaluation import Evaluated
 from advrisk.risk.indicators.matching import Node
 from advrisk.risk.indicators.tensor import Floats
@@ -14,7 +16,8 @@ from advrisk.risk.proportion import share_interval, share_size, t_quantile
 
 Rng = Callable[[], np.random.Generator]  # made only where something is drawn
 
-_NOTHING = 1e-12  # a spread below it, relative to the values, is rounding
+ONE = 1 + 1e-9  # samples up to which nothing is known of a spread
+_EDGE = 1e-9  # a share so near to 0 or 1 is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +67,9 @@ def value_of(found: Evaluated, node: Node, weight: float = 1.0) -> float:
 
 
 def standard_error(found: Evaluated, combined: Combination) -> float:
-    """Of the value, as far as samples go."""
-    errors, _ = _errors(found, combined.weights[None])
-    return float(combined.scale * errors[0])
+    """Of the value, as far as samples go; infinite where a branch rests on one sample of a loss without range."""
+    each = bands(found, combined.weights[None], combined.weights)
+    return float(combined.scale * math.hypot(*(float(one.share[0] * one.error[0]) for one in each)))
 
 
 def weights_part(found: Evaluated, combined: Combination) -> float:
@@ -81,9 +84,11 @@ def weights_part(found: Evaluated, combined: Combination) -> float:
 def estimate(found: Evaluated, combined: Combination, value: float, level: float, rng: Rng) -> Estimate:
     """The value (`value_of` the node that is so combined) with its interval.
 
-    A loss of known range has Korn and Graubard's interval: Clopper and Pearson's at the size that would give a
-    proportion this variance, which never has width 0. Others have a t interval. With uncertain weights each draw of
-    them has its own interval, as a distribution, and the limits are quantiles of the mixture.
+    Samples of like weight have one interval. A loss of known range has Korn and Graubard's: Clopper and Pearson's at
+    the size that would give a proportion this variance, which never has width 0. Others have a t interval. Of several
+    bands, distances between value and limit are put together as roots of sums of squares (Zou and Donner, 2008). With
+    uncertain weights each draw of them has its own interval, as a distribution, and the limits are quantiles of the
+    mixture.
     """
     used = combined.weights != 0
     centre = float(combined.weights[used] @ found.mean[used])
@@ -96,55 +101,82 @@ def estimate(found: Evaluated, combined: Combination, value: float, level: float
 
 def _limits(found: Evaluated, combined: Combination, centre: float, level: float, rng: Rng) -> tuple[float, float]:
     if not combined.uncertain:
-        errors, sizes = _errors(found, combined.weights[None])
-        low, high = _certain(found, centre, float(errors[0]), float(sizes[0]), level)
+        low, high = _certain(found, bands(found, combined.weights[None], combined.weights), centre, level)
         return combined.scale * low, combined.scale * high
     weights = combined.weights[None] if combined.drawn_weights is None else combined.drawn_weights
-    values = weights @ np.nan_to_num(found.mean)
-    errors, sizes = _errors(found, weights)
-    lows, highs = _drawn_limits(found, values, errors, sizes, level, rng())
+    lows, highs = _drawn_limits(found, bands(found, weights, combined.weights), level, rng())
     scale = combined.scale if combined.drawn_scale is None else combined.drawn_scale
     lows, highs, tail = np.atleast_1d(scale * lows), np.atleast_1d(scale * highs), (1 - level) / 2
     return float(np.quantile(lows, tail, method="lower")), float(np.quantile(highs, 1 - tail, method="higher"))
 
 
-def _certain(found: Evaluated, centre: float, error: float, n: float, level: float) -> tuple[float, float]:
+def _certain(found: Evaluated, each: tuple[Band, ...], centre: float, level: float) -> tuple[float, float]:
     least, most = found.bounds
+    below, above = [], []
+    for band in each:
+        value = float(band.value[0])
+        low, high = _of_band(found, value, float(band.error[0]), float(band.n[0]), level)
+        below.append(float(band.share[0]) * (value - low))
+        above.append(float(band.share[0]) * (high - value))
+    return max(centre - math.hypot(*below), least), min(centre + math.hypot(*above), most)
+
+
+def _of_band(found: Evaluated, value: float, error: float, n: float, level: float) -> tuple[float, float]:
+    least, most = found.bounds
+    half = float(t_quantile(n, level)) * error if n > ONE else math.inf
     if not _bounded(found):
-        half = float(t_quantile(n, level)) * error if n > 1 else math.inf
-        return max(centre - half, least), min(centre + half, most)
+        return value - half, value + half
     span = most - least
-    low, high = share_interval(min(max((centre - least) / span, 0.0), 1.0), error / span, n, level)
-    return least + span * low, least + span * high
+    share = float(_snapped((value - least) / span))
+    at_edge = share in (0, 1) or n <= ONE
+    low, high = share_interval(share, 0.0 if at_edge else error / span, n, level)
+    low, high = least + span * low, least + span * high
+    if at_edge and n > ONE:  # no spread of their own; what is left comes from how many of them there are
+        return value - math.hypot(value - low, half), value + math.hypot(high - value, half)
+    return low, high
+
+
+def _snapped(shares: Any) -> Floats:
+    """Between 0 and 1, and exactly there where only rounding is in the way."""
+    clipped = np.clip(shares, 0.0, 1.0)
+    return np.asarray(np.where(clipped < _EDGE, 0.0, np.where(clipped > 1 - _EDGE, 1.0, clipped)))
 
 
 def _drawn_limits(
-    found: Evaluated, values: Floats, errors: Floats, sizes: Floats, level: float, rng: np.random.Generator
+    found: Evaluated, each: tuple[Band, ...], level: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Draws of the lower and of the upper limit's distribution, one for each draw of the weights (or more)."""
+    lows, highs = np.zeros(1), np.zeros(1)
+    for band in each:
+        low, high = _drawn_of_band(found, band, level, rng)
+        lows, highs = lows + band.share * low, highs + band.share * high
+    return np.maximum(lows, found.bounds[0]), np.minimum(highs, found.bounds[1])
+
+
+def _drawn_of_band(found: Evaluated, band: Band, level: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
     least, most = found.bounds
-    draws = max(len(values), 4000)
-    values, errors, sizes = (np.broadcast_to(one, draws) if len(one) == 1 else one for one in (values, errors, sizes))
+    draws = max(len(band.value), 4000)
+    values, errors, sizes = (
+        np.broadcast_to(one, draws) if len(one) == 1 else one for one in (band.value, band.error, band.n)
+    )
     if not _bounded(found):
-        noise = rng.standard_t(np.maximum(sizes - 1, 1)) * errors
-        return np.maximum(values + noise, least), np.minimum(values + noise, most)
+        if not np.isfinite(errors).all() or (sizes <= ONE).any():
+            return np.full(draws, -math.inf), np.full(draws, math.inf)
+        noise = rng.standard_t(sizes - 1) * errors
+        return values + noise, values + noise
     span = most - least
-    shares = np.clip((values - least) / span, 0.0, 1.0)
+    shares = _snapped((values - least) / span)
+    at_edge = (shares == 0) | (shares == 1) | (sizes <= ONE)
     alike = bool(np.ptp(sizes) < 1e-6)  # quantiles of many sizes take long
-    n = share_size(shares, errors / span, sizes[0] if alike else sizes, level)
+    n = share_size(shares, np.where(at_edge, 0.0, errors / span), sizes[0] if alike else sizes, level)
     hits, misses = n * shares, n * (1 - shares)
     lows = np.where(hits > 0, rng.beta(np.maximum(hits, 1e-300), misses + 1), 0.0)
     highs = np.where(misses > 0, rng.beta(hits + 1, np.maximum(misses, 1e-300)), 1.0)
-    return least + span * lows, least + span * highs
-
-
-def _errors(found: Evaluated, weights: Floats) -> tuple[Floats, Floats]:
-    """Standard errors, and the numbers of samples that weigh as much, for rows of weights."""
-    sizes = 1 / ((weights @ found.overlap) * weights).sum(axis=1)
-    variance = ((weights @ found.covariance) * weights).sum(axis=1)
-    error = np.sqrt(np.maximum(variance, 0.0) * np.where(sizes > 1, sizes / np.maximum(sizes - 1, 1e-9), 0.0))
-    scale = np.abs(weights) @ np.abs(np.nan_to_num(found.mean))
-    return np.where(error > _NOTHING * scale, error, 0.0), sizes
+    lows, highs = least + span * lows, least + span * highs
+    if (more := at_edge & (errors > 0) & (sizes > ONE)).any():
+        noise = np.where(more, rng.standard_normal(draws) * errors, 0.0)
+        return lows + noise, highs + noise
+    return lows, highs
 
 
 def _bounded(found: Evaluated) -> bool:

@@ -7,6 +7,7 @@ estimates and intervals need.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.risk.indicators.matching import Laid
 from advrisk.risk.indicators.tensor import Flags, Floats, Integers, RiskTensor
 
+ALONE = 1 - 1e-9  # a leverage above it: the mean is the value of this sample alone
 _ROUNDS, _CLOSE = 1000, 1e-10  # of raking
 
 
@@ -30,24 +32,55 @@ class LeafValues:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """Over some samples: all that estimates need of them, by leaf or by group."""
+
+    parts: Floats  # (leaves,): what they add to the mean
+    share: Floats  # (groups,): what they weigh together
+    covariance: Floats  # (leaves, leaves)
+    overlap: Floats  # (groups, groups): of shares; 1/n for a group with itself, if its n samples weigh alike
+    free: Floats  # (groups, groups): the same, less what leverage takes
+    alone: Floats  # (groups, groups): of samples that are the only ones of their kind
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluated:
     """Means of leaves, and the influence of each sample on them."""
 
     mean: Floats  # (leaves,); nan where a leaf has no samples
+    parts: Floats  # (leaves, n): what each sample adds to the mean
     influence: Floats  # (leaves, n): their sums of squares and products are variances and covariances
     share: Floats  # (groups, n): what each sample weighs in the mean of a leaf of that group; sums to 1
+    leverage: Floats  # (groups, n): how far each sample draws the mean that it is held against; 1/n, if all weigh alike
     group: Integers  # (leaves,): leaves with the same samples are one group
     n: Integers  # (leaves,) samples
     bounds: tuple[float, float]  # between which the loss lies
 
     @cached_property
-    def covariance(self) -> Floats:
-        return np.asarray(self.influence @ self.influence.T)
+    def _sums(self) -> dict[bytes, Sums]:
+        return {}
+
+    def sums(self, columns: Flags | None) -> Sums:
+        """Over these samples, or all: computed once."""
+        key = b"" if columns is None else columns.tobytes()
+        if key not in self._sums:
+            some: Any = slice(None) if columns is None else columns
+            share, leverage, influence = self.share[:, some], self.leverage[:, some], self.influence[:, some]
+            free, alone = share * np.sqrt(1 - leverage), share * (leverage > ALONE)
+            self._sums[key] = Sums(
+                parts=self.parts[:, some].sum(axis=1),
+                share=share.sum(axis=1),
+                covariance=influence @ influence.T,
+                overlap=share @ share.T,
+                free=free @ free.T,
+                alone=alone @ alone.T,
+            )
+        return self._sums[key]
 
     @cached_property
-    def overlap(self) -> Floats:
-        """Of the shares of two leaves: 1/n for a leaf with itself, if its n samples weigh alike."""
-        return np.asarray((self.share @ self.share.T)[np.ix_(self.group, self.group)])
+    def of_group(self) -> Floats:
+        """(leaves, groups): 1 where the leaf is of the group."""
+        return np.asarray(self.group[:, None] == np.arange(len(self.share)), dtype=np.float64)
 
     def n_under(self, coefficients: Floats) -> int:
         """Samples that matter where leaves have these weights."""
@@ -81,7 +114,9 @@ def evaluate(
 
     With weights w_i and the samples S of a leaf, V = sum_S w_i v_i / sum_S w_i, and the influence of sample i is
     w_i (v_i - V) / sum_S w_i. Where the scenario states shares of strata, weights are raked to them, and what the
-    strata explain of the influences is taken out: it no longer varies. `domain` restricts the means to some samples.
+    strata explain of the influences is taken out: it no longer varies. As V leans towards v_i by its leverage h_i, the
+    influence is divided by sqrt(1 - h_i) (MacKinnon and White, 1985): of n samples alike, that is n/(n-1) for the
+    variance, in every group by itself. `domain` restricts the means to some samples.
     """
     strata = found.scenario.strata
     weight = raked(tensor, strata, used, found.scenario.name)
@@ -102,10 +137,16 @@ def evaluate(
     mean = np.einsum("ln,ln->l", values, share[group])
     n = members.sum(axis=1)
     influence = share[group] * (values - mean[:, None])
+    leverage = share
     if strata:
-        influence -= _explained(influence, weight, _dummies(tensor, strata, columns))
+        dummies = _dummies(tensor, strata, columns)
+        influence -= _explained(influence, weight, dummies)
+        leverage = np.stack(
+            [np.where(inside, _leverage(weight * inside, dummies), _leverage(weight, dummies)) for inside in groups]
+        )
+    influence *= np.divide(1, np.sqrt(1 - leverage), out=np.zeros_like(leverage), where=leverage <= ALONE)[group]
     mean = np.where(n > 0, mean, np.nan)
-    return Evaluated(mean, influence, share, group, n, tensor.range_of(loss))
+    return Evaluated(mean, values * share[group], influence, share, leverage, group, n, tensor.range_of(loss))
 
 
 def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: Flags, name: str) -> Floats:
@@ -135,11 +176,11 @@ def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: F
 def _margins(
     tensor: RiskTensor, stratum: str, shares: Mapping[str, float], used: Flags, name: str
 ) -> list[tuple[Flags, float]]:
-    if stratum not in tensor.strata:
+    if stratum not in tensor.all_strata:
         raise RiskError(
-            f"{name}.strata: the samples have no stratum {stratum!r}; {did_you_mean(stratum, tensor.strata)}"
+            f"{name}.strata: the samples have no stratum {stratum!r}; {did_you_mean(stratum, tensor.all_strata)}"
         )
-    column = tensor.strata[stratum]
+    column = tensor.all_strata[stratum]
     found = []
     for value, share in shares.items():
         mask = (column == value) & used
@@ -155,12 +196,12 @@ def _margins(
 
 def _outside(tensor: RiskTensor, stratum: str, shares: Mapping[str, float]) -> Flags:
     """Samples whose value has no share."""
-    return ~np.isin(tensor.strata[stratum], list(shares))
+    return ~np.isin(tensor.all_strata[stratum], list(shares))
 
 
 def _dummies(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], columns: Flags) -> Floats:
     """One column for each value of each stratum, (n, values)."""
-    rows = [tensor.strata[stratum][columns] == value for stratum, shares in strata.items() for value in shares]
+    rows = [tensor.all_strata[stratum][columns] == value for stratum, shares in strata.items() for value in shares]
     return np.column_stack(rows).astype(np.float64)
 
 
@@ -169,3 +210,9 @@ def _explained(influence: Floats, weight: Floats, dummies: Floats) -> Floats:
     normal = dummies.T @ (weight[:, None] * dummies)
     coefficients = np.linalg.pinv(normal, rcond=1e-12) @ (dummies.T @ influence.T)
     return np.asarray(weight * (dummies @ coefficients).T)
+
+
+def _leverage(weight: Floats, dummies: Floats) -> Floats:
+    """Of each sample on what the strata say of it: the diagonal of that regression's projection."""
+    inverse = np.linalg.pinv(dummies.T @ (weight[:, None] * dummies), rcond=1e-12)
+    return np.asarray(np.clip(weight * ((dummies @ inverse) * dummies).sum(axis=1), 0.0, 1.0))

@@ -8,11 +8,11 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import matches
 from advrisk.ledger import Ledger
 from advrisk.risk.damage import PerturbationSize, mean_perturbation_size
 from advrisk.risk.distances import Distances, smallest_distances
 from advrisk.risk.proportion import proportion
-from advrisk.study import Norm
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Robustness:
 
     model: str
     norm: str
-    mean_distance: PerturbationSize | None  # rho_1: over samples that were right, and were broken
+    mean_distance: PerturbationSize | None  # rho_1: over samples that were right, and were broken by least changes
     eps: float | None  # the largest that an arm was allowed
     adversarial_risk: Estimate | None  # rho_2: share wrong under the strongest attack within eps
 
@@ -36,39 +36,61 @@ class Robustness:
 
 
 def robustness(
-    ledger: Ledger, *, models: Sequence[str] | None = None, level: float = 0.95
+    ledger: Ledger, *, models: Sequence[str] | None = None, arms: Sequence[str] | None = None, level: float = 0.95
 ) -> tuple[tuple[Robustness, ...], tuple[str, ...]]:
-    """For every model and every norm that the study's attacks have; and why something cannot be said."""
-    arms = ledger.query(
-        "SELECT DISTINCT norm, arm, eps FROM arms WHERE kind = 'attack' AND norm IS NOT NULL AND origin IN "
-        "(SELECT CASE WHEN count(*) > 0 THEN 'study' ELSE 'import' END FROM arms WHERE origin = 'study') "
-        "ORDER BY norm, arm"
-    ).to_pylist()
+    """For every model and every norm that the attacks have; and why something cannot be said.
+
+    `arms` are names or patterns; by default the attacks of the study. A mean distance is that of attacks that look for
+    the smallest change (`keep: smallest`, or no eps): others go as far as they may.
+    """
+    rows = _attacks(ledger, arms)
     found: list[Robustness] = []
     notes: list[str] = []
-    for norm in dict.fromkeys(row["norm"] for row in arms):
-        own = [row for row in arms if row["norm"] == norm]
-        sizes = [row["eps"] for row in own if row["eps"]]
+    for norm in dict.fromkeys(row["norm"] for row in rows):
+        own = [row for row in rows if row["norm"] == norm]
+        least = [row["arm"] for row in own if row["keep"] == "smallest" or not row["eps"]]
+        eps = max((row["eps"] for row in own if row["eps"]), default=None)
         try:
             distances = smallest_distances(ledger, norm=norm, arms=[row["arm"] for row in own])
+            smallest = smallest_distances(ledger, norm=norm, arms=least) if least else None
         except RiskError as error:
             notes.append(f"Distances in {norm} are left out: {error}.")
             continue
+        if smallest is None:
+            notes.append(
+                f"There is no mean distance in {norm}: all attacks have an eps, none looks for the smallest change; "
+                "one without eps does, or one with `keep: smallest`."
+            )
         found += [
-            _robustness(distances, model, norm, max(sizes, default=None), level)
+            _robustness(distances, smallest, model, eps, level)
             for model in distances.by_model
             if models is None or model in models
         ]
     return tuple(found), tuple(notes)
 
 
-def _robustness(distances: Distances, model: str, norm: Norm, eps: float | None, level: float) -> Robustness:
+def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Attacks with a norm that are asked about, each once."""
+    rows: list[dict[str, Any]] = ledger.query(
+        "SELECT DISTINCT norm, arm, eps, keep, origin FROM arms WHERE kind = 'attack' AND norm IS NOT NULL "
+        "AND origin NOT IN ('dropped', 'surrogate') ORDER BY ALL"
+    ).to_pylist()
+    if patterns is not None:
+        return [row for row in rows if matches(row["arm"], patterns)]
+    own = "study" if ledger.query("SELECT 1 FROM arms WHERE origin = 'study' LIMIT 1").num_rows else "import"
+    return [row for row in rows if row["origin"] == own]
+
+
+def _robustness(
+    distances: Distances, smallest: Distances | None, model: str, eps: float | None, level: float
+) -> Robustness:
     own = distances.by_model[model]
-    broken = (own > 0) & (own < np.inf)
+    least = smallest.by_model[model] if smallest and model in smallest.by_model else np.empty(0)
+    broken = (least > 0) & (least < np.inf)
     return Robustness(
         model=model,
-        norm=norm,
-        mean_distance=mean_perturbation_size(own, level=level) if broken.any() else None,
+        norm=distances.norm,
+        mean_distance=mean_perturbation_size(least, level=level) if broken.any() else None,
         eps=eps,
         adversarial_risk=None if eps is None else proportion(int((own <= eps).sum()), own.size, level=level),
     )

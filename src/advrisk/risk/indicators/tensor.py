@@ -143,6 +143,14 @@ class RiskTensor:
         return {name.removeprefix(STRATUM): np.asarray(self.data[name].values, dtype=np.str_) for name in names}
 
     @cached_property
+    def all_strata(self) -> dict[str, Texts]:
+        """The strata, and the class as one more, unless the data have a stratum of that name."""
+        if "class" in self.strata or (self.label < 0).all():
+            return self.strata
+        classes = np.array([str(label) if label >= 0 else "" for label in self.label.tolist()], dtype=np.str_)
+        return {**self.strata, "class": classes}
+
+    @cached_property
     def failed(self) -> Flags:
         """Where an arm ended with an error or a timeout, (samples, arms)."""
         return np.asarray(self.data["failed"].values, dtype=np.bool_)
@@ -215,14 +223,14 @@ class RiskTensor:
         """Which samples have these values; several values of one stratum may be given as a list."""
         found = np.ones(len(self.samples), dtype=np.bool_)
         for name, values in where.items():
-            if name not in self.strata:
-                raise RiskError(f"the samples have no stratum {name!r}; {did_you_mean(name, self.strata)}")
+            if name not in self.all_strata:
+                raise RiskError(f"the samples have no stratum {name!r}; {did_you_mean(name, self.all_strata)}")
             wanted = [str(value) for value in (values if isinstance(values, list | tuple) else [values])]
-            known = sorted(set(self.strata[name].tolist()) - {""})
+            known = sorted(set(self.all_strata[name].tolist()) - {""})
             for value in wanted:
                 if value not in known:
                     raise RiskError(f"no sample has {name} = {value!r}; {did_you_mean(value, known)}")
-            found &= np.isin(self.strata[name], wanted)
+            found &= np.isin(self.all_strata[name], wanted)
         return found
 
     def aggregate(self, over: str | Sequence[str], how: How = "mean") -> "DataArray":

@@ -11,6 +11,7 @@ from advrisk.ledger import Ledger
 from advrisk.risk.indicators import RiskTensor
 from advrisk.risk.indicators import reading as reading_module
 from advrisk.risk.indicators.reading import read_tensor, read_tensors
+from advrisk.risk.losses import custom_loss
 
 from .conftest import Answered, softmax
 
@@ -91,6 +92,22 @@ def test_the_largest_logits_will_do_where_the_label_is_among_them(write: Write) 
             if clean.argmin() != given.label[place[3]]:
                 cell = found.data.sel(loss="confidence-drop", sample=f"s{place[3]:03d}", arm=place[1], repeat=place[2])
                 assert float(cell) == pytest.approx(expected(given, place, "confidence-drop"), abs=1e-6)
+
+
+def test_of_the_largest_logits_too_the_clean_ones_stand_where_an_attack_had_nothing_to_do(write: Write) -> None:
+    """Both the logits and the classes that they belong to: the drop is 0, whatever the row itself holds."""
+    given = Answered(classes=6, top=3)
+    for sample in range(12):
+        given.outcome["net", "pgd", 0, sample] = "already_wrong"
+        given.logits["net", "pgd", 0, sample] = given.logits["net", "clean", 0, sample][::-1].copy()
+    found = read_tensor(write(given), "net", ["confidence-drop", custom_loss("first", first, needs="scores")])
+    assert found.data.sel(loss="confidence-drop", arm="pgd", repeat=0).values.tolist() == [0.0] * 12
+    expect = [given.logits["net", "clean", 0, sample].argmax() for sample in range(12)]
+    assert found.data.sel(loss="first", arm="pgd", repeat=0).values.tolist() == expect
+
+
+def first(answers: Any) -> Any:
+    return np.float64(answers.classes[:, 0])
 
 
 def test_arms_by_name(write: Write, given: Answered) -> None:
