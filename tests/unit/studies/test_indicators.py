@@ -63,6 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"attack": "square", "norm": "linf", "eps": 0.3, "queries": 30},
             {"attack": "transfer", "from": "whole", "arm": {"attack": "pgd", "norm": "linf", "eps": 0.3, "steps": 5}},
             {"attack": "deepfool", "norm": "l2"},
+            {"attack": "fmn", "norm": "linf", "steps": 10},
         ],
         "losses": ["misclassified", "confidence-drop"],
         "scenarios": {

@@ -21,7 +21,7 @@ class Robustness:
 
     model: str
     norm: str
-    mean_distance: PerturbationSize | None  # rho_1: over samples that were right, and were broken by least changes
+    mean_distance: PerturbationSize | None  # rho_1: over samples that were right, and were broken
     eps: float | None  # the largest that an arm was allowed
     adversarial_risk: Estimate | None  # rho_2: share wrong under the strongest attack within eps
 
@@ -40,29 +40,29 @@ def robustness(
 ) -> tuple[tuple[Robustness, ...], tuple[str, ...]]:
     """For every model and every norm that the attacks have; and why something cannot be said.
 
-    `arms` are names or patterns; by default the attacks of the study. A mean distance is that of attacks that look for
-    the smallest change (`keep: smallest`, or no eps): others go as far as they may.
+    `arms` are names or patterns; by default the attacks of the study. There is a mean distance, that of the
+    nearest successes, only where some attack looks for the smallest change (`keep: smallest`, or no eps): others go as
+    far as they may.
     """
     rows = _attacks(ledger, arms)
     found: list[Robustness] = []
     notes: list[str] = []
     for norm in dict.fromkeys(row["norm"] for row in rows):
         own = [row for row in rows if row["norm"] == norm]
-        least = [row["arm"] for row in own if row["keep"] == "smallest" or not row["eps"]]
+        sized = any(row["keep"] == "smallest" or not row["eps"] for row in own)
         eps = max((row["eps"] for row in own if row["eps"]), default=None)
         try:
             distances = smallest_distances(ledger, norm=norm, arms=[row["arm"] for row in own])
-            smallest = smallest_distances(ledger, norm=norm, arms=least) if least else None
         except RiskError as error:
             notes.append(f"Distances in {norm} are left out: {error}.")
             continue
-        if smallest is None:
+        if not sized:
             notes.append(
                 f"There is no mean distance in {norm}: all attacks have an eps, none looks for the smallest change; "
                 "one without eps does, or one with `keep: smallest`."
             )
         found += [
-            _robustness(distances, smallest, model, eps, level)
+            _robustness(distances, model, eps, level, sized=sized)
             for model in distances.by_model
             if models is None or model in models
         ]
@@ -81,16 +81,13 @@ def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, A
     return [row for row in rows if row["origin"] == own]
 
 
-def _robustness(
-    distances: Distances, smallest: Distances | None, model: str, eps: float | None, level: float
-) -> Robustness:
+def _robustness(distances: Distances, model: str, eps: float | None, level: float, *, sized: bool) -> Robustness:
     own = distances.by_model[model]
-    least = smallest.by_model[model] if smallest and model in smallest.by_model else np.empty(0)
-    broken = (least > 0) & (least < np.inf)
+    broken = (own > 0) & (own < np.inf)
     return Robustness(
         model=model,
         norm=distances.norm,
-        mean_distance=mean_perturbation_size(least, level=level) if broken.any() else None,
+        mean_distance=mean_perturbation_size(own, level=level) if sized and broken.any() else None,
         eps=eps,
         adversarial_risk=None if eps is None else proportion(int((own <= eps).sum()), own.size, level=level),
     )
