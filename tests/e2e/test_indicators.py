@@ -13,7 +13,7 @@ import yaml
 
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.risk.indicators import risk
+from advrisk.risk.indicators import RiskTensor, risk
 from advrisk.risk.losses import Answers
 
 from .conftest import Command, study_of
@@ -159,6 +159,18 @@ def test_a_new_loss_and_the_tensor_need_no_model(run: Run) -> None:
     assert risk(run.tensor("plain"), scenario, loss="misclassified").value == pytest.approx(
         run.indicators().of("town").of("plain").risk.value
     )
+
+
+@pytest.mark.parametrize("name", ["risk.nc", "risk.parquet"])
+def test_the_tensor_goes_to_a_file_and_comes_back(run: Run, advrisk: Command, tmp_path: Path, name: str) -> None:
+    done = advrisk("export", "run", name, "--table", "risk", "--model", "plain")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"the risk tensor of plain (2 loss × 64 sample × 6 arm × 2 repeat) written to {name}" in done.stdout
+    read = RiskTensor.from_netcdf if name.endswith(".nc") else RiskTensor.from_parquet
+    np.testing.assert_array_equal(read(tmp_path / name).data.values, run.tensor("plain").data.values)
+    refused = advrisk("export", "run", name, "--table", "risk")
+    assert refused.returncode == 2
+    assert "a risk tensor is of one model; add --model NAME: noisy, plain" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -354,20 +354,25 @@ def import_(
 @app.command()
 def export(
     folder: RunFolder,
-    target: Annotated[Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs.")],
+    target: Annotated[
+        Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs, .nc for the risk tensor.")
+    ],
     table: Annotated[
-        str, typer.Option(help="outcomes, outputs, scores, measures, cells, arms, models or samples.")
+        str, typer.Option(help="outcomes, outputs, scores, measures, cells, arms, models, samples; or risk, a tensor.")
     ] = "outcomes",
-    model: Annotated[str | None, typer.Option(help="With .npz: inputs against this model only.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="With .npz: inputs against this model only. Of a tensor: whose it is.")
+    ] = None,
     arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only; * is allowed.")] = None,
     to_score: Annotated[
         bool, typer.Option("--to-score", help="With .npz: all that a detector must score, clean inputs too.")
     ] = False,
 ) -> None:
-    """Write a table, or the adversarial inputs that were kept, to a file.
+    """Write a table, the adversarial inputs that were kept, or what every answer costs (risk) to a file.
 
     Example: advrisk export runs/signs adversarial.npz --model plain
     """
+    from advrisk.cli.indicators import TENSOR, export_tensor
     from advrisk.ledger import Ledger
     from advrisk.ledger.exporting import export_inputs, export_table
 
@@ -379,6 +384,8 @@ def export(
             raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
         n = export_to_score(ledger.path.parent, ledger, target, model=model, arm=arm)
         print(f"{n} inputs to score written to {target}. Next: advrisk import SCORES.csv {folder}")
+    elif target.suffix == ".nc" or table == TENSOR:
+        export_tensor(folder, target, model)
     elif target.suffix == ".npz":
         print(f"{export_inputs(ledger.path.parent, ledger, target, model=model, arm=arm)} inputs written to {target}")
     else:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from advrisk.risk.indicators.robustness import Robustness
     from advrisk.risk.indicators.tree import Indicator
 
+TENSOR = "risk"  # among the tables that can be exported
 _CONTRIBUTORS = 5
 _MODELS = 4  # whose columns stand beside each other in the tree
 _BRANCH = 26  # columns of the terminal for the names of branches, and for each model
@@ -73,6 +74,22 @@ def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
 def indicators_json(found: "IndicatorAssessment") -> str:
     """Every number."""
     return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
+
+
+def export_tensor(folder: Path, target: Path, model: str | None) -> None:
+    """`advrisk export RUN risk.nc --model NAME`: what every answer of a model costs, under the study's losses."""
+    from advrisk.api import Run
+
+    run = Run.open(folder)
+    if model is None:
+        names = ", ".join(row["model"] for row in run.models())
+        raise StudyError(f"a risk tensor is of one model; add --model NAME: {names}")
+    if target.suffix not in (".nc", ".parquet"):
+        raise StudyError(f"{target}: a risk tensor is written as .nc (NetCDF) or .parquet")
+    tensor = run.tensor(model)
+    tensor.to_netcdf(target) if target.suffix == ".nc" else tensor.to_parquet(target)
+    sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
+    print(f"the risk tensor of {model} ({sizes}) written to {target}")
 
 
 def print_scenarios(run: "Run") -> None:
