@@ -208,6 +208,11 @@ class Run:
             advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
             raise RiskError(f"{error}. {advice}") from None
 
+    @cached_property
+    def own_indicators(self) -> IndicatorAssessment:
+        """`indicators()` as the study asks, assessed once: a run is a snapshot, and several pages tell of it."""
+        return self.indicators()
+
     def failures(
         self, scenario: str | None = None, loss: str | None = None, model: str | None = None, n: int = SAMPLES
     ) -> FailureModes:
@@ -309,7 +314,7 @@ class Run:
         if not stated and not len(self.query("SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")):
             return None, [], ""
         try:
-            found = self.indicators()
+            found = self.own_indicators
         except (RiskError, StudyError) as error:  # not finished, or a file of costs is lost: the rest stands
             return None, [], str(error)
         failures = [

@@ -251,26 +251,21 @@ def show(
     from advrisk.cli.indicators import show_indicators
 
     opened = Run.open(folder)
-    of_damage = {"--norm": norm, "--eps": eps, "--evasion": evasion, "--cost": cost, "--answers": answers}
-    of_indicators = {"--scenario": scenario, "--scenarios": scenarios, "--loss": loss, "--what-if": what_if}
-    of_detectors = {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--tpr": tpr}
+    given: dict[str, object | None] = {"--norm": norm, "--arm": arm, "--eps": eps, "--evasion": evasion, "--cost": cost}
+    given |= {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--answers": answers}
+    given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
+    given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
+    refuse_unused(what, given)
     if what == "failures":
-        unused = {"--groups": groups or None, "--csv": out_csv, "--arm": arm} | of_damage | of_detectors
-        refuse_unused(what, unused | {"--scenarios": scenarios, "--what-if": what_if})
         show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
         return
-    refuse_unused(what, {"--samples": samples, "--out": out})
     if what == "indicators":
-        refuse_unused(what, of_damage | of_detectors | {"--groups": groups or None})
         show_indicators(opened, scenarios, scenario, loss, model, arm, what_if, out_csv=out_csv, as_json=as_json)
         return
-    refuse_unused(what, of_indicators)
     if what == "detection":
-        refuse_unused(what, of_damage)
         limit = alarm_threshold(threshold, false_alarms)
         show_detection(opened, detector, model, arm, limit, tpr, groups=groups, out_csv=out_csv, as_json=as_json)
         return
-    refuse_unused(what, {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv})
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
     show_finding(opened, what, asked, cost=cost, answers=answers, as_json=as_json)

@@ -96,7 +96,7 @@ def print_scenarios(run: "Run") -> None:
     """What each scenario of the study says of the models, in a sentence; or why nothing can be said."""
     console = Console()
     try:
-        sentences = scenario_headlines(run.indicators())
+        sentences = scenario_headlines(run.own_indicators)
     except (RiskError, StudyError) as error:
         sentences = [f"Nothing can be said of the scenarios: {error}"]
     for sentence in sentences:

@@ -68,9 +68,29 @@ def alarm_threshold(threshold: float | None, false_alarms: float | None) -> floa
     return threshold if false_alarms is None else {"false_alarms": false_alarms}
 
 
+# What `advrisk show` can show, for each option that means nothing elsewhere.
+_USED_BY = {
+    **dict.fromkeys(
+        ("--norm", "--eps", "--evasion", "--cost", "--answers"),
+        ("damage", "convergence", "attacks", "arms", "models"),
+    ),
+    **dict.fromkeys(
+        ("--detector", "--threshold", "--false-alarms"),
+        ("damage", "convergence", "attacks", "detection", "arms", "models"),
+    ),
+    "--arm": ("damage", "convergence", "attacks", "detection", "indicators", "arms", "models"),
+    "--model": ("detection", "indicators", "failures"),
+    **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
+    "--csv": ("detection", "indicators"),
+    **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
+    **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
+    **dict.fromkeys(("--samples", "--out"), ("failures",)),
+}
+
+
 def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
-    """Options that mean nothing for what is shown."""
-    if unused := [name for name, value in given.items() if value is not None]:
+    """Options of `advrisk show` that mean nothing for what is shown."""
+    if unused := [name for name, value in given.items() if value is not None and what not in _USED_BY[name]]:
         raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
 
 

@@ -16,7 +16,7 @@ from advrisk.report.indicator_figures import (
     sunburst,
     verdict_class,
 )
-from advrisk.risk.decision import Pair
+from advrisk.risk.decision import Pair, ahead_of, alike
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM, Indicator
@@ -161,8 +161,8 @@ def _verdict(result: ScenarioResult) -> str:
         return f"{best.model} has a risk of {amount}; there is no other model to compare it with."
     if result.ship is not None:
         return f"Ship {best.model}: its risk of {amount} is the least of {len(result.models)} models."
-    alike = [_other(pair, best.model) for pair in result.pairs if pair.undecided and best.model in _both(pair)]
-    return f"The evidence does not decide: {best.model} has a risk of {amount}, but {_listed(alike)} may have less."
+    others = _listed(alike(best.model, result.pairs))
+    return f"The evidence does not decide: {best.model} has a risk of {amount}, but {others} may have less."
 
 
 def scenario_headlines(found: IndicatorAssessment) -> list[str]:
@@ -211,10 +211,9 @@ def short_verdict(compared: BranchComparison, model: str) -> str:
     """The verdict on a model, with a few of the others' names."""
     kind = verdict_class(compared.verdict(model))
     if kind == "more risk than another":
-        return f"more risk than {_listed([p.lower for p in compared.pairs if p.higher == model and not p.undecided])}"
+        return f"more risk than {_listed(ahead_of(model, compared.pairs))}"
     if kind == "undecided":
-        alike = [_other(pair, model) for pair in compared.pairs if pair.undecided and model in _both(pair)]
-        return f"undecided against {_listed(alike)}"
+        return f"undecided against {_listed(alike(model, compared.pairs))}"
     return compared.verdict(model)
 
 
@@ -257,14 +256,6 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) <= _NAMES + 1:
         return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} more"
-
-
-def _both(pair: Pair) -> tuple[str, str]:
-    return pair.lower, pair.higher
-
-
-def _other(pair: Pair, model: str) -> str:
-    return pair.lower if pair.higher == model else pair.higher
 
 
 def branch_names(tree: Indicator) -> dict[str, str]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import did_you_mean
+from advrisk.risk.decision import index_of
 from advrisk.risk.evasion import (
     AverageEvasion,
     Evasion,
@@ -56,7 +56,7 @@ class EvasionComparison:
         The weight of the sample that was not seen goes to a difference of -1 for the lower limit and
         of 1 for the upper one. Of a curve with bounds, every falling curve within them is allowed.
         """
-        i, j = self._index(a), self._index(b)
+        i, j = index_of(a, self.models), index_of(b, self.models)
         values = self._values[[i, j]].mean(axis=1)
         lows, highs = self._drawn_differences(i, j)
         low, high = _limits(lows - self._draws.unseen, highs + self._draws.unseen, self.level)
@@ -71,12 +71,13 @@ class EvasionComparison:
 
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
-        ahead = np.sign(self._draws.middle[:, self._index(b)] - self._draws.middle[:, self._index(a)])
+        i, j = index_of(a, self.models), index_of(b, self.models)
+        ahead = np.sign(self._draws.middle[:, j] - self._draws.middle[:, i])
         return float((1 + ahead.mean()) / 2)
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
         """Of the difference: what more samples would make smaller, and what only more answers would."""
-        i, j = self._index(a), self._index(b)
+        i, j = index_of(a, self.models), index_of(b, self.models)
         each = self._values[i] - self._values[j]
         of_samples = float(each.std(ddof=1)) / np.sqrt(self.n) if self.n > 1 else 0.0
         of_curve = float((self._drawn_means[:, i] - self._drawn_means[:, j]).std())
@@ -116,11 +117,6 @@ class EvasionComparison:
             for curve, of_curve in zip(_monotone(some), weights, strict=True)
         ]
         return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
-
-    def _index(self, model: str) -> int:
-        if model not in self.models:
-            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, self.models)}")
-        return self.models.index(model)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from advrisk.risk.damage import (
     mean_perturbation_size,
     minimal_perturbation_size,
 )
-from advrisk.risk.decision import Pair, decided_pairs
+from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
@@ -287,15 +287,10 @@ def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
     if distances.too_few:
         n_left_out = distances.n_samples - len(distances.samples)
         return f"undecided: {n_left_out} of {distances.n_samples} samples have no verdict"
-    lower = [pair.lower for pair in pairs if pair.higher == model and not pair.undecided]
-    if lower:
+    if lower := ahead_of(model, pairs):
         return f"more damage than {', '.join(lower)}"
-    alike = [_other(pair, model) for pair in pairs if model in (pair.lower, pair.higher) and pair.undecided]
-    return f"undecided against {', '.join(alike)}" if alike else LEAST
-
-
-def _other(pair: Pair, model: str) -> str:
-    return pair.lower if pair.higher == model else pair.higher
+    undecided = alike(model, pairs)
+    return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 
 def _targeted(ledger: Ledger) -> bool:

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import did_you_mean
 from advrisk.risk.absolute import (
     EvasionComparison,
     compare_damage,
@@ -23,7 +22,7 @@ from advrisk.risk.absolute import (
     operational_risk,
     shares_of_best,
 )
-from advrisk.risk.decision import samples_to_decide
+from advrisk.risk.decision import index_of, samples_to_decide
 from advrisk.risk.evasion import (
     Evasion,
     Floats,
@@ -105,7 +104,7 @@ class DamageComparison:
         the difference by 1. Equal models are told apart about as often as the level allows; a
         difference that rests on a few rare samples is covered by about 92 % of 95 % intervals.
         """
-        i, j = self._index(a), self._index(b)
+        i, j = index_of(a, self.models), index_of(b, self.models)
         value = int(self._counts.total[i] - self._counts.total[j]) / self._counts.scale
         error, _ = self.standard_errors(a, b)
         half = half_width(error, self.n, self.level)
@@ -114,7 +113,7 @@ class DamageComparison:
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
         """Of the difference, by the jackknife; and 0, since the curve is made from the same samples."""
-        i, j = self._index(a), self._index(b)
+        i, j = index_of(a, self.models), index_of(b, self.models)
         return _jackknife_error(self._counts.without[i] - self._counts.without[j], len(self.models)), 0.0
 
     def undecided(self, a: str, b: str) -> bool:
@@ -124,14 +123,9 @@ class DamageComparison:
 
     def probability_lower(self, a: str, b: str) -> float:
         """Share of the resamples in which `a` has less damage than `b`, equal ones counting half."""
-        i, j = self._index(a), self._index(b)
+        i, j = index_of(a, self.models), index_of(b, self.models)
         ahead = np.sign(self._resampled[:, j] - self._resampled[:, i])
         return float((1 + ahead.mean()) / 2)
-
-    def _index(self, model: str) -> int:
-        if model not in self.models:
-            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, self.models)}")
-        return self.models.index(model)
 
 
 def success_ratio(distances: ArrayLike, thresholds: ArrayLike) -> Floats:

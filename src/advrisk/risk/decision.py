@@ -1,13 +1,14 @@
 """Which of two models suffers less, and how many samples more would probably decide it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
 
 _MOST = 10**12  # more samples than anybody attacks
 
@@ -52,6 +53,24 @@ class Pair:
 
     def as_dict(self) -> dict[str, Any]:
         return {**vars(self), "difference": self.difference.as_dict()}
+
+
+def index_of(model: str, models: tuple[str, ...]) -> int:
+    """The place of a compared model, or a RiskError that suggests the nearest one."""
+    if model not in models:
+        raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, models)}")
+    return models.index(model)
+
+
+def ahead_of(model: str, pairs: Sequence[Pair]) -> list[str]:
+    """The models that are decided to be better."""
+    return [pair.lower for pair in pairs if pair.higher == model and not pair.undecided]
+
+
+def alike(model: str, pairs: Sequence[Pair]) -> list[str]:
+    """The models that cannot be told apart from this one."""
+    own = [pair for pair in pairs if pair.undecided and model in (pair.lower, pair.higher)]
+    return [pair.lower if pair.higher == model else pair.higher for pair in own]
 
 
 def decided_pairs(comparison: Comparison) -> tuple[Pair, ...]:

@@ -12,7 +12,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.risk.absolute import shares_of_best
-from advrisk.risk.decision import Pair, decided_pairs
+from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
 from advrisk.risk.indicators.bands import Band, bands
 from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
@@ -61,13 +61,13 @@ class BranchComparison:
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
         """Of the difference: what more samples would make smaller, and what uncertain weights do."""
-        i, j = self._index(a), self._index(b)
+        i, j = index_of(a, self.models), index_of(b, self.models)
         errors = [float(band.share[0]) * self._error(a, b, band) for band in self._bands[a]]
         return float(np.hypot.reduce(errors)), float((self._drawn[i] - self._drawn[j]).std())
 
     def _error(self, a: str, b: str, band: Band) -> float:
         """Of the mean difference among samples of a band."""
-        each = self._influence[self._index(a)] - self._influence[self._index(b)]
+        each = self._influence[index_of(a, self.models)] - self._influence[index_of(b, self.models)]
         each = each if band.columns is None else each[band.columns]
         span = self._bounds[1] - self._bounds[0]
         unknown = float(band.alone[0]) * span if band.alone[0] > 0 else 0.0
@@ -113,23 +113,13 @@ class BranchComparison:
 
     def verdict(self, model: str) -> str:
         """`least risk`, `more risk than …`, or `undecided against …`."""
-        self._index(model)
+        index_of(model, self.models)
         if len(self.models) == 1:
             return "no other model to compare with"
-        lower = [pair.lower for pair in self.pairs if pair.higher == model and not pair.undecided]
-        if lower:
+        if lower := ahead_of(model, self.pairs):
             return f"more risk than {', '.join(lower)}"
-        alike = [
-            pair.lower if pair.higher == model else pair.higher
-            for pair in self.pairs
-            if pair.undecided and model in (pair.lower, pair.higher)
-        ]
-        return f"undecided against {', '.join(alike)}" if alike else LEAST
-
-    def _index(self, model: str) -> int:
-        if model not in self.models:
-            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, self.models)}")
-        return self.models.index(model)
+        undecided = alike(model, self.pairs)
+        return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 
 @dataclass(frozen=True, eq=False)
