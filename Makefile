@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+ORACLES := .venv-oracles
 
 # A newer torch pulls gigabytes of CUDA packages; no extra may lift it.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -27,10 +28,10 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(PYTEST)
 
-slow: $(VENV)/.dev
+slow: $(VENV)/.dev $(ORACLES)/.ready
 	$(PYTEST) -m slow
 
-bench: $(VENV)/.dev $(VENV)/.peers
+bench: $(VENV)/.dev $(VENV)/.peers $(ORACLES)/.ready
 	$(BIN)/python -m bench
 
 format: $(VENV)/.dev
@@ -41,7 +42,7 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) dist site advrisk-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(ORACLES) dist site advrisk-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Each stamp says which extras are installed; it is made anew when the requirements change.
 $(VENV)/.%: pyproject.toml constraints.txt
@@ -53,3 +54,9 @@ $(VENV)/.%: pyproject.toml constraints.txt
 # they come without their dependencies. Where they cannot be had, the benchmarks say "not installed".
 $(VENV)/.peers: $(VENV)/.bench
 	$(BIN)/pip install --quiet --no-deps torchattacks adv-lib secml-torch pyautoattack && touch $@ || true
+
+# lifelines, which our survival fits are held against, pins an old pandas: it has an environment of its own. The programs
+# that ask it find it through ADVRISK_ORACLES, the path of its python.
+export ADVRISK_ORACLES := $(CURDIR)/$(ORACLES)/bin/python
+$(ORACLES)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ORACLES) && $(ORACLES)/bin/pip install --quiet lifelines && touch $@ || true
