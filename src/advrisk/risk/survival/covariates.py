@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
@@ -57,13 +58,27 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
 
 
 def default_covariates(durations: Durations) -> list[str]:
-    """Those that differ between the rows: eps, the attack, its objective, and which model it is."""
-    found = []
-    for name in ("eps", "attack", "norm", "objective"):
-        values = {durations.arms[arm]["family" if name == "attack" else name] for arm in durations.arms}
-        if len(values) > 1 and None not in values:
-            found.append(name)
-    return found + (["model"] if len(durations.models) > 1 else [])
+    """What differs between the rows and can be told apart: eps, which model it is, the attack, its norm and objective."""
+    sizes = {row["eps"] for row in durations.arms.values() if row["eps"] is not None}
+    found = ["eps"] if len(sizes) > 1 else []
+    arms = [row for row in durations.arms.values() if not found or row["eps"] is not None]
+    cells = [(model, row) for model in durations.models for row in arms]
+    design = [np.ones((len(cells), 1)), *_coded([row["eps"] for _, row in cells] if found else [])]
+    for name, field in (("model", "model"), ("attack", "family"), ("norm", "norm"), ("objective", "objective")):
+        values = [model if name == "model" else row[field] for model, row in cells]
+        if None in values or len(set(values)) == 1:
+            continue
+        wider = np.hstack([*design, *(added := _coded(values))])
+        if np.linalg.matrix_rank(wider) == wider.shape[1]:
+            found, design = [*found, name], [*design, *added]
+    return found
+
+
+def _coded(values: Sequence[Any]) -> list[NDArray[np.float64]]:
+    """Numbers as one column, text as one for each level but the first; nothing for nothing."""
+    if not values or isinstance(values[0], float):
+        return [np.array(values, dtype=np.float64)[:, None]] if values else []
+    return [np.array([[value == level] for value in values], dtype=np.float64) for level in sorted(set(values))[1:]]
 
 
 def known_covariates(durations: Durations) -> list[str]:
