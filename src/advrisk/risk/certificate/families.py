@@ -1,0 +1,113 @@
+"""Several tests at once: arms of a frozen list, sizes of a grid, models side by side.
+
+*A list of arms.* Its hypothesis is "some arm of the list has a risk above alpha", and its p-value is the largest of theirs:
+were arm l above alpha, max p <= zeta needs p_l <= zeta, which has a probability of at most zeta. No correction is needed.
+
+*A grid of sizes* (fixed-sequence testing; Maurer, Hothorn & Lehmacher 1995). Sizes are tested at zeta in an order settled
+beforehand, and the first that fails ends it. Of the sizes whose risk is above alpha one is the first: certifying any of
+them needs that one certified, which has a probability of at most zeta. It asks nothing of how p depends on eps.
+
+*Models side by side* (Holm 1979; Bretz, Maurer, Brannath & Posch 2009). Each of M models begins with zeta/M for its own
+sequence. A model whose whole grid is certified hands its share to those that are not through, in equal parts. Until the
+first false certificate only true ones were given, so that each model for which a false one is possible works with at most
+zeta over the number of such models: they add up to zeta. With one size each this is Holm's procedure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.certificate.counts import Floats, check_rate
+
+
+@dataclass(frozen=True)
+class CertifiedSizes:
+    """A grid of eps, tested in ascending order until the first that fails."""
+
+    eps: tuple[float, ...]
+    p: tuple[float, ...]
+    n_certified: int  # the first so many sizes are certified
+    zeta: float  # what the last test was held against
+
+    @property
+    def largest(self) -> float | None:
+        """The largest certified eps; None: not even the smallest is."""
+        return self.eps[self.n_certified - 1] if self.n_certified else None
+
+    @property
+    def stopped_at(self) -> float | None:
+        """The size that failed, after which none was tested; None: all are certified."""
+        return self.eps[self.n_certified] if self.n_certified < len(self.eps) else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "largest": self.largest, "stopped_at": self.stopped_at}
+
+
+def largest_p(p: ArrayLike) -> float:
+    """The p-value of a whole list of arms."""
+    return float(checked_p(p).max())
+
+
+def fixed_sequence(p_by_eps: Mapping[float, float], zeta: float) -> CertifiedSizes:
+    """The largest certified eps of a grid that was settled beforehand and is given in ascending order."""
+    return certified_sizes({"": p_by_eps}, zeta)[""]
+
+
+def certified_sizes(p_by_eps: Mapping[str, Mapping[float, float]], zeta: float) -> dict[str, CertifiedSizes]:
+    """The largest certified eps of each model; the probability that any of them is too large is at most zeta."""
+    check_rate("zeta", zeta)
+    if not p_by_eps:
+        raise RiskError("there is no model to test")
+    grids = {model: _checked_grid(model, grid) for model, grid in p_by_eps.items()}
+    done, unfinished = dict.fromkeys(grids, 0), set(grids)
+    share = zeta / len(grids)
+    while True:
+        ready = [model for model in sorted(unfinished) if grids[model][1][done[model]] <= share]
+        if not ready:
+            break
+        for model in ready:
+            done[model] += 1
+        unfinished = {model for model in unfinished if done[model] < len(grids[model][0])}
+        if not unfinished:
+            break
+        share = zeta / len(unfinished)
+    return {model: CertifiedSizes(eps, p, done[model], share) for model, (eps, p) in grids.items()}
+
+
+def holm(p: ArrayLike) -> Floats:
+    """Holm (1979): adjusted p-values. Those at most zeta are rejected; any false one has a probability of at most zeta."""
+    values = checked_p(p)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(values.size, 0, -1)
+    adjusted = np.empty(values.size)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def checked_p(p: ArrayLike) -> Floats:
+    """A list of numbers between 0 and 1."""
+    try:
+        values = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise RiskError(f"p-values must be numbers, found {p!r}") from None
+    if values.ndim != 1 or values.size == 0:
+        raise RiskError(f"p-values must be a list of numbers, found an array of shape {values.shape}")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise RiskError(f"p-values lie between 0 and 1, found {values[~((values >= 0) & (values <= 1))][0]}")
+    return values
+
+
+def _checked_grid(model: str, grid: Mapping[float, float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    eps, where = tuple(float(size) for size in grid), f" of {model}" if model else ""
+    if any(not later > sooner for sooner, later in zip(eps, eps[1:], strict=False)) or not all(np.isfinite(eps)):
+        raise RiskError(f"the sizes{where} must ascend, as they are tested in that order; found {_shown(eps)}")
+    return eps, tuple(float(value) for value in checked_p(list(grid.values())))
+
+
+def _shown(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:g}" for number in numbers)

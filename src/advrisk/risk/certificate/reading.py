@@ -1,0 +1,262 @@
+"""Integer failures from a run's ledger: which samples each attack of a frozen list broke, and which were wrong before.
+
+- A sample *fails* under an attack when it was right clean and the attack succeeded against it.
+- A sample that was wrong clean is no failure but clean error, which stands beside every certificate.
+- A row that ended with an error or a timeout counts as a failure: the attack may have succeeded. The loss so counted is
+  never below the true one, so a certificate stays valid.
+- What a model rejects is no failure.
+- Of a random attack with r repeats, a single try is its first repeat; with r tries a sample fails if any of them
+  breaks it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import did_you_mean, matches, no_match
+from advrisk.ledger import Ledger
+from advrisk.risk.certificate.calibration import CalibrationSet
+
+Flags = NDArray[np.bool_]
+
+_ARMS = """
+    SELECT model, arm, origin, kind, family, norm, eps, objective, coalesce(repeats, 1) AS repeats, params
+    FROM arms WHERE origin IN ('study', 'frozen') ORDER BY model, norm, eps, arm
+"""
+_ROWS = """
+    SELECT arm, sample, coalesce(repeat, 0) AS repeat, outcome, clean_prediction, prediction, criterion, target
+    FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms))
+    AND sample IN (SELECT sample FROM samples WHERE split = 'calibrate')
+"""
+_FLAGS = """
+    SELECT arm, list_sort(list_distinct(flatten(list(flags)))) AS flags FROM cells
+    WHERE model = $model AND shard IN (SELECT DISTINCT shard FROM samples WHERE split = 'calibrate') GROUP BY arm
+"""
+_UNTOLD = ("error", "timeout")
+CLEAN = "clean"
+
+
+@dataclass(frozen=True, eq=False)
+class AttackRows:
+    """What one attack of the list did to the samples to calibrate, in their order; a row for each try."""
+
+    arm: str
+    origin: str  # study | frozen
+    family: str | None
+    norm: str | None
+    eps: float | None
+    params: Mapping[str, Any]
+    objective: str | None
+    failed: Flags  # (repeats, n)
+    there: Flags  # (repeats, n): false where a row is missing, the run not being finished
+    untold: Flags  # (repeats, n): ended with an error or a timeout
+    flags: tuple[str, ...] = ()  # reasons not to trust it
+
+    @property
+    def tries(self) -> int:
+        """How often it was tried on each sample."""
+        return len(self.failed)
+
+    @property
+    def broken(self) -> Flags:
+        """Samples that some try broke."""
+        return np.asarray(self.failed.any(axis=0))
+
+    @property
+    def finished(self) -> Flags:
+        """Samples of which every try has a row."""
+        return np.asarray(self.there.all(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRows:
+    """One model on the samples to calibrate."""
+
+    model: str
+    wrong: Flags  # (n,): clean error
+    attacks: tuple[AttackRows, ...]
+    criterion: str
+    digest: str  # of every row that decides
+
+
+def read_rows(
+    ledger: Ledger,
+    calibration: CalibrationSet,
+    *,
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+) -> tuple[ModelRows, ...]:
+    """Every model of the study with the attacks of its list: those of the study, and those that a search froze.
+
+    `arms` are names or patterns of those that count. By default all attacks within some eps.
+    """
+    listed = _listed(ledger, arms)
+    for model in models or ():
+        if model not in listed:
+            raise RiskError(f"no model called {model!r} has attacks to certify; {did_you_mean(model, listed)}")
+    return tuple(_model_rows(ledger, calibration, model, listed[model]) for model in models or listed)
+
+
+def refuse_unfinished(rows: ModelRows) -> None:
+    """A p-value of counts needs all of them: to look early and decide then breaks it."""
+    for attack in rows.attacks:
+        if not attack.there.all():
+            n = int(attack.finished.sum())
+            raise RiskError(
+                f"{rows.model}: {attack.arm} is done on {n} of {attack.finished.size} samples to calibrate, and a "
+                "p-value of counts may be looked at once, at the end; run the same study again to go on, or say "
+                "`method: betting`, whose p-value may be watched"
+            )
+
+
+def _listed(ledger: Ledger, patterns: Sequence[str] | None) -> dict[str, list[dict[str, Any]]]:
+    """Model -> its list of attacks."""
+    table = [row for row in ledger.query(_ARMS).to_pylist() if row["kind"] == "attack"]
+    if not table:
+        raise RiskError("this run holds no attack, so there is nothing to certify against")
+    for pattern in patterns or ():
+        if complaint := no_match(pattern, {row["arm"] for row in table}):
+            raise RiskError(complaint)
+    chosen = [row for row in table if _asked(row, patterns)]
+    if not chosen:
+        raise RiskError(
+            "no attack of this run has both a norm and an eps, so there is no threat model to certify against; give "
+            "one an eps and run the study again"
+        )
+    listed: dict[str, list[dict[str, Any]]] = {}
+    for row in chosen:
+        listed.setdefault(row["model"], []).append(row)
+    return listed
+
+
+def _asked(row: Mapping[str, Any], patterns: Sequence[str] | None) -> bool:
+    if row["norm"] is None or row["eps"] is None:
+        return False
+    return patterns is None or row["origin"] == "frozen" or matches(row["arm"], patterns)
+
+
+def _model_rows(
+    ledger: Ledger, calibration: CalibrationSet, model: str, arms: Sequence[Mapping[str, Any]]
+) -> ModelRows:
+    names = [row["arm"] for row in arms]
+    table = ledger.query(_ROWS, {"model": model, "arms": [CLEAN, *names]})
+    if not len(table):
+        raise RiskError(
+            f"the attacks on {model} were not run on the samples to calibrate; add `assess: {{certificate: "
+            "{alpha: 0.1, zeta: 0.05}}` to the study and run it again"
+        )
+    criterion = _criterion(table, model)
+    number = {name: place for place, name in enumerate([CLEAN, *names])}
+    most = max(row["repeats"] for row in arms)
+    where = (
+        _index(table["arm"], list(number)),
+        table["repeat"].to_numpy().astype(np.int64),
+        _index(table["sample"], list(calibration.samples)),
+    )
+    inside = (where[1] < most) & (where[2] >= 0)
+    where = tuple(axis[inside] for axis in where)  # type: ignore[assignment]
+    table = table.filter(pa.array(inside))
+    shape = (len(number), most, calibration.n)
+    outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
+    wrong = _wrong(ledger, table, where, calibration, shape)
+    flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
+    return ModelRows(
+        model=model,
+        wrong=wrong,
+        attacks=tuple(
+            _attack(row, {name: marks[number[row["arm"]]] for name, marks in outcome.items()}, wrong, flags)
+            for row in arms
+        ),
+        criterion=criterion,
+        digest=_digest(model, table, arms),
+    )
+
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "there": (),
+    "success": ("success",),
+    "untold": _UNTOLD,
+}
+
+
+def _attack(
+    row: Mapping[str, Any], marks: Mapping[str, Flags], wrong: Flags, flags: Mapping[str, tuple[str, ...]]
+) -> AttackRows:
+    tries = {name: found[: row["repeats"]] for name, found in marks.items()}
+    return AttackRows(
+        arm=row["arm"],
+        origin=row["origin"],
+        family=row["family"],
+        norm=row["norm"],
+        eps=row["eps"],
+        params=json.loads(row["params"] or "{}"),
+        objective=row["objective"],
+        failed=(tries["success"] | tries["untold"]) & ~wrong,
+        there=tries["there"],
+        untold=tries["untold"],
+        flags=flags.get(row["arm"], ()),
+    )
+
+
+def _wrong(
+    ledger: Ledger, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet, shape: tuple[int, ...]
+) -> Flags:
+    """Samples that some row says were read wrongly when clean."""
+    labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
+    label = np.full(calibration.n, -1, dtype=np.int64)
+    label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()
+    clean = pc.fill_null(table["clean_prediction"], -1).to_numpy().astype(np.int64)
+    own = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
+    clean = np.where(where[0] == 0, np.where(own >= 0, own, clean), clean)
+    known = label[where[2]]
+    misread = (clean >= 0) & (known >= 0) & (clean != known)
+    return np.asarray(_marked(shape, where, misread | _is(table, "already_wrong")).any(axis=(0, 1)))
+
+
+def _criterion(table: pa.Table, model: str) -> str:
+    found = [name for name in pc.unique(table["criterion"]).to_pylist() if name is not None]
+    if len(found) > 1:
+        raise RiskError(
+            f"rows of {model} were judged by different criteria of success, {' and '.join(sorted(found))}; a "
+            "certificate is about one; choose another folder for the other study"
+        )
+    return found[0] if found else "label"
+
+
+def _marked(shape: tuple[int, ...], where: tuple[Any, ...], marks: Flags) -> Flags:
+    found = np.zeros(shape, dtype=np.bool_)
+    found[where] = marks
+    return found
+
+
+def _is(table: pa.Table, *kinds: str) -> Flags:
+    """Which rows ended so; all of them where nothing is named."""
+    if not kinds:
+        return np.ones(len(table), dtype=np.bool_)
+    found = pc.is_in(table["outcome"].cast(pa.string()), value_set=pa.array(kinds, pa.string()))
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _index(column: pa.ChunkedArray, among: Sequence[str]) -> NDArray[np.int64]:
+    found = pc.index_in(column.cast(pa.string()), value_set=pa.array(among, pa.string()))
+    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+
+
+def _digest(model: str, table: pa.Table, arms: Sequence[Mapping[str, Any]]) -> str:
+    """Names the rows and the attacks that decide, whatever the order in which they were written."""
+    hasher = hashlib.blake2b(digest_size=16)
+    for row in arms:
+        hasher.update(json.dumps([model, dict(row)], sort_keys=True).encode())
+    rows = table.to_pydict()
+    names = sorted(rows)
+    for line in sorted(json.dumps([rows[name][place] for name in names]) for place in range(len(table))):
+        hasher.update(line.encode())
+    return hasher.hexdigest()

@@ -1,0 +1,127 @@
+"""Which samples count as failures, by hand-made rows for every rule."""
+
+import re
+
+import numpy as np
+import pytest
+
+from advrisk.core.errors import RiskError
+from advrisk.ledger import Ledger
+from advrisk.risk.certificate.calibration import read_calibration
+from advrisk.risk.certificate.reading import ModelRows, read_rows, refuse_unfinished
+
+from .conftest import Make
+
+PGD, FGSM = "pgd@linf:0.1", "fgsm@linf:0.1"
+
+
+def only(ledger: Ledger, **given: object) -> ModelRows:
+    (found,) = read_rows(ledger, read_calibration(ledger), **given)  # type: ignore[arg-type]
+    return found
+
+
+def in_order(ledger: Ledger, marks: np.ndarray) -> str:
+    """A letter for each sample, s0 first: `x` where it is marked."""
+    names = read_calibration(ledger).samples
+    return "".join("x" if marks[names.index(f"s{place}")] else "-" for place in range(len(names)))
+
+
+def test_only_what_was_right_and_is_broken_fails_and_an_error_counts_as_broken(made: Make) -> None:
+    ledger = made({"m": {PGD: "srwjet"}})
+    found = only(ledger)
+    (attack,) = found.attacks
+    assert in_order(ledger, found.wrong) == "--x---"
+    assert in_order(ledger, attack.broken) == "x---xx"
+    assert in_order(ledger, attack.untold.any(axis=0)) == "----xx"
+    assert (attack.tries, attack.norm, attack.eps, attack.params) == (1, "linf", 0.1, {"steps": 10})
+    assert attack.finished.all()
+
+
+def test_an_error_on_a_sample_that_was_wrong_before_is_clean_error(made: Make) -> None:
+    ledger = made({"m": {PGD: "wrr", FGSM: "err"}})
+    found = only(ledger)
+    assert [in_order(ledger, attack.broken) for attack in found.attacks] == ["---", "---"]
+    assert in_order(ledger, found.wrong) == "x--"
+
+
+def test_where_success_is_a_changed_prediction_a_sample_that_was_wrong_clean_is_no_failure(made: Make) -> None:
+    labels = [{"label": label} for label in (3, 4, 5)]
+    rows = {"clean_prediction": 3, "prediction": 8, "criterion": "prediction"}
+    found = only(made({"m": {PGD: "sss"}}, rows=rows, samples=labels))
+    assert (found.criterion, int(found.wrong.sum()), int(found.attacks[0].broken.sum())) == ("prediction", 3, 0)
+
+
+def test_a_single_try_is_the_first_and_several_tries_break_what_any_of_them_breaks(made: Make) -> None:
+    ledger = made({"m": {PGD: ["srrr", "rsrr", "rsre"]}})
+    (attack,) = only(ledger).attacks
+    assert attack.tries == 3
+    assert in_order(ledger, attack.failed[0]) == "x---"
+    assert in_order(ledger, attack.broken) == "xx-x"
+
+
+def test_rows_that_are_missing_are_told_from_rows_that_held(made: Make) -> None:
+    ledger = made({"m": {PGD: "rr..", FGSM: "rrrr"}})
+    found = only(ledger)
+    by_name = {attack.arm: attack for attack in found.attacks}
+    assert in_order(ledger, by_name[PGD].finished) == "xx--"
+    assert by_name[FGSM].finished.all()
+    with pytest.raises(RiskError, match=re.escape(f"m: {PGD} is done on 2 of 4 samples to calibrate")):
+        refuse_unfinished(found)
+
+
+def test_the_list_is_the_study_s_sized_attacks_and_what_was_frozen(made: Make) -> None:
+    ledger = made(
+        {"m": {PGD: "rr", "nes,s=2@linf:0.1": "rr", "cw": "rr", "try@linf:0.1": "rr", "rain": "rr", "gone@l2:1": "rr"}},
+        facts={
+            "nes,s=2@linf:0.1": {"origin": "frozen"},
+            "cw": {"kind": "attack", "norm": "l2"},
+            "try@linf:0.1": {"origin": "search"},
+            "rain": {"kind": "corruption"},
+            "gone@l2:1": {"origin": "dropped"},
+        },
+    )
+    assert [attack.arm for attack in only(ledger).attacks] == ["nes,s=2@linf:0.1", PGD]
+    named = only(ledger, arms=["pgd*"])
+    assert [attack.arm for attack in named.attacks] == ["nes,s=2@linf:0.1", PGD], "what was frozen always counts"
+    with pytest.raises(RiskError, match=re.escape("no arm is called 'bim*'")):
+        only(ledger, arms=["bim*"])
+
+
+def test_what_cannot_be_certified_is_refused(made: Make) -> None:
+    ledger = made({"m": {"cw": "rr"}}, facts={"cw": {"kind": "attack", "norm": "l2"}})
+    with pytest.raises(RiskError, match="no attack of this run has both a norm and an eps"):
+        only(ledger)
+
+
+def test_no_attack_and_unknown_models(made: Make) -> None:
+    ledger = made({"m": {PGD: "rr"}})
+    with pytest.raises(RiskError, match=re.escape("no model called 'n' has attacks to certify; known: m")):
+        only(ledger, models=["n"])
+
+
+def test_two_criteria_are_not_mixed(made: Make) -> None:
+    made({"m": {PGD: "rr"}})
+    ledger = made({"m": {FGSM: "rr"}}, rows={"criterion": "prediction"})
+    with pytest.raises(RiskError, match="judged by different criteria of success, label and prediction"):
+        only(ledger)
+
+
+def test_flags_of_cells_are_kept(made: Make) -> None:
+    (attack,) = only(made({"m": {PGD: "rr"}}, flags={PGD: ["zero-gradients"]})).attacks
+    assert attack.flags == ("zero-gradients",)
+
+
+def test_the_digest_names_the_rows_and_nothing_else(tmp_path_factory: pytest.TempPathFactory, made: Make) -> None:
+    from .conftest import write_rows
+
+    def digest(text: str, **given: object) -> str:
+        return only(write_rows(tmp_path_factory.mktemp("run"), {"m": {PGD: text}}, **given)).digest  # type: ignore[arg-type]
+
+    assert digest("srr") == digest("srr") == digest("srr", flags={PGD: ["no-start"]})
+    assert len({digest("srr"), digest("rsr"), digest("srj"), digest("srr", facts={PGD: {"params": "{}"}})}) == 4
+
+
+def test_attacks_that_never_ran_on_samples_to_calibrate(made: Make) -> None:
+    ledger = made({"m": {PGD: ".."}}, facts={"clean": {"origin": "dropped"}})
+    with pytest.raises(RiskError, match="were not run on the samples to calibrate; add `assess: "):
+        only(ledger)
