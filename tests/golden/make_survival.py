@@ -6,7 +6,8 @@ Run it with a Python that has lifelines, which pins an old pandas; `make slow` b
     .venv-oracles/bin/python tests/golden/make_survival.py --ask    answers one case, JSON from stdin to stdout
 
 It needs nothing of advrisk. A case has `columns`, `duration`, `event`, `covariates`, `family` and, where wanted,
-`shape_covariates`, `lower`, `robust` and `exactly` (false: with lifelines' own stopping rule); the answer has the coefficients in the units of the columns.
+`shape_covariates`, `lower`, `robust` and `exactly` (false: with lifelines' own stopping
+rule); the answer has the coefficients in the units of the columns.
 """
 
 import json
@@ -71,14 +72,13 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     else:
         frame["t"], frame["e"] = columns[case["duration"]], columns[case["event"]]
         fitter.fit(frame, duration_col="t", event_col="e", **formulas, **options)
-    found = {"seconds": time.perf_counter() - began}
+    concordance = fitter.concordance_index_ if "lower" not in case else None
+    found: dict[str, Any] = {"seconds": time.perf_counter() - began}
     for part, key in (("scale", fitter._primary_parameter_name), ("shape", fitter._ancillary_parameter_name)):
         found[part] = {_name(name): value for name, value in fitter.params_[key].items()}
         found[f"{part}_errors"] = {_name(name): value for name, value in fitter.standard_errors_[key].items()}
     found |= {"log_likelihood": fitter.log_likelihood_, "aic": fitter.AIC_}
-    if "lower" not in case:
-        found["concordance"] = fitter.concordance_index_
-    return found
+    return found | ({} if concordance is None else {"concordance": concordance})
 
 
 def _formula(names: list[str]) -> str:
