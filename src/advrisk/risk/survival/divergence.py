@@ -42,8 +42,8 @@ def refuse_divergence(model: Model, found: Maximum, coding: Coding) -> None:
     _, u = model.predictors(found.at)
     if np.exp(u).max() > _HUGE_SPREAD:
         raise RiskError(
-            f"the {model.family.name} fit spreads the log durations without end (sigma = {np.exp(u).max():.3g}): events "
-            "come at once or not at all; compare shares that fail instead of times"
+            f"the {model.family.name} fit spreads the log durations without end (sigma = {np.exp(u).max():.3g}): "
+            "events come at once or not at all; compare shares that fail instead of times"
         )
 
 
