@@ -139,7 +139,7 @@ def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
     data = bench.material.data
     given = None if data.split is None else [str(mark) for mark in data.split]
     try:
-        return choose_splits(study.data, data.ids, given, seed=study.seed)
+        return choose_splits(study.data, data.ids, given, seed=study.seed, labels=data.y.tolist())
     except DataError as error:
         raise study.where.error(("data",), str(error)) from None
 
