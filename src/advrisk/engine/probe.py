@@ -17,6 +17,7 @@ from torch import Tensor
 from advrisk.core.errors import ModelError
 from advrisk.core.traits import gives
 from advrisk.engine import objectives
+from advrisk.engine.clock import now
 from advrisk.engine.goal import Goal
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model, predicted
@@ -120,7 +121,7 @@ class Probe:
         rows_asked = rows if whole else rows.index_select(0, asked)
         goal = self.goal.of(rows_asked)
         answer, height, suspected = None, None, None
-        began = _now(self.x0)
+        began = now(self.x0)
         with torch.set_grad_enabled(gradient):
             points.requires_grad_(gradient)
             if len(points):
@@ -130,7 +131,7 @@ class Probe:
                 if self.task.suspicion is not None:
                     suspected = scored(self.task.suspicion, self.model, points, answer)
         passes = 1 if suspected is None else 1 + suspected.n_forward
-        self.memory.spend(self.memory.n_forward, rows_asked, _now(self.x0) - began, passes=passes)
+        self.memory.spend(self.memory.n_forward, rows_asked, now(self.x0) - began, passes=passes)
         if answer is not None:
             near = None if projected else self._near(points.detach(), rows_asked)
             ascending = self._around(rows).ascending
@@ -411,12 +412,12 @@ class Pass:
         if not self._points.requires_grad:
             raise ModelError(f"{self._probe.model.name}: this pass was asked without gradients")
         rows = self._rows.index_select(0, self._asked)
-        began = _now(self._points)
+        began = now(self._points)
         total = heights.sum() if chosen is None else heights[chosen].sum()  # its slope holds every row's own
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
         whose = rows if chosen is None else rows[chosen]
-        memory.spend(memory.n_backward, whose, _now(self._points) - began, passes=passes)
+        memory.spend(memory.n_backward, whose, now(self._points) - began, passes=passes)
         immutable = self._probe.space.immutable
         slope = slope if immutable is None else slope.masked_fill(immutable, 0.0)
         self._probe._trace.note_slope(slope if chosen is None else slope[chosen])
@@ -441,10 +442,3 @@ def clear_lead(answer: Tensor) -> Tensor:
     """Whether the best score leads by more than what rounding, or another order of summing, could take away."""
     best = answer.topk(2, dim=1).values
     return best[:, 0] - best[:, 1] > _LEAD * best.abs().amax(1)
-
-
-def _now(of: Tensor) -> float:
-    """The time at which the device has done what it was asked to do."""
-    if of.device.type != "cpu":
-        torch.accelerator.synchronize(of.device)
-    return time.perf_counter()

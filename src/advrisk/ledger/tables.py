@@ -11,7 +11,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 VERSION_KEY = b"advrisk.schema"
 
 Outcome = Literal["success", "resisted", "already_wrong", "rejected", "error", "timeout"]
@@ -53,6 +53,7 @@ TABLES: dict[str, pa.Schema] = {
             "n_forward_first": pa.int64(),
             "n_backward_first": pa.int64(),
             "first_s": pa.float64(),
+            "spent_s": pa.float64(),  # of all passes, as first_s is of those up to the first success
             "message": _name,
         }
     ),
@@ -81,6 +82,7 @@ TABLES: dict[str, pa.Schema] = {
             "accounting": _name,
             "wall_s": pa.float64(),
             "process_s": pa.float64(),
+            "inference_s": pa.float64(),  # of the clean arm: seconds of a clean pass, for each sample of the shard
             "flags": pa.list_(pa.string()),
             "zero_gradients": pa.float64(),  # shares, see `engine.trust`; null where nothing can be said
             "not_increasing": pa.float64(),

@@ -13,6 +13,7 @@ from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
 from advrisk.core.traits import DETECTOR, Accounting, AttackTraits, gives
 from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust, predicted
+from advrisk.engine.clock import now
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
@@ -32,6 +33,7 @@ class Target:
     label: Tensor
     clean_answer: Tensor
     goal: Goal
+    inference_s: float | None = None  # seconds that a clean pass took, for each sample
 
     @property
     def clean_prediction(self) -> Tensor:
@@ -72,6 +74,7 @@ class Attempt:
     claimed: Tensor | None = None  # successes that the arm saw; None where it did not look
     counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
     first_s: Tensor | None = None
+    spent_s: Tensor | None = None  # of a batch as a whole nobody knows
     settled: dict[int, Settled] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
     accounting: Accounting = "sample"
@@ -85,8 +88,10 @@ def load_target(material: Material, cell: Cell, success: Success) -> Target:
     rows = np.array([material.rows[name] for name in cell.shard.samples])
     x0 = torch.from_numpy(material.data.x[rows]).to(model.device)
     label = torch.from_numpy(material.data.y[rows]).to(model.device)
+    began = now(x0)
     answer = model.ask_owner(x0)
-    return Target(model, material.space, x0, label, answer, goal_of(success, label, model, answer))
+    inference_s = (now(x0) - began) / len(x0)
+    return Target(model, material.space, x0, label, answer, goal_of(success, label, model, answer), inference_s)
 
 
 def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor) -> Goal:
@@ -222,6 +227,9 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
         attempt.counts[name] = column
     attempt.first_s = torch.full((len(attempt.kept),), torch.nan, device=rows.device)
     attempt.first_s[rows] = memory.first_s
+    if attempt.accounting == "sample":
+        attempt.spent_s = torch.zeros(len(attempt.kept), device=rows.device)
+        attempt.spent_s[rows] = memory.spent_s
     for row, message in memory.failed.items():
         attempt.settled[int(rows[row])] = "error", message
     for row in memory.no_start.nonzero().flatten().tolist():  # what was tried in vain is no result

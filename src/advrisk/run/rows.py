@@ -70,6 +70,7 @@ def judged_result(
             run,
             verdict.outcome,
             _flags(target, attempt, verdict) | vars(attempt.trust),
+            inference_s=target.inference_s if cell.arm.kind == "clean" else None,
             accounting=attempt.accounting,
             wall_s=wall_s,
             process_s=process_s,
@@ -128,9 +129,10 @@ def _counts(attempt: Attempt, n: int) -> dict[str, Any]:
     for name, count in attempt.counts.items():
         values = count.cpu().numpy()
         columns[name] = pa.array(values, mask=values < 0)
-    if attempt.first_s is not None:
-        seconds = attempt.first_s.cpu().numpy()
-        columns["first_s"] = pa.array(seconds, mask=np.isnan(seconds))
+    for name, taken in (("first_s", attempt.first_s), ("spent_s", attempt.spent_s)):
+        if taken is not None:
+            seconds = taken.cpu().numpy()
+            columns[name] = pa.array(seconds, mask=np.isnan(seconds))
     return columns
 
 
@@ -188,6 +190,7 @@ def _cell_row(
     *,
     wall_s: float | None,
     process_s: float | None,
+    inference_s: float | None = None,
     accounting: Accounting = "sample",
 ) -> pa.Table:
     row = {
@@ -203,6 +206,7 @@ def _cell_row(
         "accounting": accounting,
         "wall_s": wall_s,
         "process_s": process_s,
+        "inference_s": inference_s,
         "version": VERSION,
         **doubts,
     }

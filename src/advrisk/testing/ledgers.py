@@ -6,7 +6,7 @@ from typing import Any
 from advrisk.ledger import Ledger
 
 # Columns that say when and by whom, not what: two runs of one study may differ in them.
-INCIDENTAL = ("run", "first_s")
+INCIDENTAL = ("run", "first_s", "spent_s")
 
 
 def outcome_rows(folder: Path) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """One process, one study, cell by cell: whatever goes wrong becomes rows, and inputs are kept as asked."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -112,4 +113,39 @@ def test_the_clean_pass_is_made_once_for_all_arms(bench, scene):
         cell = scene.cell(scene.arm())
         shared.carry_out(replace(cell, id=family * 32))
     clean = [x for x, _ in record.passes if len(x) == 3]
-    assert len(clean) == 1
+    assert len(clean) == 2 + 1  # the first two, with and without a slope, warm the model up
+
+
+def slow_at_first(model, seconds):
+    """A model that sets something up in its first pass."""
+    asked = []
+
+    def answer(x):
+        asked.append(len(x))
+        if len(asked) == 1:
+            time.sleep(seconds)
+        return model.answer(x)
+
+    return replace(model, answer=answer)
+
+
+def test_what_a_first_pass_sets_up_is_on_no_clock(bench, scene):
+    made = bench(model=slow_at_first(scene.model, 0.3))
+    attacked = made.carry_out(scene.cell(scene.arm()))
+    clean = made.carry_out(scene.cell(scene.clean))
+    for result in (attacked, clean):
+        assert result.tables["cells"]["wall_s"][0].as_py() < 0.3
+    assert attacked.tables["cells"]["inference_s"][0].as_py() is None
+    assert 0 < clean.tables["cells"]["inference_s"][0].as_py() < 0.1
+
+
+def test_seconds_are_told_of_all_passes_and_of_those_up_to_the_first_success(bench, scene):
+    def twice(probe):
+        attack(probe)
+        attack(probe)
+
+    broken, held, wrong = bench(twice).carry_out(scene.cell(scene.arm(keep="last"))).tables["outcomes"].to_pylist()
+    assert 0 < broken["first_s"] < broken["spent_s"]
+    assert held["first_s"] is None
+    assert held["spent_s"] == broken["spent_s"]  # they shared both passes
+    assert wrong["spent_s"] == 0

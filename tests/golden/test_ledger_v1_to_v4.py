@@ -1,8 +1,8 @@
-"""A ledger that was begun with schema version 1 and went on with version 2 and 3, and then with the present one.
+"""A ledger that was begun with schema version 1 and went on with versions 2, 3 and 4, and then with the present one.
 
 The cells of version 1 know nothing of the shares in `TRUST`, and those of 1 and 2 not of `no_start`: they are null
-there. So are the causes of arms before version 4. Everything else is as it was, and rows of all versions answer one
-query.
+there. So are the causes of arms before version 4, and the seconds that were spent before version 5. Everything else is
+as it was, and rows of all versions answer one query.
 """
 
 import shutil
@@ -55,19 +55,26 @@ def test_cells_of_version_3_stand_beside_them() -> None:
     assert rows(ledger, "SELECT count(*) FROM measures") == [(0,)]
 
 
-def test_arms_and_measures_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
-    assert SCHEMA_VERSION == 4
-    shutil.copytree(HERE / "ledger-v3", tmp_path / "run")
-    arm = {"model": ["plain"], "arm": ["fog-level-1"], "recipe": ["r-4"], "origin": ["study"], "cause": ["weather"]}
-    (clean,) = [row[0] for row in rows(Ledger.open(tmp_path / "run"), _CLEAN)]
-    measured = {"cell": [clean], "sample": [SAMPLES[0]], "measure": ["clever"], "value": [0.25]}
-    Ledger.open(tmp_path / "run").append(
-        {"arms": table_from("arms", arm), "measures": table_from("measures", measured)}
-    )
-    ledger = Ledger.open(tmp_path / "run")
+def test_arms_and_measures_of_version_4_stand_beside_them() -> None:
+    ledger = Ledger.open(HERE / "ledger-v4")
     assert set(versions(ledger)) == {b"1", b"2", b"3", b"4"}
     assert rows(ledger, "SELECT arm, cause FROM arms WHERE cause IS NOT NULL") == [("fog-level-1", "weather")]
     assert rows(ledger, "SELECT sample, value FROM measures") == [(SAMPLES[0], 0.25)]
+    assert rows(ledger, "SELECT count(*), count(spent_s) FROM outcomes") == [(44, 0)]
+
+
+def test_seconds_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
+    assert SCHEMA_VERSION == 5
+    shutil.copytree(HERE / "ledger-v4", tmp_path / "run")
+    ledger = Ledger.open(tmp_path / "run")
+    hop = {"model": ["plain"], "arm": ["hopskipjump-l2"], "repeat": [0], "cell": ["cell-r-hop-0"]}
+    cells = table_from("cells", hop | {"recipe": ["r-hop"], "n_samples": [1], "n_errors": [0], "inference_s": [0.5]})
+    spent = {"sample": [SAMPLES[0]], "outcome": ["resisted"], "n_forward": [9], "spent_s": [0.125]}
+    ledger.append({"cells": cells, "outcomes": table_from("outcomes", hop | spent)})
+    ledger = Ledger.open(tmp_path / "run")
+    assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5"}
+    assert rows(ledger, "SELECT arm, spent_s FROM outcomes WHERE spent_s IS NOT NULL") == [("hopskipjump-l2", 0.125)]
+    assert rows(ledger, "SELECT arm, inference_s FROM cells WHERE inference_s IS NOT NULL") == [("hopskipjump-l2", 0.5)]
 
 
 def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> None:
