@@ -2,7 +2,7 @@
 
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.arm import CLEAN, Arm, Kind
-from advrisk.study.assess import AVERAGE, AlarmSpec, DamageSpec, DetectionSpec, IndicatorSpec
+from advrisk.study.assess import AVERAGE, AlarmSpec, DamageSpec, DetectionSpec, IndicatorSpec, SurvivalSpec
 from advrisk.study.fields import validated
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.source import Loc, Source, read_yaml
@@ -42,6 +42,7 @@ __all__ = [
     "Source",
     "StudySpec",
     "Success",
+    "SurvivalSpec",
     "TargetSpec",
     "TrainedModel",
     "TrainingSource",

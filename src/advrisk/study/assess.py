@@ -1,6 +1,6 @@
 """What is asked of the outcomes, once they are there: changing it runs nothing again."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -109,9 +109,38 @@ class IndicatorSpec(Strict):
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
 
 
+class HardwareSpec(Strict):
+    """What an hour of a machine costs, in any unit."""
+
+    name: str
+    per_hour: Size
+
+
+class SurvivalSpec(Strict):
+    """How durations are measured, what explains them, and what counts as broken.
+
+    `covariates` are things known before the attack: eps, attack, norm, objective, model, tags of models, strata. By
+    default those that differ. `until` is the time up to which means are taken; by default the longest one spent.
+    `eps_max` limits the sizes whose cost is told. `broken_factor` says how many times longer training on a sample must
+    have taken than breaking one.
+    """
+
+    measure: Literal["forward", "gradient", "seconds", "process-seconds"] = "forward"
+    covariates: list[str] | None = None  # an empty list: nothing explains them
+    family: Literal["auto", "weibull", "lognormal", "loglogistic"] = "auto"
+    norm: Norm | None = None
+    arms: Names | None = None
+    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+    until: Annotated[Number, Field(gt=0)] | None = None
+    eps_max: Annotated[Number, Field(gt=0)] | None = None
+    broken_factor: Annotated[Number, Field(gt=0)] = 10.0
+    hardware: HardwareSpec | None = None
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
     damage: DamageSpec = DamageSpec()
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
+    survival: SurvivalSpec = SurvivalSpec()

@@ -1,0 +1,221 @@
+"""What cannot be fitted, and why: each refusal names the columns and says what to do."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted
+from advrisk.risk.survival.coding import Coding, TextCovariate
+from advrisk.risk.survival.frames import Columns, Floats, numbers
+from advrisk.risk.survival.likelihood import Model
+
+FEWEST_CLUSTERS = 30
+_TELLING = 10  # a covariate that orders this many different event times exactly is made from them
+
+
+def checked_duration(columns: Columns, name: str) -> Floats:
+    """Finite numbers above 0."""
+    values = numbers(columns, name, "the duration")
+    if (values < 0).any():
+        raise RiskError(f"duration {name!r} is negative in row {int(np.argmax(values < 0))}: {values[values < 0][0]:g}")
+    if (values == 0).any():
+        raise RiskError(
+            f"duration {name!r} is 0 in {counted(int((values == 0).sum()), 'row')}: a sample that is wrong before anything "
+            "is done to it has no survival time; count these rows apart, and leave them out of the fit"
+        )
+    return values
+
+
+def checked_event(columns: Columns, name: str) -> Floats:
+    """1 where the event was seen, 0 where the row is censored."""
+    values = numbers(columns, name, "the event")
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        raise RiskError(
+            f"event {name!r} must be 1 (seen) or 0 (censored); row {int(np.argmax(wrong))} has {values[wrong][0]:g}"
+        )
+    return values
+
+
+def checked_lower(columns: Columns, name: str, duration: Floats, event: Floats) -> Floats:
+    """Where the interval of an event begins; of censored rows nothing is asked."""
+    values = columns[name]
+    if values.dtype.kind != "f":
+        raise RiskError(f"column {name!r} (the lower end) must be of numbers, found text such as {values[0]!r}")
+    with np.errstate(invalid="ignore"):
+        wrong = (event > 0) & ~((values >= 0) & (values <= duration))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise RiskError(
+            f"lower {name!r} must lie between 0 and the duration where the event was seen; "
+            f"row {row} has {values[row]:g} and the duration {duration[row]:g}"
+        )
+    return values
+
+
+def check_outcome(name: str, duration: Floats, event: Floats, n_coefficients: int) -> None:
+    """Enough events for the coefficients, and durations that differ."""
+    n_events = int(event.sum())
+    if not n_events:
+        raise RiskError(
+            f"none of {counted(len(event), 'row')} has an event, all are censored: nothing is known of how long survival "
+            "lasts but that it is longer; a Kaplan-Meier curve is all there is to show"
+        )
+    first = duration[event > 0]
+    if first.min() == first.max() and duration.max() <= first.max():
+        raise RiskError(
+            f"duration {name!r} is single-valued: every event has {first[0]:g}, and nothing was watched for longer, so "
+            "there is no spread to fit; measure in finer units, or let attacks go on for longer"
+        )
+    if n_events < n_coefficients:
+        raise RiskError(
+            f"{counted(n_events, 'event')} cannot carry {counted(n_coefficients, 'coefficient')} (intercepts and shape "
+            "counted); drop covariates, merge levels, or gather more events"
+        )
+
+
+def check_names(covariates: Sequence[str], outcome: Collection[str], forbidden: Collection[str]) -> None:
+    """No covariate twice, none that is the outcome, none that the caller knows to be made from it."""
+    for name in covariates:
+        if covariates.count(name) > 1:
+            raise RiskError(f"covariate {name!r} is named twice")
+        if name in outcome:
+            raise RiskError(f"covariate {name!r} is part of the outcome; leave it out of the covariates")
+        if name in forbidden:
+            raise RiskError(
+                f"covariate {name!r} is computed from the outcome, so it would explain survival by itself; leave it out"
+            )
+
+
+def check_copies(columns: Columns, covariates: Sequence[str], duration: Floats, event: Floats) -> None:
+    """No covariate that is the duration or the event in other words."""
+    order = np.argsort(duration, kind="stable")
+    early = order[event[order] > 0]
+    for name in covariates:
+        values = _codes(columns[name])
+        if _same_two(values, event):
+            raise RiskError(f"covariate {name!r} says whether the event was seen: it is the outcome; leave it out")
+        if columns[name].dtype.kind == "f" and (
+            _monotone_copy(values[order], duration[order])
+            or (_distinct(duration[early]) >= _TELLING and _monotone_copy(values[early], duration[early]))
+        ):
+            raise RiskError(
+                f"covariate {name!r} orders the rows exactly as the duration does (rank correlation 1 or -1): it is "
+                "computed from the outcome; leave it out"
+            )
+
+
+def check_collinear(x: Floats, coding: Coding) -> None:
+    """No column of the design that the columns before it add up to."""
+    scaled = x / np.sqrt((x**2).sum(axis=0))
+    if np.linalg.eigvalsh(scaled.T @ scaled)[0] > 1e-9:
+        return
+    triangle = np.linalg.qr(scaled, mode="r")
+    owner = ["", *(one.name for one in coding.covariates for _ in one.columns)]
+    for place in range(1, len(owner)):
+        if abs(triangle[place, place]) < 1e-7:
+            shares = np.linalg.lstsq(triangle[:, :place], triangle[:, place], rcond=1e-10)[0]
+            others = dict.fromkeys(owner[i] for i in range(1, place) if abs(shares[i]) > 1e-6)
+            named = [name for name in others if name and name != owner[place]]
+            among = " and ".join(repr(name) for name in named) or "the others"
+            raise RiskError(
+                f"covariate {owner[place]!r} is collinear with {among} (column {coding.columns[place]!r} is a sum of "
+                f"theirs), so their effects cannot be told apart; drop {owner[place]!r}, or {among}"
+            )
+
+
+def check_separated(model: Model, coding: Coding, columns: Columns) -> None:
+    """No covariate that tells rows with an event from those without, all by itself: its effect would be infinite."""
+    for one in coding.covariates:
+        values = columns[one.name]
+        if isinstance(one, TextCovariate):
+            for level in one.levels:
+                is_level = (values == level).astype(np.float64)
+                if _separates(model, is_level):
+                    _refuse_separated(f"{one.name!r} = {level!r}", model, is_level > 0)
+        elif _separates(model, values):
+            raise RiskError(
+                f"covariate {one.name!r} tells censored rows from events by itself, so its effect has no finite "
+                "estimate; leave it out, or leave out the rows whose value settles the outcome"
+            )
+
+
+def _separates(model: Model, values: Floats) -> bool:
+    """Whether the likelihood grows without end along this column, the intercept making up for it.
+
+    Rows with an event at a known time must stay where they are, so they must share one value; censored rows must all
+    lie on one side of it, and events that may have come at any time before on the other.
+    """
+    rows = model.rows
+    late = values[rows.intervals]
+    any_time = np.isneginf(rows.log_lower)
+    pinned = np.concatenate([values[rows.exact], late[~any_time]])
+    right, left = values[rows.censored], late[any_time]
+    if pinned.size:
+        if pinned.min() < pinned.max():
+            return False
+        right, left = right - pinned[0], left - pinned[0]
+        return any(
+            bool((s * right >= 0).all() and (s * left <= 0).all() and ((right != 0).any() or (left != 0).any()))
+            for s in (1, -1)
+        )
+    if not right.size or not left.size:
+        return False
+    return bool(right.min() >= left.max() or right.max() <= left.min())
+
+
+def _refuse_separated(where: str, model: Model, rows: NDArray[np.bool_]) -> None:
+    inside = int(rows[model.rows.exact].sum() + rows[model.rows.intervals].sum())
+    alone = rows if inside in (0, int(rows.sum())) else ~rows
+    censored = not (alone[model.rows.exact].any() or alone[model.rows.intervals].any())
+    side = where if alone is rows else f"every other value than {where}"
+    what = (
+        "no row has an event, all are censored"
+        if censored
+        else "every event may have come at any time before its first"
+    )
+    raise RiskError(
+        f"where {side} ({counted(int(alone.sum()), 'row')}), {what}: the effect has no finite estimate; "
+        "leave these rows out and report them apart, or merge the level with another"
+    )
+
+
+def clusters_of(columns: Columns, name: str) -> NDArray[np.intp]:
+    """The number of each row's cluster; too few clusters are refused."""
+    values = columns[name] if columns[name].dtype.kind != "f" else numbers(columns, name, "the cluster")
+    found, inverse = np.unique(values, return_inverse=True)
+    if len(found) < FEWEST_CLUSTERS:
+        raise RiskError(
+            f"cluster {name!r} has {counted(len(found), 'value')}; standard errors by cluster need about "
+            f"{FEWEST_CLUSTERS} or more, with fewer they are too small; take more samples"
+        )
+    return inverse
+
+
+def _codes(values: NDArray[np.generic]) -> Floats:
+    if values.dtype.kind == "f":
+        return np.asarray(values, dtype=np.float64)
+    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.float64)
+
+
+def _same_two(values: Floats, event: Floats) -> bool:
+    """Whether a column has two values, and they are the two of the event."""
+    if event.min() == event.max():
+        return False
+    one, other = values[event > 0], values[event == 0]
+    return bool(one.min() == one.max() and other.min() == other.max() and one[0] != other[0])
+
+
+def _monotone_copy(values: Floats, duration: Floats) -> bool:
+    """Whether the values rise, or fall, exactly where the duration, which is sorted, rises."""
+    rises = np.diff(duration) > 0
+    change = np.diff(values)
+    if not rises.any() or (change[~rises] != 0).any():
+        return False
+    return bool((change[rises] > 0).all() or (change[rises] < 0).all())
+
+
+def _distinct(ordered: Floats) -> int:
+    return 1 + int((np.diff(ordered) > 0).sum()) if ordered.size else 0

@@ -1,0 +1,135 @@
+"""What durations may be explained by: things that were known before the attack began.
+
+Of the arm (its size, norm, attack, objective), of the model (its name, tags, training, seconds of a clean pass, clean
+accuracy) and of the sample (its class and strata). What the attack itself brought about explains nothing: it is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted, did_you_mean
+from advrisk.risk.survival.durations import Column, Durations
+
+OF_ARM = ("eps", "norm", "attack", "objective", "arm")
+OF_MODEL = ("model", "train_s", "train_samples", "train_s_per_sample", "inference_s", "clean_accuracy")
+CLASS = "class"
+_TAGS, _STRATA = "tags.", "strata."
+
+# Names under which the outcome of an attack goes by in ledgers and papers.
+_OUTCOMES = (
+    "outcome prediction confidence survives_8bit success success_rate message target duration event lower "
+    "d_l0 d_l1 d_l2 d_linf distance n_forward n_backward n_judge n_rejected n_forward_first n_backward_first first_s "
+    "spent_s wall_s process_s failures n_failures failure_rate adversarial_failures adversarial_accuracy adv_accuracy "
+    "f_adv adv_fit_time adv_failure_rate accuracy_adv"
+).split()
+
+
+def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Durations, list[str]]:
+    """The durations with a column for each covariate, and what had to be left out for want of a value.
+
+    Rows whose arm has no eps cannot be explained by eps: they are left out and counted. A model or sample that lacks a
+    value is the user's to mend.
+    """
+    for name in names:
+        refuse_outcome(name)
+    if len(set(names)) < len(names):
+        raise RiskError(f"a covariate is named twice: {', '.join(names)}")
+    notes: list[str] = []
+    rows = np.ones(len(durations.columns["model"]), dtype=np.bool_)
+    if "eps" in names:
+        sized = {arm for arm, row in durations.arms.items() if row["eps"] is not None}
+        rows = np.array([arm in sized for arm in durations.columns["arm"]], dtype=np.bool_)
+        if not rows.any():
+            raise RiskError("eps is named as a covariate, and no arm that can be fitted has one; leave it out")
+        if not rows.all():
+            without = ", ".join(sorted(set(durations.arms) - sized))
+            notes.append(
+                f"Left out of the fit, as they have no eps: {counted(int((~rows).sum()), 'row')} of {without}."
+            )
+        if len(norms := sorted({str(durations.arms[arm]["norm"]) for arm in sized})) > 1:
+            notes.append(f"eps is one covariate here, though it is measured in {' and '.join(norms)}: name one norm.")
+    kept = durations.kept(rows)
+    columns = {**kept.columns, **{name: _column(kept, name) for name in names}}
+    return Durations(**{**vars(kept), "columns": columns}), notes
+
+
+def default_covariates(durations: Durations) -> list[str]:
+    """Those that differ between the rows: eps, the attack, its objective, and which model it is."""
+    found = []
+    for name in ("eps", "attack", "norm", "objective"):
+        values = {durations.arms[arm]["family" if name == "attack" else name] for arm in durations.arms}
+        if len(values) > 1 and None not in values:
+            found.append(name)
+    return found + (["model"] if len(durations.models) > 1 else [])
+
+
+def known_covariates(durations: Durations) -> list[str]:
+    """Every name that can be asked for."""
+    tags = [tag for facts in durations.facts.values() for tag in facts.tags]
+    strata = [name for sample in durations.samples.values() for name in sample]
+    return list(dict.fromkeys([*OF_ARM, *OF_MODEL, CLASS, *tags, *strata]))
+
+
+def refuse_outcome(name: str) -> None:
+    """A covariate that is made from the outcome would explain durations by themselves."""
+    if name.lower().replace("-", "_") in _OUTCOMES:
+        raise RiskError(
+            f"{name} is no covariate: it comes from the outcome of the attack, so it would explain durations by "
+            "themselves; name what was known before, such as eps, model, a tag of the model or a stratum"
+        )
+
+
+def _column(durations: Durations, name: str) -> Column:
+    """The values of one covariate, one for each row."""
+    if name in OF_ARM:
+        return _of_arm(durations, name)
+    if name in OF_MODEL:
+        return _of_model(durations, name)
+    if not name.startswith(_STRATA) and any(name.removeprefix(_TAGS) in one.tags for one in durations.facts.values()):
+        return _looked_up(durations.columns["model"], _tags(durations, name.removeprefix(_TAGS)), name)
+    own = name.removeprefix(_STRATA)
+    if any(own in sample for sample in durations.samples.values()):
+        values = {sample: known.get(own) for sample, known in durations.samples.items()}
+        values = {sample: None if value is None else str(value) for sample, value in values.items()}
+        return _looked_up(durations.columns["sample"], values, name)
+    raise RiskError(f"no covariate is called {name!r}; {did_you_mean(name, known_covariates(durations))}")
+
+
+def _of_arm(durations: Durations, name: str) -> Column:
+    if name == "arm":
+        return durations.columns["arm"]
+    field = "family" if name == "attack" else name
+    return _looked_up(durations.columns["arm"], {arm: row[field] for arm, row in durations.arms.items()}, name)
+
+
+def _of_model(durations: Durations, name: str) -> Column:
+    if name == "model":
+        return durations.columns["model"]
+    values = {model: getattr(facts, name) for model, facts in durations.facts.items()}
+    remedy = {
+        "inference_s": "run the clean arm again with this version",
+        "clean_accuracy": "let the clean arm run",
+    }.get(name, "train it with `advrisk train`, which keeps that beside the weights, or leave this covariate out")
+    return _looked_up(durations.columns["model"], values, name, remedy)
+
+
+def _tags(durations: Durations, tag: str) -> Mapping[str, Any]:
+    """A tag of every model: numbers where all are, else text."""
+    values = {model: facts.tags.get(tag) for model, facts in durations.facts.items()}
+    if all(isinstance(value, bool | int | float) for value in values.values() if value is not None):
+        return values
+    return {model: None if value is None else str(value) for model, value in values.items()}
+
+
+def _looked_up(column: Column, values: Mapping[str, Any], name: str, remedy: str = "") -> Column:
+    present = dict.fromkeys(column.tolist())
+    if without := [key for key in present if values.get(key) is None]:
+        advice = remedy or "give it one, or leave this covariate out"
+        some = f"{', '.join(without[:5])}{' …' if len(without) > 5 else ''} {'has' if len(without) == 1 else 'have'}"
+        raise RiskError(f"{name} is named as a covariate, but {some} none; {advice}")
+    numeric = all(isinstance(values[key], bool | int | float) for key in present)
+    found = [float(values[key]) if numeric else str(values[key]) for key in column.tolist()]
+    return np.array(found, dtype=np.float64 if numeric else object)

@@ -1,0 +1,272 @@
+"""A fitted model of survival times, and what it says: coefficients, survival, quantiles, means.
+
+Meyers et al., "A Systematic Approach to Robustness Modelling": accelerated failure time, log T = x beta + sigma W.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
+from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower
+from advrisk.risk.survival.coding import Coding, NumberCovariate
+from advrisk.risk.survival.concordance import concordance
+from advrisk.risk.survival.families import FamilyName
+from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
+from advrisk.risk.survival.likelihood import Model, predictors, row_terms, sorted_rows
+from advrisk.risk.survival.prediction import (
+    LOG,
+    LOG_LOG,
+    Law,
+    Predicted,
+    Scale,
+    interval,
+    mean_time,
+    mean_until,
+    survival_at,
+    time_at,
+)
+from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, PartialEffects, Part
+
+_TIED = 10  # digits of log medians that decide whether two predictions are the same
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The names of the columns that say how long each row survived."""
+
+    duration: str
+    event: str
+    lower: str | None = None
+    cluster: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.duration, self.event, self.lower, self.cluster) if name is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalFit:
+    """log T = x beta + sigma W, fitted by maximum likelihood; `at` below is in the units of the frame.
+
+    Where `at` names some covariates, they have these values in every row, and what is predicted is the mean over the
+    rows with all else as it is there; without `at`, the mean over the rows as they are.
+    """
+
+    family: FamilyName
+    outcome: Outcome
+    n: int
+    n_events: int
+    n_clusters: int | None  # None: rows count as independent
+    level: float
+    log_likelihood: float
+    iterations: int
+    coefficients: tuple[Coefficient, ...]
+    longest: float  # duration in the rows; beyond it a mean is extrapolated
+    scale_coding: Coding = field(repr=False)
+    shape_coding: Coding = field(repr=False)
+    _model: Model = field(repr=False)  # rows sorted by kind
+    _theta: Floats = field(repr=False)  # of the coded columns
+    _covariance: Floats = field(repr=False)
+    _quantile: float = field(repr=False)  # of the intervals
+
+    @property
+    def n_coefficients(self) -> int:
+        return len(self._theta)
+
+    @property
+    def aic(self) -> float:
+        """2 k - 2 ln L."""
+        return 2 * self.n_coefficients - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """k ln n - 2 ln L, with k all coefficients and n the rows."""
+        return self.n_coefficients * float(np.log(self.n)) - 2 * self.log_likelihood
+
+    @cached_property
+    def concordance(self) -> float:
+        """How often the row with the longer predicted median lasts longer: whether the covariates order the times."""
+        eta, u = self._model.predictors(self._theta)
+        median = eta + np.exp(u) * float(self._model.family.quantile(np.array([0.5]))[0])
+        rows = self._model.rows
+        event = np.ones(self.n)
+        event[rows.censored] = 0
+        return concordance(rows.log_t, np.round(median, _TIED), event)
+
+    def coefficient(self, name: str, *, part: Part = "scale") -> Coefficient:
+        """The coefficient of that name."""
+        known = {one.name: one for one in self.coefficients if one.part == part}
+        if name not in known:
+            raise RiskError(f"the fit has no {part} coefficient {name!r}; {did_you_mean(name, known)}")
+        return known[name]
+
+    def survival(self, time: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
+        """The share that survives past a time."""
+        _check_time(time, least=0.0)
+        if time == 0:
+            return self._estimate(1.0, 1.0, 1.0, "nothing fails before it is tried")
+        return self._averaged(survival_at(time), at, LOG_LOG, f"survival at {time:g}")
+
+    def quantile(self, share: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
+        """The time by which this share has failed: over several rows, the mean of each row's time."""
+        if not 0 < share < 1:
+            raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
+        return self._averaged(time_at(1 - share), at, LOG, f"time by which a share of {share:g} has failed")
+
+    def median(self, *, at: Mapping[str, Any] | None = None) -> Estimate:
+        """The time by which half have failed: over several rows, the mean of each row's time."""
+        return self.quantile(0.5, at=at)
+
+    def mean(self, *, at: Mapping[str, Any] | None = None, until: float | None = None) -> Estimate:
+        """The mean time E[min(T, until)]; without `until`, E[T] of the law that was fitted, which is extrapolated.
+
+        The method says so, and so it does where there is no mean: a log-logistic law with b <= 1.
+        """
+        if until is not None:
+            _check_time(until, least=0.0, above=True)
+            beyond = f", extrapolated beyond {self.longest:g}" if until > self.longest * (1 + 1e-12) else ""
+            return self._averaged(mean_until(until), at, LOG, f"mean time up to {until:g}{beyond}")
+        if self._without_mean(at, 0.0):
+            least = self.mean(at=at, until=self.longest)
+            why = "infinite, as a log-logistic law with b <= 1 has no mean; low is that of the restricted mean"
+            return self._estimate(np.inf, least.low, np.inf, f"mean time, extrapolated: {why} up to {self.longest:g}")
+        found = self._averaged(mean_time, at, LOG, f"mean time, extrapolated beyond {self.longest:g}")
+        if self._without_mean(at, self._quantile):
+            why = "; high is infinite, as b <= 1, without a mean, is not excluded"
+            return self._estimate(found.value, found.low, np.inf, found.method + why, ready=True)
+        return found
+
+    def curve(self, times: Sequence[float] | Floats, *, at: Mapping[str, Any] | None = None) -> Curve:
+        """Survival at many times, with a pointwise band."""
+        found = [self.survival(float(time), at=at) for time in times]
+        values, low, high = (np.array([getattr(one, name) for one in found]) for name in ("value", "low", "high"))
+        return Curve(np.asarray(times, dtype=np.float64), values, low, high, self.level)
+
+    def partial_effects(
+        self,
+        covariate: str,
+        values: Sequence[float | str],
+        times: Sequence[float] | Floats,
+        *,
+        at: Mapping[str, Any] | None = None,
+    ) -> PartialEffects:
+        """Survival curves if every row had this value of a covariate, all else as it is or as `at` says."""
+        curves = tuple(self.curve(times, at={**(at or {}), covariate: value}) for value in values)
+        return PartialEffects(covariate, tuple(values), curves)
+
+    def acceleration_factors(self) -> tuple[AccelerationFactor, ...]:
+        """exp(beta) of each covariate: by what its whole range, or one unit, multiplies survival times."""
+        changing = {one.name for one in self.shape_coding.covariates}
+        where = "where 63 % have failed" if self.family == "weibull" else "at the median"
+        return tuple(
+            AccelerationFactor(
+                one.name,
+                _exponential(one.scaled.estimate),
+                _exponential(one.natural.estimate),
+                where if one.covariate in changing else "at every quantile",
+            )
+            for one in self.coefficients
+            if one.part == "scale" and one.covariate is not None
+        )
+
+    def outside(self, at: Mapping[str, Any]) -> tuple[str, ...]:
+        """The covariates whose value lies beyond what the rows show: predictions there are extrapolated."""
+        self._check_at(at)
+        known = {one.name: one for one in (*self.scale_coding.covariates, *self.shape_coding.covariates)}
+        return tuple(
+            name
+            for name, value in at.items()
+            if isinstance(one := known[name], NumberCovariate) and not one.low <= float(value) <= one.high
+        )
+
+    def log_likelihood_of(self, frame: Frame) -> float:
+        """The log-likelihood of other rows, such as ones that were held out."""
+        return float(self.row_log_likelihoods(frame).sum())
+
+    def row_log_likelihoods(self, frame: Frame) -> Floats:
+        """The log-likelihood of each row of a frame, in its order."""
+        names = self.outcome
+        columns = read_columns(frame, [*names.columns, *self._covariate_names])
+        duration, event = checked_duration(columns, names.duration), checked_event(columns, names.event)
+        lower = checked_lower(columns, names.lower, duration, event) if names.lower else None
+        rows, order = sorted_rows(duration, event, lower)
+        eta, u = self.predictors(columns)
+        values = np.empty(len(order))
+        values[order] = row_terms(self._model.family, rows, eta[order], u[order]).value
+        return values
+
+    def predictors(self, columns: Columns) -> tuple[Floats, Floats]:
+        """eta = x beta and u = log sigma for each row of these columns."""
+        x, v = _design(self.scale_coding, columns), _design(self.shape_coding, columns)
+        return predictors(self._model.family, self._theta, x, v)
+
+    @property
+    def _covariate_names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in (*self.scale_coding.covariates, *self.shape_coding.covariates))
+
+    def _check_at(self, at: Mapping[str, Any]) -> None:
+        for name in at:
+            if name not in self._covariate_names:
+                raise RiskError(f"the fit has no covariate {name!r}; {did_you_mean(name, self._covariate_names)}")
+
+    def _rows_at(self, at: Mapping[str, Any] | None) -> tuple[Floats, Floats]:
+        """The design of all rows with these values; of one row, if that says everything."""
+        given = at or {}
+        self._check_at(given)
+        x, v = self._model.x, self._model.v
+        if set(self._covariate_names) <= set(given):
+            x, v = x[:1], v[:1]
+        return self.scale_coding.replaced(x, given), self.shape_coding.replaced(v, given)
+
+    def _averaged(self, law: Law, at: Mapping[str, Any] | None, scale: Scale, what: str) -> Estimate:
+        x, v = self._rows_at(at)
+        family = self._model.family
+        found: Predicted = law(family, *predictors(family, self._theta, x, v))
+        n = len(x)
+        slope = np.concatenate([found.eta @ x, family.shape_sign * (found.u @ v)]) / n
+        value, error = float(found.value.mean()), float(np.sqrt(max(slope @ self._covariance @ slope, 0.0)))
+        over = "" if n == 1 else f", mean over {n} rows"
+        if not np.isfinite(value) or not 0 < value < (1 if scale is LOG_LOG else np.inf):
+            return self._estimate(
+                value, 0.0, 1.0 if scale is LOG_LOG else np.inf, f"{what}{over}: beyond what numbers hold"
+            )
+        low, high = interval(value, error, self._quantile, scale)
+        return self._estimate(value, low, high, f"{what}{over}")
+
+    def _without_mean(self, at: Mapping[str, Any] | None, quantiles: float) -> bool:
+        """Whether some row's sigma, so many standard errors up, is 1 or more in a log-logistic law."""
+        if self.family != "loglogistic":
+            return False
+        x, v = self._rows_at(at)
+        _, u = predictors(self._model.family, self._theta, x, v)
+        own = self._covariance[x.shape[1] :, x.shape[1] :]
+        return bool((u + quantiles * np.sqrt(np.einsum("ij,jk,ik->i", v, own, v)) >= 0).any())
+
+    def _estimate(self, value: float, low: float, high: float, what: str, *, ready: bool = False) -> Estimate:
+        method = what if ready else f"{self.family} AFT, {what}; {self._errors}"
+        return Estimate(value, low, high, self.level, self.n, method)
+
+    @property
+    def _errors(self) -> str:
+        return "delta method" if self.n_clusters is None else f"delta method, errors by {self.n_clusters} clusters"
+
+
+def _design(coding: Coding, columns: Columns) -> Floats:
+    return coding.matrix(columns)
+
+
+def _exponential(estimate: Estimate) -> Estimate:
+    with np.errstate(over="ignore"):
+        value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
+    return Estimate(value, low, high, estimate.level, estimate.n, estimate.method)
+
+
+def _check_time(time: float, *, least: float, above: bool = False) -> None:
+    if not np.isfinite(time) or time < least or (above and time == least):
+        raise RiskError(f"a time must be a finite number {'above' if above else 'of at least'} {least:g}, found {time}")

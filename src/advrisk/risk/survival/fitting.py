@@ -1,0 +1,188 @@
+"""Fitting: from a frame to a `SurvivalFit`, by Newton's method on plain arrays."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.survival import checks
+from advrisk.risk.survival.coding import Coding, TextCovariate, coding_of
+from advrisk.risk.survival.families import Family, family_named
+from advrisk.risk.survival.fit import Outcome, SurvivalFit
+from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
+from advrisk.risk.survival.likelihood import Model, sorted_rows
+from advrisk.risk.survival.newton import Maximum, maximise
+from advrisk.risk.survival.records import Coefficient, Part, effect
+
+
+def fit_survival(
+    frame: Frame,
+    *,
+    duration: str,
+    event: str,
+    covariates: Sequence[str],
+    family: str,
+    shape_covariates: Sequence[str] = (),
+    lower: str | None = None,
+    cluster: str | None = None,
+    reference: Mapping[str, str] | None = None,
+    forbidden: Collection[str] = (),
+    level: float = 0.95,
+) -> SurvivalFit:
+    """Meyers et al.: log T = x beta + sigma W by maximum likelihood; a positive coefficient means longer survival.
+
+    `family` is weibull, lognormal or loglogistic. `event` is 1 where the event was seen and 0 where the row is censored
+    at `duration`. With `lower`, an event lies in (lower, duration]: a pass count k stands for (k - 1, k]. `covariates`
+    move the scale, `shape_covariates` the shape; text is coded by level against its `reference`, the first by sort
+    order unless told. With `cluster`, standard errors allow for rows of one cluster (say, sample) to be alike.
+    `forbidden` names covariates that are known to be computed from the outcome.
+    """
+    law, outcome = family_named(family), Outcome(duration, event, lower, cluster)
+    if not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level}")
+    for given in (covariates, shape_covariates):
+        checks.check_names(list(given), outcome.columns[: 3 if lower else 2], forbidden)
+    columns = read_columns(frame, [*outcome.columns, *covariates, *shape_covariates])
+    model, codings, columns = _prepared(columns, outcome, law, (covariates, shape_covariates), reference or {})
+    found = fitted(model)
+    return described(model, found, outcome, codings, level, _clusters(columns, cluster))
+
+
+def _prepared(
+    columns: Columns,
+    outcome: Outcome,
+    law: Family,
+    names: tuple[Sequence[str], Sequence[str]],
+    reference: Mapping[str, str],
+) -> tuple[Model, tuple[Coding, Coding], Columns]:
+    """The checked model, its codings, and the columns in the order of the model's rows."""
+    times, events = checks.checked_duration(columns, outcome.duration), checks.checked_event(columns, outcome.event)
+    lower = checks.checked_lower(columns, outcome.lower, times, events) if outcome.lower else None
+    scale, shape = (coding_of(columns, given, reference) for given in names)
+    checks.check_outcome(outcome.duration, times, events, len(scale.columns) + len(shape.columns))
+    checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events)
+    rows, order = sorted_rows(times, events, lower)
+    columns = {name: values[order] for name, values in columns.items()}
+    model = Model(law, rows, scale.matrix(columns), shape.matrix(columns))
+    checks.check_collinear(model.x, scale)
+    checks.check_collinear(model.v, shape)
+    checks.check_separated(model, scale, columns)
+    return model, (scale, shape), columns
+
+
+def fitted(model: Model) -> Maximum:
+    """The coefficients of greatest likelihood."""
+    found = maximise(model.at, starting_point(model))
+    if not found.converged or not np.isfinite(found.likelihood.value):
+        raise RiskError(
+            f"the {model.family.name} fit did not converge in {found.iterations} steps; a covariate may settle the "
+            "outcome: leave some out, or fit fewer shape covariates"
+        )
+    return found
+
+
+def starting_point(model: Model) -> Floats:
+    """Least squares of the log durations, censored or not."""
+    start = np.zeros(model.n_scale + model.v.shape[1])
+    log_t = model.rows.log_t
+    gram = model.x.T @ model.x
+    beta = np.linalg.solve(gram, model.x.T @ log_t)
+    spread = max(float(np.std(log_t - model.x @ beta)), 1e-3)
+    u = np.log(spread) - model.family.log_std
+    start[: model.n_scale] = beta
+    start[0] -= np.exp(u) * model.family.centre
+    start[model.n_scale] = model.family.shape_sign * u
+    return start
+
+
+def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp] | None:
+    return None if cluster is None else checks.clusters_of(columns, cluster)
+
+
+def covariance(model: Model, found: Maximum, clusters: NDArray[np.intp] | None) -> Floats:
+    """The inverse of the observed information; by cluster, with the spread of the clusters' scores between two of them.
+
+    The factor G/(G - 1) allows for the scores adding up to 0.
+    """
+    inverse = np.linalg.inv(-found.likelihood.hessian)
+    if clusters is None:
+        return np.asarray((inverse + inverse.T) / 2)
+    scores = model.scores(found.at)
+    n = int(clusters.max()) + 1
+    sums = np.stack([np.bincount(clusters, weights=column, minlength=n) for column in scores.T], axis=1)
+    return np.asarray(inverse @ (sums.T @ sums) @ inverse * n / (n - 1))
+
+
+def described(
+    model: Model,
+    found: Maximum,
+    outcome: Outcome,
+    codings: tuple[Coding, Coding],
+    level: float,
+    clusters: NDArray[np.intp] | None,
+) -> SurvivalFit:
+    """The record of a fit."""
+    from scipy.special import ndtri, stdtrit
+
+    n_clusters = None if clusters is None else int(clusters.max()) + 1
+    degrees = np.inf if n_clusters is None else n_clusters - 1.0
+    quantile = float(ndtri((1 + level) / 2) if n_clusters is None else stdtrit(degrees, (1 + level) / 2))
+    spread = covariance(model, found, clusters)
+    rows = model.rows
+    return SurvivalFit(
+        family=model.family.name,
+        outcome=outcome,
+        n=len(rows.log_t),
+        n_events=len(rows.log_t) - rows.n_censored,
+        n_clusters=n_clusters,
+        level=level,
+        log_likelihood=found.likelihood.value,
+        iterations=found.iterations,
+        coefficients=_coefficients(model, found.at, spread, codings, (level, quantile, degrees)),
+        longest=float(np.exp(rows.log_t.max())),
+        scale_coding=codings[0],
+        shape_coding=codings[1],
+        _model=model,
+        _theta=found.at,
+        _covariance=spread,
+        _quantile=quantile,
+    )
+
+
+def _coefficients(
+    model: Model,
+    theta: Floats,
+    spread: Floats,
+    codings: tuple[Coding, Coding],
+    certainty: tuple[float, float, float],
+) -> tuple[Coefficient, ...]:
+    """Both parts, in coded and in natural units."""
+    level, quantile, degrees = certainty
+    n, k = len(model.rows.log_t), model.n_scale
+    method = f"{model.family.name} AFT, {'maximum likelihood' if np.isinf(degrees) else 'errors by cluster'}"
+    entries = []
+    parts: tuple[tuple[Part, slice, Coding], ...] = (
+        ("scale", slice(0, k), codings[0]),
+        ("shape", slice(k, len(theta)), codings[1]),
+    )
+    for part, place, coding in parts:
+        change = coding.natural()
+        pair = ((theta[place], spread[place, place]), (change @ theta[place], change @ spread[place, place] @ change.T))
+        scaled, natural = (
+            [
+                effect(float(v), float(e), quantile=quantile, degrees=degrees, level=level, n=n, method=method)
+                for v, e in zip(values, np.sqrt(np.diag(variance)), strict=True)
+            ]
+            for values, variance in pair
+        )
+        owners = [(None, None), *((one.name, _reference(one)) for one in coding.covariates for _ in one.columns)]
+        entries += [
+            Coefficient(name, part, *owner, s, u)
+            for name, owner, s, u in zip(coding.columns, owners, scaled, natural, strict=True)
+        ]
+    return tuple(entries)
+
+
+def _reference(covariate: object) -> str | None:
+    return covariate.reference if isinstance(covariate, TextCovariate) else None

@@ -1,0 +1,72 @@
+"""Newton's method, damped so that every step climbs."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from advrisk.risk.survival.frames import Floats
+from advrisk.risk.survival.likelihood import Likelihood
+
+_STEPS = 200
+_HALVINGS = 40
+_CLOSE = 1e-10  # what is left to gain; the step that is taken last leaves about its square
+
+
+class Maximum(NamedTuple):
+    """Where the climb ended."""
+
+    at: Floats
+    likelihood: Likelihood
+    iterations: int
+    converged: bool
+
+
+def maximise(objective: Callable[[Floats], Likelihood], start: Floats) -> Maximum:
+    """Climb by Newton steps.
+
+    Where the Hessian is not negative definite, it is made so by a ridge that grows; a step that does not climb is
+    halved. With a constant shape, the log-likelihood is concave in (beta/sigma, 1/sigma) (Burridge, 1981), so it has
+    one stationary point and every climb ends there, wherever it begins.
+    """
+    at, now = start, objective(start)
+    for iteration in range(1, _STEPS + 1):
+        step = _ascent(now)
+        gain = float(now.gradient @ step) / 2
+        found = _climbed(objective, at, now, step)
+        if found is None:
+            return Maximum(at, now, iteration, bool(gain < 1e-6 * (1 + abs(now.value))))
+        at, now = found
+        if gain < _CLOSE * (1 + 1e-3 * abs(now.value)):
+            return Maximum(at, now, iteration, True)
+    return Maximum(at, now, _STEPS, False)
+
+
+def _ascent(now: Likelihood) -> Floats:
+    information = -now.hessian
+    size = np.maximum(np.abs(np.diag(information)), 1e-12)
+    ridge = 0.0
+    while True:
+        try:
+            factor = np.linalg.cholesky(information + np.diag(ridge * size))
+            return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, now.gradient)))
+        except np.linalg.LinAlgError:
+            ridge = max(4 * ridge, 1e-8)
+
+
+def _climbed(
+    objective: Callable[[Floats], Likelihood], at: Floats, now: Likelihood, step: Floats
+) -> tuple[Floats, Likelihood] | None:
+    """The first point along the step, halved again and again, that is higher by a fair share of what was promised."""
+    promised = float(now.gradient @ step)
+    share = min(1.0, 20.0 / max(float(np.abs(step).max()), 1e-300))
+    for _ in range(_HALVINGS):
+        tried = at + share * step
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = objective(tried)
+        rounding = 1e-13 * abs(now.value)
+        if np.isfinite(found.value) and np.isfinite(found.hessian).all():
+            if found.value >= now.value + 1e-4 * share * promised - rounding:
+                return tried, found
+        share /= 2
+    return None

@@ -1,0 +1,101 @@
+"""Survival, quantiles and means of a fit as functions of eta and u = log sigma, with their slopes.
+
+A fit averages them over rows; what it says of their uncertainty is the delta method, on a scale on which they are
+nearly normal: the log for times, log(-log) for survival.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from advrisk.risk.survival.families import Family
+from advrisk.risk.survival.frames import Floats
+
+_STEP = 1e-5  # in u: the slope's error is its square
+
+
+class Predicted(NamedTuple):
+    """One number for each row, and its slopes in eta and u."""
+
+    value: Floats
+    eta: Floats
+    u: Floats
+
+
+Law = Callable[[Family, Floats, Floats], Predicted]
+
+
+def survival_at(time: float) -> Law:
+    """S(t)."""
+
+    def law(family: Family, eta: Floats, u: Floats) -> Predicted:
+        rate = np.exp(-u)
+        if time == 0:
+            return Predicted(np.ones_like(eta), np.zeros_like(eta), np.zeros_like(eta))
+        z = (np.log(time) - eta) * rate
+        with np.errstate(over="ignore"):
+            value, density = np.exp(family.log_survival(z).value), np.exp(family.log_density(z).value)
+        return Predicted(value, density * rate, density * np.where(density > 0, z, 0.0))
+
+    return law
+
+
+def time_at(survival: float) -> Law:
+    """The time at which S has come down to this."""
+
+    def law(family: Family, eta: Floats, u: Floats) -> Predicted:
+        w = float(family.quantile(np.array([survival]))[0])
+        value = np.exp(eta + np.exp(u) * w)
+        return Predicted(value, value, value * w * np.exp(u))
+
+    return law
+
+
+def mean_time(family: Family, eta: Floats, u: Floats) -> Predicted:
+    """E[T], the integral of S; inf where there is none."""
+    log_mean, slope = family.log_mean(np.exp(u))
+    value = np.exp(eta + log_mean)
+    return Predicted(value, value, value * slope)
+
+
+def mean_until(time: float) -> Law:
+    """E[min(T, t)], the integral of S up to t.
+
+    It is exp(eta) times a function of t exp(-eta), so its slope in eta is itself less t S(t); that in u is a difference.
+    """
+
+    def mean(family: Family, eta: Floats, u: Floats) -> Floats:
+        sigma = np.exp(u)
+        return np.asarray(time * family.restricted(sigma, (np.log(time) - eta) / sigma))
+
+    def law(family: Family, eta: Floats, u: Floats) -> Predicted:
+        value = mean(family, eta, u)
+        left = survival_at(time)(family, eta, u).value
+        slope = (mean(family, eta, u + _STEP) - mean(family, eta, u - _STEP)) / (2 * _STEP)
+        return Predicted(value, value - time * left, slope)
+
+    return law
+
+
+class Scale(NamedTuple):
+    """A scale on which an estimate is nearly normal: its value, its slope, and the way back."""
+
+    to: Callable[[float], float]
+    slope: Callable[[float], float]
+    back: Callable[[Floats], Floats]
+
+
+LOG = Scale(lambda value: float(np.log(value)), lambda value: 1 / value, lambda scaled: np.asarray(np.exp(scaled)))
+LOG_LOG = Scale(
+    lambda value: float(np.log(-np.log(value))),
+    lambda value: float(1 / (value * np.log(value))),
+    lambda scaled: np.asarray(np.exp(-np.exp(scaled))),
+)
+
+
+def interval(value: float, error: float, quantile: float, scale: Scale) -> tuple[float, float]:
+    """On that scale, symmetric; back where the value came from."""
+    with np.errstate(over="ignore"):
+        ends = scale.back(scale.to(value) + quantile * error * abs(scale.slope(value)) * np.array([-1.0, 1.0]))
+    return min(float(ends.min()), value), max(float(ends.max()), value)

@@ -1,0 +1,73 @@
+"""What a fit says of each covariate."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from advrisk.core.estimate import Estimate
+from advrisk.risk.survival.frames import Floats
+
+Part = Literal["scale", "shape"]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A coefficient in one unit, with what its standard error says of it."""
+
+    estimate: Estimate
+    standard_error: float
+    z: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """Of `scale`: positive = longer survival. Of `shape`: of log rho (weibull), log sigma (lognormal), log b (loglogistic)."""
+
+    name: str  # `intercept`, the covariate, or `covariate=level` against the covariate's reference
+    part: Part
+    covariate: str | None  # None for an intercept
+    reference: str | None  # the level that others are measured against, of text
+    scaled: Effect  # for the covariate's whole range, from its least value to its greatest
+    natural: Effect  # for one unit as the frame has it
+
+
+@dataclass(frozen=True)
+class AccelerationFactor:
+    """How many times longer survival lasts; below 1 it is shorter."""
+
+    name: str
+    per_range: Estimate
+    per_unit: Estimate
+    holds: str  # `at every quantile`, or where, if the covariate changes the shape too
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A survival curve with a band that holds at each time by itself."""
+
+    times: Floats
+    survival: Floats
+    low: Floats
+    high: Floats
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class PartialEffects:
+    """A curve for each value of one covariate, all else as in the rows."""
+
+    covariate: str
+    values: tuple[float | str, ...]
+    curves: tuple[Curve, ...]
+
+
+def effect(value: float, error: float, *, quantile: float, degrees: float, level: float, n: int, method: str) -> Effect:
+    """A coefficient with a symmetric interval; p is two-sided, of the t law where `degrees` is finite."""
+    from scipy.special import ndtr, stdtr
+
+    z = value / error if error > 0 else float(np.copysign(np.inf, value))
+    tail = float(ndtr(-abs(z))) if np.isinf(degrees) else float(stdtr(degrees, -abs(z)))
+    estimate = Estimate(value, value - quantile * error, value + quantile * error, level, n, method)
+    return Effect(estimate, error, z, 2 * tail)
