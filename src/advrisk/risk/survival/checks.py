@@ -22,8 +22,8 @@ def checked_duration(columns: Columns, name: str) -> Floats:
         raise RiskError(f"duration {name!r} is negative in row {int(np.argmax(values < 0))}: {values[values < 0][0]:g}")
     if (values == 0).any():
         raise RiskError(
-            f"duration {name!r} is 0 in {counted(int((values == 0).sum()), 'row')}: a sample that is wrong before anything "
-            "is done to it has no survival time; count these rows apart, and leave them out of the fit"
+            f"duration {name!r} is 0 in {counted(int((values == 0).sum()), 'row')}: a sample that is wrong before "
+            "anything is done to it has no survival time; count these rows apart, and leave them out of the fit"
         )
     return values
 
@@ -60,8 +60,8 @@ def check_outcome(name: str, duration: Floats, event: Floats, n_coefficients: in
     n_events = int(event.sum())
     if not n_events:
         raise RiskError(
-            f"none of {counted(len(event), 'row')} has an event, all are censored: nothing is known of how long survival "
-            "lasts but that it is longer; a Kaplan-Meier curve is all there is to show"
+            f"none of {counted(len(event), 'row')} has an event, all are censored: nothing is known of how long "
+            "survival lasts but that it is longer; a Kaplan-Meier curve is all there is to show"
         )
     first = duration[event > 0]
     if first.min() == first.max() and duration.max() <= first.max():
@@ -112,7 +112,7 @@ def check_collinear(x: Floats, coding: Coding) -> None:
     scaled = x / np.sqrt((x**2).sum(axis=0))
     if np.linalg.eigvalsh(scaled.T @ scaled)[0] > 1e-9:
         return
-    triangle = np.linalg.qr(scaled, mode="r")
+    triangle: Floats = np.asarray(np.linalg.qr(scaled, mode="r"))
     owner = ["", *(one.name for one in coding.covariates for _ in one.columns)]
     for place in range(1, len(owner)):
         if abs(triangle[place, place]) < 1e-7:

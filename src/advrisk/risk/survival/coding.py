@@ -77,7 +77,7 @@ class TextCovariate:
                 f"covariate {self.name!r}: {unknown[0]!r} is not among the levels that were fitted; "
                 f"{did_you_mean(unknown[0], self.levels)}"
             )
-        return (values[:, None] == np.array(self.others)[None]).astype(np.float64)
+        return np.asarray(values[:, None] == np.array(self.others)[None], dtype=np.float64)
 
     def coded_value(self, value: Any) -> Floats:
         return self.coded(np.array([str(value)]))

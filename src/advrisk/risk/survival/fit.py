@@ -31,7 +31,7 @@ from advrisk.risk.survival.prediction import (
     survival_at,
     time_at,
 )
-from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, PartialEffects, Part
+from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, Part, PartialEffects
 
 _TIED = 10  # digits of log medians that decide whether two predictions are the same
 
@@ -73,7 +73,7 @@ class SurvivalFit:
     _model: Model = field(repr=False)  # rows sorted by kind
     _theta: Floats = field(repr=False)  # of the coded columns
     _covariance: Floats = field(repr=False)
-    _quantile: float = field(repr=False)  # of the intervals
+    interval_quantile: float = field(repr=False)  # half an interval is so many standard errors
 
     @property
     def n_coefficients(self) -> int:
@@ -137,7 +137,7 @@ class SurvivalFit:
             why = "infinite, as a log-logistic law with b <= 1 has no mean; low is that of the restricted mean"
             return self._estimate(np.inf, least.low, np.inf, f"mean time, extrapolated: {why} up to {self.longest:g}")
         found = self._averaged(mean_time, at, LOG, f"mean time, extrapolated beyond {self.longest:g}")
-        if self._without_mean(at, self._quantile):
+        if self._without_mean(at, self.interval_quantile):
             why = "; high is infinite, as b <= 1, without a mean, is not excluded"
             return self._estimate(found.value, found.low, np.inf, found.method + why, ready=True)
         return found
@@ -192,7 +192,7 @@ class SurvivalFit:
     def row_log_likelihoods(self, frame: Frame) -> Floats:
         """The log-likelihood of each row of a frame, in its order."""
         names = self.outcome
-        columns = read_columns(frame, [*names.columns, *self._covariate_names])
+        columns = read_columns(frame, [*names.columns, *self.covariates])
         duration, event = checked_duration(columns, names.duration), checked_event(columns, names.event)
         lower = checked_lower(columns, names.lower, duration, event) if names.lower else None
         rows, order = sorted_rows(duration, event, lower)
@@ -203,24 +203,25 @@ class SurvivalFit:
 
     def predictors(self, columns: Columns) -> tuple[Floats, Floats]:
         """eta = x beta and u = log sigma for each row of these columns."""
-        x, v = _design(self.scale_coding, columns), _design(self.shape_coding, columns)
+        x, v = self.scale_coding.matrix(columns), self.shape_coding.matrix(columns)
         return predictors(self._model.family, self._theta, x, v)
 
     @property
-    def _covariate_names(self) -> tuple[str, ...]:
+    def covariates(self) -> tuple[str, ...]:
+        """The columns that a frame must have beside the outcome."""
         return tuple(one.name for one in (*self.scale_coding.covariates, *self.shape_coding.covariates))
 
     def _check_at(self, at: Mapping[str, Any]) -> None:
         for name in at:
-            if name not in self._covariate_names:
-                raise RiskError(f"the fit has no covariate {name!r}; {did_you_mean(name, self._covariate_names)}")
+            if name not in self.covariates:
+                raise RiskError(f"the fit has no covariate {name!r}; {did_you_mean(name, self.covariates)}")
 
     def _rows_at(self, at: Mapping[str, Any] | None) -> tuple[Floats, Floats]:
         """The design of all rows with these values; of one row, if that says everything."""
         given = at or {}
         self._check_at(given)
         x, v = self._model.x, self._model.v
-        if set(self._covariate_names) <= set(given):
+        if set(self.covariates) <= set(given):
             x, v = x[:1], v[:1]
         return self.scale_coding.replaced(x, given), self.shape_coding.replaced(v, given)
 
@@ -236,7 +237,7 @@ class SurvivalFit:
             return self._estimate(
                 value, 0.0, 1.0 if scale is LOG_LOG else np.inf, f"{what}{over}: beyond what numbers hold"
             )
-        low, high = interval(value, error, self._quantile, scale)
+        low, high = interval(value, error, self.interval_quantile, scale)
         return self._estimate(value, low, high, f"{what}{over}")
 
     def _without_mean(self, at: Mapping[str, Any] | None, quantiles: float) -> bool:
@@ -257,13 +258,9 @@ class SurvivalFit:
         return "delta method" if self.n_clusters is None else f"delta method, errors by {self.n_clusters} clusters"
 
 
-def _design(coding: Coding, columns: Columns) -> Floats:
-    return coding.matrix(columns)
-
-
 def _exponential(estimate: Estimate) -> Estimate:
     with np.errstate(over="ignore"):
-        value, low, high = (float(np.exp(x)) for x in (estimate.value, estimate.low, estimate.high))
+        value, low, high = np.exp([estimate.value, estimate.low, estimate.high]).tolist()
     return Estimate(value, low, high, estimate.level, estimate.n, estimate.method)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.risk.survival import checks
 from advrisk.risk.survival.coding import Coding, TextCovariate, coding_of
+from advrisk.risk.survival.divergence import refuse_divergence
 from advrisk.risk.survival.families import Family, family_named
 from advrisk.risk.survival.fit import Outcome, SurvivalFit
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
@@ -45,8 +46,9 @@ def fit_survival(
         checks.check_names(list(given), outcome.columns[: 3 if lower else 2], forbidden)
     columns = read_columns(frame, [*outcome.columns, *covariates, *shape_covariates])
     model, codings, columns = _prepared(columns, outcome, law, (covariates, shape_covariates), reference or {})
-    found = fitted(model)
-    return described(model, found, outcome, codings, level, _clusters(columns, cluster))
+    found = maximise(model.at, starting_point(model))
+    refuse_divergence(model, found, codings[0])
+    return described(model, found, outcome, codings, level, _clusters(columns, cluster), columns[duration].max())
 
 
 def _prepared(
@@ -69,17 +71,6 @@ def _prepared(
     checks.check_collinear(model.v, shape)
     checks.check_separated(model, scale, columns)
     return model, (scale, shape), columns
-
-
-def fitted(model: Model) -> Maximum:
-    """The coefficients of greatest likelihood."""
-    found = maximise(model.at, starting_point(model))
-    if not found.converged or not np.isfinite(found.likelihood.value):
-        raise RiskError(
-            f"the {model.family.name} fit did not converge in {found.iterations} steps; a covariate may settle the "
-            "outcome: leave some out, or fit fewer shape covariates"
-        )
-    return found
 
 
 def starting_point(model: Model) -> Floats:
@@ -121,6 +112,7 @@ def described(
     codings: tuple[Coding, Coding],
     level: float,
     clusters: NDArray[np.intp] | None,
+    longest: float,
 ) -> SurvivalFit:
     """The record of a fit."""
     from scipy.special import ndtri, stdtrit
@@ -140,13 +132,13 @@ def described(
         log_likelihood=found.likelihood.value,
         iterations=found.iterations,
         coefficients=_coefficients(model, found.at, spread, codings, (level, quantile, degrees)),
-        longest=float(np.exp(rows.log_t.max())),
+        longest=float(longest),
         scale_coding=codings[0],
         shape_coding=codings[1],
         _model=model,
         _theta=found.at,
         _covariance=spread,
-        _quantile=quantile,
+        interval_quantile=quantile,
     )
 
 

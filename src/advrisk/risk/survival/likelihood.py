@@ -149,7 +149,7 @@ class Model:
 
     @property
     def n_scale(self) -> int:
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     def predictors(self, theta: Floats) -> tuple[Floats, Floats]:
         """eta and u of every row."""

@@ -65,8 +65,8 @@ def _climbed(
         with np.errstate(over="ignore", invalid="ignore"):
             found = objective(tried)
         rounding = 1e-13 * abs(now.value)
-        if np.isfinite(found.value) and np.isfinite(found.hessian).all():
-            if found.value >= now.value + 1e-4 * share * promised - rounding:
-                return tried, found
+        finite = np.isfinite(found.value) and np.isfinite(found.hessian).all()
+        if finite and found.value >= now.value + 1e-4 * share * promised - rounding:
+            return tried, found
         share /= 2
     return None

@@ -62,7 +62,8 @@ def mean_time(family: Family, eta: Floats, u: Floats) -> Predicted:
 def mean_until(time: float) -> Law:
     """E[min(T, t)], the integral of S up to t.
 
-    It is exp(eta) times a function of t exp(-eta), so its slope in eta is itself less t S(t); that in u is a difference.
+    It is exp(eta) times a function of t exp(-eta), so its slope in eta is itself less t S(t); that in
+    u is a difference.
     """
 
     def mean(family: Family, eta: Floats, u: Floats) -> Floats:

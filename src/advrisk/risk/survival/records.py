@@ -23,7 +23,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """Of `scale`: positive = longer survival. Of `shape`: of log rho (weibull), log sigma (lognormal), log b (loglogistic)."""
+    """Of the scale: positive = longer survival. Of the shape: of log rho, log sigma or log b."""
 
     name: str  # `intercept`, the covariate, or `covariate=level` against the covariate's reference
     part: Part

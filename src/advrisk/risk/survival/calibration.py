@@ -1,0 +1,191 @@
+"""Observed against predicted: of rows that a fit gives some probability to fail by a time, how many do?
+
+Austin, Harrell and van Klaveren (2020): the integrated calibration index, ICI, is the mean difference between predicted
+and smoothed observed probabilities; E50 and E90 are its median and 90th percentile.
+
+The smoothing is that of Crowson, Atkinson and Therneau (2016). Up to the time, a row should see as many events as the
+cumulative hazard H that the fit gives it, so the events are Poisson around H exp(g), where g is a curve in log H(time):
+a natural cubic spline. A fit that is right has g = 0, wherever rows are censored. Then the observed probability is
+1 - exp(-H(time) exp(g)).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
+from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower
+from advrisk.risk.survival.families import family_named
+from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.frames import Floats, Frame, read_columns
+from advrisk.risk.survival.likelihood import Likelihood
+from advrisk.risk.survival.newton import maximise
+
+_KNOTS = (0.05, 0.35, 0.65, 0.95)  # Harrell's, as quantiles
+_FEWEST = 10  # events by the time
+_FOR_A_CURVE = 40
+_POINTS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The curve, and how far it lies from the diagonal."""
+
+    at_time: float
+    predicted: Floats  # probability to fail by then, rising
+    observed: Floats
+    low: Floats
+    high: Floats
+    ici: Estimate
+    e50: Estimate
+    e90: Estimate
+    p_value: float  # that chance alone bends the curve so
+    n_events: int  # by then
+
+
+def calibration(fit: SurvivalFit, frame: Frame, at_time: float) -> Calibration:
+    """How well a fit's probabilities to fail by a time hold in these rows; best in rows that it has not seen.
+
+    Intervals are by the delta method, from the spread of the rows' (or clusters') own contributions.
+    """
+    rows = _counted(fit, frame, at_time)
+    basis = _basis(np.log(rows.hazard), int(rows.seen.sum()))
+    bend, spread = _poisson(basis, rows)
+    predicted, raised = -np.expm1(-rows.hazard), rows.hazard * np.exp(basis @ bend)
+    observed = -np.expm1(-raised)
+    slopes = (raised * np.exp(-raised))[:, None] * basis
+    errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, spread, slopes), 0.0))
+    far = np.abs(observed - predicted)
+    together = (np.sign(observed - predicted)[:, None] * slopes).mean(axis=0)
+    shown = _shown(predicted)
+    half = fit.interval_quantile * errors[shown]
+    return Calibration(
+        at_time=at_time,
+        predicted=predicted[shown],
+        observed=observed[shown],
+        low=np.maximum(observed[shown] - half, 0),
+        high=np.minimum(observed[shown] + half, 1),
+        ici=_distance(fit, "ICI", float(far.mean()), float(np.sqrt(together @ spread @ together)), far.size),
+        e50=_distance(fit, "E50", *_at_share(far, errors, 0.5), far.size),
+        e90=_distance(fit, "E90", *_at_share(far, errors, 0.9), far.size),
+        p_value=_chance(bend, spread),
+        n_events=int(rows.seen.sum()),
+    )
+
+
+class _Counted(NamedTuple):
+    """Rows up to the time."""
+
+    seen: Floats  # 1 if the event came by then
+    expected: Floats  # events, as the fit has them for as long as the row was watched
+    hazard: Floats  # the same, had it been watched for the whole time
+    clusters: NDArray[np.intp]
+
+
+def _counted(fit: SurvivalFit, frame: Frame, at_time: float) -> _Counted:
+    names = fit.outcome
+    if not np.isfinite(at_time) or at_time <= 0:
+        raise RiskError(f"a time to calibrate at must be a finite number above 0, found {at_time}")
+    columns = read_columns(frame, [*names.columns, *fit.covariates])
+    duration, event = checked_duration(columns, names.duration), checked_event(columns, names.event)
+    lower = checked_lower(columns, names.lower, duration, event) if names.lower else duration
+    eta, u = fit.predictors(columns)
+    seen = (event > 0) & (duration <= at_time)
+    if seen.sum() < _FEWEST or at_time > duration.max():
+        raise RiskError(
+            f"calibration at {at_time:g} needs {_FEWEST} events by then, and rows that were watched for as long; found "
+            f"{counted(int(seen.sum()), 'event')}, and {duration.max():g} as the longest duration; choose another time"
+        )
+    lower = np.where(event > 0, lower, duration)
+    watched = np.where(seen, duration, np.minimum(lower, at_time))
+    start, end = (_hazard(fit, times, eta, u) for times in (np.where(seen, lower, watched), watched))
+    expected = start + 1 - 1 / _exprel(end - start)
+    clusters = np.unique(columns[names.cluster], return_inverse=True)[1] if names.cluster else np.arange(len(event))
+    return _Counted(seen.astype(np.float64), expected, _hazard(fit, np.full_like(eta, at_time), eta, u), clusters)
+
+
+def _hazard(fit: SurvivalFit, times: Floats, eta: Floats, u: Floats) -> Floats:
+    """The cumulative hazard -log S; 0 at time 0."""
+    with np.errstate(divide="ignore"):
+        z = np.maximum((np.log(times) - eta) * np.exp(-u), -1e3)
+    return np.asarray(-family_named(fit.family).log_survival(z).value)
+
+
+def _exprel(width: Floats) -> Floats:
+    """(exp(w) - 1)/w; 1 - 1/that is the mean of an exponential variable that is known to lie below w."""
+    from scipy.special import exprel
+
+    return np.asarray(exprel(np.minimum(width, 700.0)))
+
+
+def _basis(x: Floats, n_events: int) -> Floats:
+    """1, x, and a natural cubic spline (Harrell's form) if there are events and values enough for one."""
+    columns = [np.ones_like(x)]
+    low, high = float(x.min()), float(x.max())
+    if high - low > 1e-9:
+        columns.append((x - low) / (high - low))
+        knots = np.unique(np.quantile(columns[1], _KNOTS))
+        if n_events >= _FOR_A_CURVE and knots.size == len(_KNOTS) and np.diff(knots).min() > 1e-6:
+            columns += _spline(columns[1], knots)
+    return np.stack(columns, axis=1)
+
+
+def _spline(x: Floats, knots: Floats) -> list[Floats]:
+    last, before = knots[-1], knots[-2]
+
+    def cube(knot: float) -> Floats:
+        return np.asarray(np.maximum(x - knot, 0.0) ** 3)
+
+    return [
+        (cube(knot) - cube(before) * (last - knot) / (last - before) + cube(last) * (before - knot) / (last - before))
+        / (last - knots[0]) ** 2
+        for knot in knots[:-2]
+    ]
+
+
+def _poisson(basis: Floats, rows: _Counted) -> tuple[Floats, Floats]:
+    """Coefficients of g by Newton's method, and their covariance by cluster (the sandwich)."""
+    at = np.zeros(basis.shape[1])
+
+    def likelihood(at: Floats) -> Likelihood:
+        rate = rows.expected * np.exp(basis @ at)
+        value = float(rows.seen @ (basis @ at) - rate.sum())
+        return Likelihood(value, basis.T @ (rows.seen - rate), -(basis * rate[:, None]).T @ basis)
+
+    found = maximise(likelihood, at)
+    if not found.converged:
+        raise RiskError("the calibration curve did not converge: too few events at some predicted probabilities")
+    rest = (rows.seen - rows.expected * np.exp(basis @ found.at))[:, None] * basis
+    sums = np.stack([np.bincount(rows.clusters, weights=column) for column in rest.T], axis=1)
+    inverse = np.linalg.inv(-found.likelihood.hessian)
+    return found.at, np.asarray(inverse @ (sums.T @ sums) @ inverse)
+
+
+def _at_share(far: Floats, errors: Floats, share: float) -> tuple[float, float]:
+    """A quantile over rows, and the error of the row that has it."""
+    place = int(np.argsort(far, kind="stable")[min(int(share * far.size), far.size - 1)])
+    return float(far[place]), float(errors[place])
+
+
+def _distance(fit: SurvivalFit, name: str, value: float, error: float, n: int) -> Estimate:
+    half = fit.interval_quantile * error
+    method = f"{name}: Poisson regression on the cumulative hazard, delta method"
+    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0), fit.level, n, method)
+
+
+def _chance(bend: Floats, spread: Floats) -> float:
+    """Wald's test of g = 0: the upper tail of chi squared."""
+    from scipy.special import gammaincc
+
+    statistic = float(bend @ np.linalg.solve(spread, bend))
+    return float(gammaincc(bend.size / 2, statistic / 2))
+
+
+def _shown(predicted: Floats) -> NDArray[np.intp]:
+    """Rows in the order of what is predicted, one for each value, and not more than a curve needs."""
+    first = np.unique(predicted, return_index=True)[1]
+    return first[np.unique(np.linspace(0, first.size - 1, min(first.size, _POINTS)).round().astype(np.intp))]

@@ -1,0 +1,129 @@
+"""Which family to take: the one that gives rows it has not seen the greater likelihood."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
+from advrisk.risk.survival.checks import checked_event
+from advrisk.risk.survival.families import FAMILIES, family_named
+from advrisk.risk.survival.fitting import fit_survival
+from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
+
+
+@dataclass(frozen=True)
+class FamilyChoice:
+    """The family with the greatest likelihood on held-out rows, and by how much it is ahead."""
+
+    family: str
+    runner_up: str
+    log_likelihoods: Mapping[str, float]  # of all rows, each by a fit that had not seen it
+    margin: Estimate  # of the chosen family over the runner-up, summed over all rows
+    standard_error: float
+    n_clusters: int
+    folds: int
+
+    @property
+    def decided(self) -> bool:
+        """Whether the margin's interval lies above 0."""
+        return self.margin.low > 0
+
+    @property
+    def message(self) -> str:
+        by = f"ahead of {self.runner_up} by {self.margin.value:.3g} (standard error {self.standard_error:.2g})"
+        verdict = self.family if self.decided else f"undecided; {self.family}"
+        return f"{verdict}: {by} in log-likelihood of what was held out"
+
+
+def choose_family(
+    frame: Frame,
+    *,
+    duration: str,
+    event: str,
+    covariates: Sequence[str],
+    families: Sequence[str] = FAMILIES,
+    shape_covariates: Sequence[str] = (),
+    lower: str | None = None,
+    cluster: str | None = None,
+    reference: Mapping[str, str] | None = None,
+    forbidden: Collection[str] = (),
+    folds: int = 5,
+    level: float = 0.95,
+    rng: np.random.Generator,
+) -> FamilyChoice:
+    """Cross-validation that holds out whole clusters (say, samples): rows of one are alike, and would give it away.
+
+    Clusters with an event are dealt out first, so that every fold has its share of them. The margin's standard error
+    is that of a sum over clusters.
+    """
+    for name in families:
+        family_named(name)
+    if len(set(families)) < 2:
+        raise RiskError(f"a choice needs two families or more, found {', '.join(families) or 'none'}")
+    named = [duration, event, *([lower] if lower else []), *([cluster] if cluster else [])]
+    columns = read_columns(frame, [*named, *covariates, *shape_covariates])
+    clusters = _clusters(columns, cluster)
+    fold = _folds(clusters, checked_event(columns, event), folds, rng)
+    found: dict[str, Floats] = {name: np.zeros(len(clusters)) for name in families}
+    for held in range(folds):
+        train = {name: values[fold != held] for name, values in columns.items()}
+        test = {name: values[fold == held] for name, values in columns.items()}
+        for name in families:
+            try:
+                fit = fit_survival(
+                    train,
+                    duration=duration,
+                    event=event,
+                    covariates=covariates,
+                    family=name,
+                    shape_covariates=shape_covariates,
+                    lower=lower,
+                    reference=reference,
+                    forbidden=forbidden,
+                )
+                found[name][fold == held] = fit.row_log_likelihoods(test)
+            except RiskError as error:
+                raise RiskError(f"without fold {held + 1} of {folds}, {name}: {error}") from None
+    return _choice(found, clusters, folds, level)
+
+
+def _choice(found: Mapping[str, Floats], clusters: NDArray[np.intp], folds: int, level: float) -> FamilyChoice:
+    from scipy.special import stdtrit
+
+    totals = {name: float(values.sum()) for name, values in found.items()}
+    first, second = sorted(totals, key=lambda name: -totals[name])[:2]
+    ahead = np.bincount(clusters, weights=found[first] - found[second])
+    n, value = len(ahead), float(ahead.sum())
+    error = float(np.sqrt(n) * ahead.std(ddof=1))
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * error
+    method = f"held-out log-likelihood, {folds} folds of {counted(n, 'cluster')}"
+    margin = Estimate(value, value - half, value + half, level, n, method)
+    return FamilyChoice(first, second, totals, margin, error, n, folds)
+
+
+def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp]:
+    """Numbers of clusters that do not depend on the order of rows; without clusters, each row is one."""
+    if cluster is not None:
+        return np.unique(columns[cluster], return_inverse=True)[1]
+    order = np.lexsort([np.unique(values, return_inverse=True)[1] for values in columns.values()])
+    numbers = np.empty(len(order), dtype=np.intp)
+    numbers[order] = np.arange(len(order))
+    return numbers
+
+
+def _folds(clusters: NDArray[np.intp], event: Floats, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Each row's fold."""
+    with_event = np.bincount(clusters, weights=event) > 0
+    if not 2 <= folds <= with_event.sum():
+        raise RiskError(
+            f"{counted(int(with_event.sum()), 'cluster')} with an event cannot be cut into {folds} folds; "
+            "choose between 2 and as many as there are"
+        )
+    dealt = np.concatenate([rng.permutation(np.flatnonzero(with_event)), rng.permutation(np.flatnonzero(~with_event))])
+    fold = np.empty(len(dealt), dtype=np.intp)
+    fold[dealt] = np.arange(len(dealt)) % folds
+    return fold[clusters]
