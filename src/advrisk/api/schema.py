@@ -17,6 +17,7 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
     if kind == "study":
         _offer(parts["DataSpec"], "source", REGISTRIES.data)
         _offer(parts["ModelSpec"], "source", REGISTRIES.models, extra=("object",))
+        _offer(parts["DefenceSpec"], "name", REGISTRIES.defences)
         _offer(parts["ArmEntry"], "attack", REGISTRIES.attacks)
         _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
         _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)

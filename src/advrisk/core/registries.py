@@ -9,6 +9,7 @@ from advrisk.core.registry import Registry
 from advrisk.core.traits import (
     AttackTraits,
     CorruptionTraits,
+    DefenceTraits,
     DetectorTraits,
     MeasureTraits,
     ObjectiveTraits,
@@ -24,7 +25,7 @@ class Registries:
     attacks: Registry[AttackTraits]
     corruptions: Registry[CorruptionTraits]
     data: Registry[SourceTraits]
-    defences: Registry[SourceTraits]
+    defences: Registry[DefenceTraits]
     detectors: Registry[DetectorTraits]
     measures: Registry[MeasureTraits]
     models: Registry[SourceTraits]

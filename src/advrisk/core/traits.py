@@ -119,6 +119,24 @@ class CorruptionTraits:
 
 
 @dataclass(frozen=True)
+class DefenceTraits:
+    """What a defence needs of the model it is put around, and how it behaves.
+
+    - `random` says that it draws: the same input may be answered differently the next time.
+    - `rejects` says that it may refuse to answer.
+    - `images` is true for those that are for images only.
+    - `levels` gives parameters the values that were studied, for people to choose from.
+    """
+
+    use_when: str
+    needs: Capability = "labels"
+    random: bool = False
+    rejects: bool = False
+    images: bool = False
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class DetectorTraits:
     """What a detector needs of a model: `labels` also for one that does not ask it.
 

@@ -4,8 +4,8 @@ torch lives from here up, and only here, in `parts` and in `run`.
 """
 
 from advrisk.engine.goal import Goal
-from advrisk.engine.model import Model, padded, predicted
-from advrisk.engine.noise import Noise
+from advrisk.engine.model import Model, Reply, padded, predicted
+from advrisk.engine.noise import Draw, Noise
 from advrisk.engine.probe import OutOfTimeError, Pass, Probe
 from advrisk.engine.space import Space, within_rounding
 from advrisk.engine.suspicion import Suspicion
@@ -13,12 +13,14 @@ from advrisk.engine.task import Task
 from advrisk.engine.trust import Trust
 
 __all__ = [
+    "Draw",
     "Goal",
     "Model",
     "Noise",
     "OutOfTimeError",
     "Pass",
     "Probe",
+    "Reply",
     "Space",
     "Suspicion",
     "Task",

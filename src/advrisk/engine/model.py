@@ -2,12 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from advrisk.core.errors import ModelError
 from advrisk.core.traits import Capability
+from advrisk.engine.noise import Draw
+
+
+class Reply(NamedTuple):
+    """What a model said of each row, and whether it refused to say it; None where it never refuses."""
+
+    answer: Tensor
+    rejected: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,13 @@ class Model:
     `min_rows`: a pass with fewer rows is padded up to this many. torch's CPU kernels change their
     order of summation below about 16 rows; above, a row's result does not depend on how many others
     share its batch (measured, and tested by the conformance kit). Models that charge per query say 1.
+
+    `random`: it may answer the same input differently the next time. Where that is our own doing, `keyed` gives the
+    same model with its random numbers taken from the streams of the rows that it will be asked about (`drawn`);
+    `unkeyed` says that something in it draws from torch's generator all the same.
+
+    `rejects`: it may refuse to answer. `answer` then has one column more, which is 1 where it does and 0 elsewhere;
+    `reply` tells both, `ask` what it would have said.
     """
 
     name: str
@@ -39,25 +55,43 @@ class Model:
     device: str = "cpu"
     train_s: float | None = None
     train_samples: int | None = None
+    keyed: "Callable[[Draw], Model] | None" = None
+    unkeyed: bool = False
+    rejects: bool = False
 
     @property
     def original(self) -> "Model":
         """The same model without the quicker version of it."""
         return self if self.owner is None else replace(self, answer=self.owner, owner=None)
 
+    def drawn(self, draw: Draw | None) -> "Model":
+        """The same model for one pass, with these streams for its random numbers; itself if it has no use for them."""
+        return self if self.keyed is None or draw is None else self.keyed(draw)
+
     def ask(self, x: Tensor) -> Tensor:
         """Answers for a batch, padded if it is small, and checked for shape."""
-        return self._asked(self.answer, x)
+        return self._told(self._asked(self.answer, x)).answer
+
+    def reply(self, x: Tensor) -> Reply:
+        """The same, and which rows it refuses to answer."""
+        return self._told(self._asked(self.answer, x))
 
     def ask_owner(self, x: Tensor) -> Tensor:
         """The same from the model as it was given: what is recorded and judged."""
+        return self.reply_owner(x).answer
+
+    def reply_owner(self, x: Tensor) -> Reply:
+        """What the model as it was given says, and which rows it refuses to answer."""
         with torch.no_grad():
-            return self._asked(self.owner or self.answer, x)
+            return self._told(self._asked(self.owner or self.answer, x))
+
+    def _told(self, answer: Tensor) -> Reply:
+        return Reply(answer[:, :-1], answer[:, -1] > 0) if self.rejects else Reply(answer)
 
     def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         whole = padded(x, self.min_rows)
         answer = answering(whole)
-        expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes)
+        expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes + self.rejects)
         if tuple(answer.shape) != expected:
             raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}, {expected} was expected")
         return answer[: len(x)]

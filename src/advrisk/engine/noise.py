@@ -8,12 +8,14 @@ and the same on every device.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from advrisk.core.digest import digest_array
 from advrisk.core.seeds import key
 from advrisk.engine.rows import occurrence
 
@@ -74,6 +76,29 @@ class Noise:
 
     def _tensor(self, values: npt.NDArray[np.float64], shape: tuple[int, ...]) -> Tensor:
         return torch.from_numpy(values.astype(np.float32)).view(-1, *shape).to(self._device)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The random numbers of one batch: each row takes them from the stream of the sample that it belongs to."""
+
+    noise: Noise
+    rows: Tensor
+
+    @classmethod
+    def by_content(cls, x: Tensor) -> "Draw":
+        """For inputs of which nobody knows whose they are: the same input gets the same numbers, whenever it comes."""
+        plain = x.detach().cpu().numpy()
+        keys = [key("content", digest_array(row)) for row in plain]
+        return cls(Noise(keys, device=x.device), torch.arange(len(keys)))
+
+    def normal(self, shape: tuple[int, ...]) -> Tensor:
+        """Standard normal: `shape` numbers for each row."""
+        return self.noise.normal(self.rows, shape)
+
+    def uniform(self, shape: tuple[int, ...]) -> Tensor:
+        """Uniform on [0, 1): `shape` numbers for each row."""
+        return self.noise.uniform(self.rows, shape)
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from advrisk.core.errors import ModelError
@@ -109,7 +110,8 @@ class _Watched(Model):
         tally = self.tally
         if self.shares and x is tally.points and answering is tally.answering and not self.random:
             tally.shared = True
-            return tally.answer if torch.is_grad_enabled() else tally.answer.detach()
+            known = tally.answer if torch.is_grad_enabled() else tally.answer.detach()
+            return F.pad(known, (0, 1)) if self.rejects else known  # the column that says what is refused
         answer = super()._asked(answering, x)
         tally.n_forward += len(x)
         tally.n_backward += len(x) if answer.requires_grad else 0

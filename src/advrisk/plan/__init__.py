@@ -3,6 +3,7 @@
 from advrisk.plan.arms import entry_for, expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
+from advrisk.plan.defences import DefendedModel, expand_defences, model_names, tags_of
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
@@ -11,6 +12,7 @@ __all__ = [
     "Cell",
     "ConfiguredDetector",
     "ConfiguredMeasure",
+    "DefendedModel",
     "KnownSample",
     "ModelCard",
     "Plan",
@@ -21,10 +23,13 @@ __all__ = [
     "entry_for",
     "example_cell",
     "expand_arms",
+    "expand_defences",
     "expand_detectors",
     "expand_measures",
     "make_plan",
+    "model_names",
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "tags_of",
 ]

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, Norm, ObjectiveTraits
+from advrisk.plan.defences import model_names
+from advrisk.plan.grids import grid, shown
 from advrisk.study import CLEAN, TRANSFER, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
-_BESIDE_PRESETS = ("keep", "max_queries", "repeats")  # these hold for every arm a preset brings
+_BESIDE_PRESETS = ("keep", "max_queries", "repeats", "draws")  # these hold for every arm a preset brings
 
 Named = Mapping[str, tuple[str, ...]]  # what detectors may be called -> their full names
 
@@ -26,7 +28,7 @@ def expand_arms(study: StudySpec, registries: Registries, detectors: Named | Non
         loc: Loc = ("arms", index)
         try:
             expanded = list(expand_entry(entry, registries, detectors=detectors or {}))
-            _check_surrogates(expanded, study)
+            _check_surrogates(expanded, model_names(study, registries))
         except AdvriskError as error:
             raise study.where.error(loc, str(error)) from None
         for arm in expanded:
@@ -46,10 +48,10 @@ def place_of(arm: Arm, study: StudySpec, registries: Registries, detectors: Name
     return ("arms",)
 
 
-def _check_surrogates(arms: Iterable[Arm], study: StudySpec) -> None:
+def _check_surrogates(arms: Iterable[Arm], models: Sequence[str]) -> None:
     for arm in arms:
-        if arm.surrogate is not None and arm.surrogate not in study.models:
-            raise AdvriskError(f"no model is called {arm.surrogate!r}; {did_you_mean(arm.surrogate, study.models)}")
+        if arm.surrogate is not None and arm.surrogate not in models:
+            raise AdvriskError(f"no model is called {arm.surrogate!r}; {did_you_mean(arm.surrogate, models)}")
 
 
 def _differing(before: Arm, arm: Arm) -> str:
@@ -181,9 +183,9 @@ def _attack_arms(
     keeps = entry.keep or ["strongest" if to_transfer and traits.keep == "first" else traits.keep]
     settings = [part.bind(choice, beside=ArmEntry.model_fields) for choice in grid(params, part)]
     for norm, eps, objective, keep, bound in itertools.product(norms, sizes, objectives, keeps, settings):
-        words = [norm, _shown(eps), objective]
+        words = [norm, shown(eps), objective]
         yield Arm(
-            id=readable_id(part, words, bound, keep=keep, max_queries=entry.max_queries),
+            id=readable_id(part, words, bound, keep=keep, max_queries=entry.max_queries, draws=entry.draws),
             kind="attack",
             family=part.name,
             version=part.version,
@@ -193,6 +195,7 @@ def _attack_arms(
             keep=keep,
             max_queries=entry.max_queries,
             repeats=entry.repeats,
+            draws=entry.draws,
             params=traits.resolved(bound, norm, eps).params,
         )
 
@@ -228,6 +231,8 @@ def _check_without_norm(entry: ArmEntry, part: Part[AttackTraits]) -> None:
 
 def _check_counted_by_batch(entry: ArmEntry, part: Part[AttackTraits]) -> None:
     """What only an attack can do whose passes are seen one by one."""
+    if entry.draws > 1:
+        raise AdvriskError(f"{part.name} asks the model by itself, once about each point; remove `draws`")
     if entry.max_queries is not None:
         remedy = "remove `max_queries` and give the attack fewer steps by its own settings"
         raise AdvriskError(f"{part.name} is counted as a whole, so no sample can be stopped on the way; {remedy}")
@@ -256,6 +261,8 @@ def _corruption_arms(entry: ArmEntry, part: Part[CorruptionTraits]) -> Iterator[
     for name in ("norm", "eps", "objective", "keep", "max_queries"):
         if getattr(entry, name) is not None:
             raise AdvriskError(f"{name} is for attacks; {part.name} is a corruption")
+    if entry.draws > 1:
+        raise AdvriskError(f"draws is for attacks; {part.name} is a corruption, which the judge redraws anyway")
     _check_repeats(entry, part.name, random=part.traits.random)
     levels: list[int | None] = [*entry.level] if entry.level else [None]
     for level, params in itertools.product(levels, grid(entry.params, part)):
@@ -314,26 +321,6 @@ def _preset_arms(name: str, registries: Registries) -> Iterator[Arm]:
         yield from expand_entry(validated(ArmEntry, {"preset": name}, Source()), registries)
 
 
-def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of listed values; a parameter that is itself a list is taken whole."""
-    choices = [_choices(part, name, value) for name, value in params.items()]
-    for name, values in zip(params, choices, strict=True):
-        if not values:
-            raise AdvriskError(f"{part.name}.{name}: an empty list leaves no arm; name a value or remove the key")
-    for combination in itertools.product(*choices):
-        yield dict(zip(params, combination, strict=True))
-
-
-def _choices(part: Part[Any], name: str, value: Any) -> list[Any]:
-    if isinstance(value, Mapping):  # settings within settings are a grid, too
-        return list(grid(value, part))
-    return value if isinstance(value, list) and not _takes_list(part, name) else [value]
-
-
-def _takes_list(part: Part[Any], name: str) -> bool:
-    return name in part.parameters and "tuple" in str(part.parameters[name].annotation)
-
-
 def readable_id(
     part: Part[Any],
     words: list[str | None],
@@ -341,14 +328,17 @@ def readable_id(
     *,
     keep: str | None = None,
     max_queries: int | None = None,
+    draws: int = 1,
 ) -> str:
     """Readable and stable: `pgd-linf-0.1-ace`, then whatever differs from the defaults: `,steps=10`."""
     changed = {name: value for name, value in bound.items() if value != part.parameters[name].default}
-    extras = [f"{name}={_shown(value)}" for name, value in _flat(changed)]
+    extras = [f"{name}={shown(value)}" for name, value in _flat(changed)]
     if isinstance(part.traits, AttackTraits) and keep != part.traits.keep:
         extras.append(f"keep={keep}")
     if max_queries is not None:
         extras.append(f"max_queries={max_queries}")
+    if draws > 1:
+        extras.append(f"draws={draws}")
     return ",".join(["-".join([part.name, *filter(None, words)]), *extras])
 
 
@@ -356,11 +346,3 @@ def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
     for name, value in params.items():
         yield from sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
-
-
-def _shown(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "+".join(str(_shown(item)) for item in value) if isinstance(value, tuple) else str(value)

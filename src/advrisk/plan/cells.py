@@ -145,8 +145,9 @@ def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]
     names = [model.name for model in models if not model.surrogate]
     if not names:
         raise study.where.error(("models",), "all are surrogates, which are not assessed; add the model to assess")
+    inside = {name for spec in study.defences.values() for name in spec.of}
     for model in models:
-        if model.surrogate and not any(arm.surrogate == model.name for arm in arms):
+        if model.surrogate and model.name not in inside and not any(arm.surrogate == model.name for arm in arms):
             found = f"is a surrogate, but no arm transfers from it: {{attack: transfer, from: {model.name}, arm: …}}"
             raise study.where.error(("models", model.name), found)
     return tuple((name, arm) for name in names for arm in arms)

@@ -10,8 +10,9 @@ from advrisk.core.errors import AdvriskError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import Capability, DetectorTraits, gives
-from advrisk.plan.arms import expand_entry, grid, readable_id
+from advrisk.plan.arms import expand_entry, readable_id
 from advrisk.plan.card import ModelCard
+from advrisk.plan.grids import grid
 from advrisk.plan.recipe import recipe_of
 from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec
 

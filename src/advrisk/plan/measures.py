@@ -7,9 +7,10 @@ from typing import Any
 from advrisk.core.errors import AdvriskError
 from advrisk.core.registries import Registries
 from advrisk.core.traits import gives
-from advrisk.plan.arms import grid, readable_id
+from advrisk.plan.arms import readable_id
 from advrisk.plan.card import ModelCard
 from advrisk.plan.detectors import detector_id
+from advrisk.plan.grids import grid
 from advrisk.study import Loc, MeasureSpec, StudySpec
 
 

@@ -248,6 +248,7 @@ def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
     parts += [registries.corruptions.get(arm.family) for arm in arms if arm.kind == "corruption"]
     parts += [registries.objectives.get(arm.objective) for arm in arms if arm.objective]
     parts += [registries.detectors.get(one.name) for one in configured_detectors(bench) if one.id in plan.watched]
+    parts += [registries.defences.get(spec.name) for spec in bench.study.defences.values()]
     parts += [registries.models.get(spec.source) for spec in bench.study.models.values() if spec.source != OBJECT]
     return tuple(sorted({part.function.__module__ for part in parts}))
 

@@ -125,7 +125,7 @@ def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequen
     waiting = [batch for batch in unscored(ledger, bench) if batch.cell in cells and not is_kept(batch, bench)]
     again = [cells[batch.cell] for batch in waiting]
     if bench.study.keep_inputs == "none":
-        assessed = {name for name, spec in bench.study.models.items() if not spec.surrogate}
+        assessed = bench.material.models.keys() - bench.material.surrogates
         to_come = [cell for cell in missing if cell.arm.kind != "clean" and cell.model in assessed]
         again += [cell for _ in bench.detectors for cell in to_come]
     return again
@@ -133,7 +133,7 @@ def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequen
 
 def _scoring(ledger: Ledger, bench: Workbench, missing: Sequence[Cell], unlearned: set[str]) -> tuple[int, float]:
     """How many inputs detectors would score at most, and how long those take that need not learn first."""
-    surrogates = {name for name, spec in bench.study.models.items() if spec.surrogate}
+    surrogates = bench.material.surrogates
     to_come = Counter(cell.model for cell in missing for _ in cell.shard.samples if cell.model not in surrogates)
     n_calibrate = sum(split == "calibrate" for split in splits(bench.study, bench).values())
     for name in to_come.keys() - set(ledger.query("SELECT DISTINCT model FROM arms")["model"].to_pylist()):

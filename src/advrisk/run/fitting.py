@@ -43,7 +43,7 @@ def lessons(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[L
     """What is not learned yet; those that learn from the same examples, together."""
     parts = bench.registries.detectors
     learning = [one for one in detectors if not one.handed_over and parts.get(one.name).traits.learns]
-    assessed = [name for name, spec in bench.study.models.items() if not spec.surrogate]
+    assessed = [name for name in bench.material.models if name not in bench.material.surrogates]
     pairs = [Lesson(one, model) for model in assessed for one in learning]
     return sorted(
         (lesson for lesson in pairs if not _is_learned(lesson, bench)),

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.engine import Model, Space
 from advrisk.parts.data import Dataset
+from advrisk.parts.defences import defended_model
 from advrisk.parts.models import checked_model
 from advrisk.parts.models.torch_module import from_module
+from advrisk.plan import DefendedModel, expand_defences, tags_of
 from advrisk.study import DataSpec, ModelSpec, Source, StudySpec, TrainingSource
 
 OBJECT = "object"  # the source of a model that was handed over as a Python object
@@ -30,6 +32,8 @@ class Material:
     space: Space
     models: Mapping[str, Model]
     rows: Mapping[str, int]  # sample id -> row of data.x
+    surrogates: frozenset[str] = frozenset()  # models that are not assessed
+    tags: Mapping[str, Mapping[str, str | int | float | bool]] = field(default_factory=dict)  # model -> its tags
 
     @property
     def space_digest(self) -> str:
@@ -59,7 +63,20 @@ def load_material(
         name: _load_model(name, spec, study, registries, data, device, (modules or {}).get(name))
         for name, spec in study.models.items()
     }
-    return Material(data, space, models, {name: row for row, name in enumerate(data.ids)})
+    defended = expand_defences(study, registries)
+    for one in defended:
+        models[one.name] = _defended(one, models[one.of], study, registries)
+    surrogates = {name for name, spec in study.models.items() if spec.surrogate}
+    surrogates |= {one.name for one in defended if one.surrogate}
+    rows = {name: row for row, name in enumerate(data.ids)}
+    return Material(data, space, models, rows, frozenset(surrogates), tags_of(study, defended))
+
+
+def _defended(one: DefendedModel, inner: Model, study: StudySpec, registries: Registries) -> Model:
+    try:
+        return defended_model(one.name, inner, registries.defences.get(one.defence), one.params)
+    except AdvriskError as error:
+        raise study.where.error(one.place, str(error)) from None
 
 
 def search_beside(where: Source) -> None:

@@ -110,7 +110,7 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Mo
     named = [one for one in detectors if not one.handed_over]
     inside = [one for one in named if parts.get(one.name).traits.inside]
     dropout = any(parts.get(one.name).traits.dropout for one in named)
-    surrogates = {name for name, spec in bench.study.models.items() if spec.surrogate}
+    surrogates = bench.material.surrogates
     return [
         ModelCard(
             model.name,
@@ -153,7 +153,7 @@ def known_samples(ledger: Ledger) -> dict[str, KnownSample]:
 def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workbench) -> None:
     """Write down models, arms and samples where they are new or changed, and study and detectors beside the ledger."""
     tables = {
-        "models": _models(study, bench),
+        "models": _models(bench),
         "arms": _arms(study, plan) + _dropped_arms(ledger, plan),
         "samples": _samples(study, plan, bench, ledger),
     }
@@ -191,7 +191,7 @@ def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict
     return [row for row in rows if json.dumps(row, sort_keys=True) not in seen]
 
 
-def _models(study: StudySpec, bench: Workbench) -> list[dict[str, Any]]:
+def _models(bench: Workbench) -> list[dict[str, Any]]:
     return [
         {
             "model": name,
@@ -202,7 +202,7 @@ def _models(study: StudySpec, bench: Workbench) -> list[dict[str, Any]]:
             "random": model.random,
             "train_s": model.train_s,
             "train_samples": model.train_samples,
-            "tags": json.dumps(study.models[name].tags, sort_keys=True),
+            "tags": json.dumps(dict(bench.material.tags[name]), sort_keys=True),
         }
         for name, model in bench.material.models.items()
     ]
@@ -223,7 +223,7 @@ def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
             "objective": arm.objective,
             "keep": arm.keep,
             "repeats": arm.repeats,
-            "params": json.dumps(dict(arm.params), sort_keys=True),
+            "params": json.dumps({**arm.params, **({"draws": arm.draws} if arm.draws > 1 else {})}, sort_keys=True),
             "seed": study.seed,
         }
         for origin, pairs in (("study", plan.assessed), ("surrogate", plan.crafting))

@@ -3,6 +3,7 @@
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.arm import CLEAN, Arm, Kind
 from advrisk.study.assess import AVERAGE, AlarmSpec, DamageSpec, DetectionSpec, IndicatorSpec, SurvivalSpec
+from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import validated
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.source import Loc, Source, read_yaml
@@ -29,6 +30,7 @@ __all__ = [
     "ArmEntry",
     "DamageSpec",
     "DataSpec",
+    "DefenceSpec",
     "DetectionSpec",
     "DetectorSpec",
     "IndicatorSpec",

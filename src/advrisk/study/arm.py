@@ -26,6 +26,7 @@ class Arm:
     params: Mapping[str, Any] = field(default_factory=dict)
     cause: str | None = None  # of a corruption: the branch of the tree of risks that it belongs to
     crafted_by: "Arm | None" = None  # of a transfer: the arm whose points it takes over
+    draws: int = 1  # how often a model that answers at random is asked about a point
 
     @property
     def surrogate(self) -> str | None:
@@ -45,6 +46,8 @@ class Arm:
             "max_queries": self.max_queries,
             "params": dict(self.params),
         }
+        if self.draws > 1:
+            identity["draws"] = self.draws
         return identity if self.crafted_by is None else identity | {"crafted_by": self.crafted_by.identity()}
 
 

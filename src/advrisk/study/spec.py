@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_
 
 from advrisk.core.names import did_you_mean, nearest
 from advrisk.study.assess import AssessSpec
+from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import (
     Count,
     Identifier,
@@ -33,7 +34,7 @@ TRANSFER = "transfer"  # the attack that takes over what another crafted against
 _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
 
 # Sections of a study that later versions answer; asking for them now is refused, never ignored.
-RESERVED = ("defences", "gate")
+RESERVED = ("gate",)
 
 
 class DataSpec(Open):
@@ -79,6 +80,7 @@ class ArmEntry(Open):
     max_queries: PositiveInt | None = None
     level: Levels | None = None  # of a corruption: its strength from 1, the weakest
     repeats: Annotated[PositiveInt, Field(le=10_000)] = 1
+    draws: Annotated[PositiveInt, Field(le=1000)] = 1  # how often a model that answers at random is asked each time
     surrogates: Names | None = Field(default=None, alias="from")  # of a transfer: the models to craft on
     arm: "ArmEntry | None" = None  # of a transfer: what is done to them
 
@@ -220,6 +222,7 @@ class StudySpec(Strict):
     device: str = "auto"
     data: DataSpec
     models: Annotated[dict[Identifier, ModelSpec], Field(min_length=1)]
+    defences: dict[Identifier, DefenceSpec] = Field(default_factory=dict)
     success: Success = "label"
     arms: Annotated[list[ArmEntry], Field(min_length=1)]
     detectors: list[Detector] = Field(default_factory=list)

@@ -38,6 +38,7 @@ ARM = Arm(
         {"params": {"steps": 41}},
         {"params": {}},
         {"crafted_by": CLEAN},
+        {"draws": 4},
     ],
 )
 def test_whatever_decides_what_it_does_is_its_identity(change: dict[str, Any]) -> None:
@@ -49,9 +50,13 @@ def test_how_often_it_is_repeated_and_what_it_is_called_is_not(change: dict[str,
     assert dataclasses.replace(ARM, **change).identity() == ARM.identity()
 
 
+def test_one_draw_is_not_written_down_so_that_arms_of_before_keep_their_names() -> None:
+    assert "draws" not in ARM.identity()
+
+
 def test_every_field_of_an_arm_is_in_one_of_the_two_lists_above() -> None:
     """A new field must be put into `identity`, or be known not to decide anything."""
-    transfer = dataclasses.replace(ARM, crafted_by=ARM)
+    transfer = dataclasses.replace(ARM, crafted_by=ARM, draws=2)
     assert {field.name for field in dataclasses.fields(Arm)} == {*transfer.identity(), "id", "repeats", "cause"}
 
 

@@ -40,6 +40,11 @@ def jpeg(
     Three channels are taken for red, green and blue, whose colours JPEG stores at half the resolution (4:2:0); with any
     other number each channel is a gray picture of its own. Quality 100 still rounds: no quality changes nothing.
     """
+    return through_jpeg(x, space, quality)
+
+
+def through_jpeg(x: Tensor, space: Space, quality: int) -> Tensor:
+    """Images in the bounds of the space, stored as JPEG and read again."""
     stored = (light(x, space).clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()
     decoded = [_decoded(image, quality) for image in stored]
     kept = torch.from_numpy(np.array(decoded, dtype=np.uint8).reshape(stored.shape)).to(x.device, x.dtype)

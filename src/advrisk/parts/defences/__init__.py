@@ -1,8 +1,17 @@
-"""The registry of defences. No defence is built in yet; packages may bring theirs by entry point."""
+"""Defences: what changes a model's inputs or its answers. A model with a defence is another model.
 
-from advrisk.core.registry import Registry
-from advrisk.core.traits import SourceTraits
+One that is part of training (noise on training samples, …) is a training method: `parts.training`.
+"""
 
-defences: Registry[SourceTraits] = Registry("defences")
+from advrisk.parts.defences import (  # noqa: F401  (their decorators register them)
+    conf,
+    feature_squeezing,
+    gauss_at_input,
+    gauss_out,
+    jpeg,
+    median_smoothing,
+)
+from advrisk.parts.defences.registry import Defence, defences
+from advrisk.parts.defences.wrapping import defended_model
 
-__all__ = ["defences"]
+__all__ = ["Defence", "defences", "defended_model"]

@@ -1,0 +1,139 @@
+"""From the section `defences` to models behind a defence: names looked up, parameters bound, grids expanded."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advrisk.core.errors import AdvriskError
+from advrisk.core.names import did_you_mean
+from advrisk.core.registries import Registries
+from advrisk.plan.grids import grid, shown
+from advrisk.study import DefenceSpec, Loc, StudySpec
+
+# What the literature calls a defence, and is an option of training here.
+_TRAINED = {
+    "gauss-in": "gauss-in is a training option: `advrisk train` with `{method: gaussian-noise, sigma: 0.1, share: 0.5}`"
+    " trains the model, which then stands under `models`",
+}
+
+
+@dataclass(frozen=True)
+class DefendedModel:
+    """A model behind a defence: what it is called, what is inside, and the defence with its parameters."""
+
+    name: str
+    of: str
+    defence: str
+    params: Mapping[str, Any]
+    tags: Mapping[str, str | int | float | bool]
+    surrogate: bool
+    place: Loc
+
+
+def expand_defences(study: StudySpec, registries: Registries) -> list[DefendedModel]:
+    """Every defended model of a study, each after the one that is inside it."""
+    found: dict[str, DefendedModel] = {}
+    of_key: dict[str, list[str]] = {}  # key of the section -> the models that it stands for
+    waiting = dict(study.defences)
+    while waiting:
+        known = {name: [name] for name in [*study.models, *found]} | of_key
+        ready = {key: spec for key, spec in waiting.items() if all(name in known for name in spec.of)}
+        if not ready:
+            _refuse_unresolved(study, waiting, known)
+        for key, spec in ready.items():
+            inside = [name for of in spec.of for name in known[of]]
+            made = _made(study, key, spec, list(dict.fromkeys(inside)), registries)
+            for one in made:
+                _refuse_taken(study, one, found)
+                found[one.name] = one
+            of_key[key] = [one.name for one in made]
+            del waiting[key]
+    return list(found.values())
+
+
+def model_names(study: StudySpec, registries: Registries) -> list[str]:
+    """All models of a study, those behind a defence included."""
+    return [*study.models, *(one.name for one in expand_defences(study, registries))]
+
+
+def tags_of(study: StudySpec, defended: Sequence[DefendedModel]) -> dict[str, dict[str, str | int | float | bool]]:
+    """Model -> its tags: of a defended one those of the model inside, the defence's name, its parameters, and its own.
+
+    Of stacked defences the names are joined by `+`; a parameter whose name is taken is called `defence-parameter`.
+    """
+    tags = {name: dict(spec.tags) for name, spec in study.models.items()}
+    for one in defended:
+        own = dict(tags[one.of])
+        own["defence"] = f"{own['defence']}+{one.defence}" if "defence" in own else one.defence
+        for name, value in one.params.items():
+            if isinstance(value, str | int | float | bool):
+                own[f"{one.defence}-{name}" if name in own else name] = value
+        tags[one.name] = own | dict(one.tags)
+    return tags
+
+
+def _made(
+    study: StudySpec,
+    key: str,
+    spec: DefenceSpec,
+    inside: Sequence[str],
+    registries: Registries,
+) -> list[DefendedModel]:
+    """The models that one entry stands for: one called as its key, or several with what they differ by appended."""
+    loc: Loc = ("defences", key)
+    if spec.name in _TRAINED and spec.name not in registries.defences:
+        raise study.where.error((*loc, "name"), _TRAINED[spec.name])
+    try:
+        part = registries.defences.get(spec.name)
+        choices = list(grid(spec.params, part))
+        bound = [part.bind(choice, beside=DefenceSpec.model_fields) for choice in choices]
+    except AdvriskError as error:
+        raise study.where.error(loc, str(error)) from None
+    listed = [name for name in spec.params if len({str(choice[name]) for choice in choices}) > 1]
+    return [
+        DefendedModel(
+            "-".join([key, *_words(params, listed), *([of] if len(inside) > 1 else [])]),
+            of,
+            part.name,
+            params,
+            dict(spec.tags),
+            spec.surrogate,
+            loc,
+        )
+        for params in bound
+        for of in inside
+    ]
+
+
+def _words(params: Mapping[str, Any], listed: Sequence[str]) -> Iterator[str]:
+    for name in listed:
+        yield str(shown(params[name]))
+
+
+def _refuse_taken(study: StudySpec, one: DefendedModel, found: Mapping[str, DefendedModel]) -> None:
+    key = str(one.place[-1])
+    for name in (one.name, key):
+        if name in study.models:
+            raise study.where.error(one.place, f"a model is called {name!r}, too; give the defended one another name")
+    if one.name in found:
+        other = found[one.name].place[-1]
+        raise study.where.error(
+            one.place, f"makes a model called {one.name!r}, and so does {other!r}; rename one, or name a value once"
+        )
+
+
+def _refuse_unresolved(
+    study: StudySpec, waiting: Mapping[str, DefenceSpec], known: Mapping[str, Sequence[str]]
+) -> None:
+    """Names that nobody has, or entries that go round in a circle."""
+    for key, spec in waiting.items():
+        for name in spec.of:
+            if name not in known and name not in waiting:
+                hint = did_you_mean(name, [*known, *waiting])
+                raise study.where.error(("defences", key, "of"), f"no model is called {name!r}; {hint}")
+    key = next(iter(waiting))
+    circle = [key]
+    while (after := next(name for name in waiting[circle[-1]].of if name not in known)) not in circle:
+        circle.append(after)
+    path = " of ".join([*circle[circle.index(after) :], after])
+    raise study.where.error(("defences", key, "of"), f"goes round in a circle: {path}; let one be of a model")
