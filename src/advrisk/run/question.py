@@ -121,6 +121,7 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Mo
             surrogate=model.name in surrogates,
             opaque={} if model.name in surrogates else {one.id: _refusal(_layers(one), model) for one in inside},
             undropped=_refusal(refuse_without_dropout, model) if dropout and model.name not in surrogates else "",
+            random=model.random,
         )
         for model in bench.material.models.values()
     ]
