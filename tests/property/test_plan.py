@@ -201,6 +201,7 @@ def test_two_arms_of_a_model_never_share_a_recipe(question: Question) -> None:
 
 N = 30
 IDS = [f"s{number}" for number in range(N)]
+LABELS = [place % 3 for place in range(N)]
 
 
 def data_spec(evaluate: int, calibrate: int, tune: int, order: str) -> DataSpec:
@@ -223,7 +224,12 @@ def remembered(chosen: dict[str, str], shards: list[Shard], hashes: dict[str, st
     return {name: KnownSample(hashes[name], split, *place.get(name, (None, None))) for name, split in chosen.items()}
 
 
-@given(growths(), st.sampled_from(["shuffled", "file"]), st.integers(0, 5), st.lists(st.integers(1, 9), min_size=4))
+@given(
+    growths(),
+    st.sampled_from(["shuffled", "balanced", "file"]),
+    st.integers(0, 5),
+    st.lists(st.integers(1, 9), min_size=4),
+)
 def test_growing_in_steps_or_at_once_selects_the_same_samples_and_cuts_no_shard_again(
     growth: tuple[list[int], int, int], order: str, seed: int, sizes: list[int]
 ) -> None:
@@ -232,7 +238,7 @@ def test_growing_in_steps_or_at_once_selects_the_same_samples_and_cuts_no_shard_
     known: dict[str, KnownSample] = {}
     shards: list[Shard] = []
     for evaluate, size in zip(steps, sizes, strict=False):
-        chosen = choose_splits(data_spec(evaluate, calibrate, tune, order), IDS, None, seed=seed)
+        chosen = choose_splits(data_spec(evaluate, calibrate, tune, order), IDS, None, seed=seed, labels=LABELS)
         refuse_moved(chosen, known)
         asked = [name for name, split in chosen.items() if split == "evaluate"]
         grown = cut_shards(asked, hashes, known, size=size)
@@ -240,7 +246,7 @@ def test_growing_in_steps_or_at_once_selects_the_same_samples_and_cuts_no_shard_
         assert all(len(shard.samples) <= size for shard in grown if shard not in shards)
         assert sorted(name for shard in grown for name in shard.samples) == sorted(asked), "each sample once"
         known, shards = known | remembered(chosen, grown, hashes), grown
-    at_once = choose_splits(data_spec(steps[-1], calibrate, tune, order), IDS, None, seed=seed)
+    at_once = choose_splits(data_spec(steps[-1], calibrate, tune, order), IDS, None, seed=seed, labels=LABELS)
     assert {name: sample.split for name, sample in known.items()} == at_once, "all that was ever chosen"
 
 
@@ -261,7 +267,7 @@ def test_asking_again_finds_the_same_shards_whatever_their_size_is_now(
 @given(
     st.lists(st.sampled_from(["test", "train", "evaluate", "calibrate", "tune"]), min_size=N, max_size=N) | st.none(),
     *(st.integers(low, 8) for low in (1, 0, 0)),
-    st.sampled_from(["shuffled", "file"]),
+    st.sampled_from(["shuffled", "balanced", "file"]),
 )
 def test_splits_are_disjoint_of_the_asked_size_and_never_from_training_samples(
     marks: list[str] | None, evaluate: int, calibrate: int, tune: int, order: str
@@ -272,7 +278,7 @@ def test_splits_are_disjoint_of_the_asked_size_and_never_from_training_samples(
     own = {split: given_marks.count(split) for split in sizes}
     assume(all(size <= own[split] for split, size in sizes.items() if own[split]))
     assume(sum(size for split, size in sizes.items() if not own[split]) <= pool)
-    chosen = choose_splits(data_spec(evaluate, calibrate, tune, order), IDS, marks, seed=3)
+    chosen = choose_splits(data_spec(evaluate, calibrate, tune, order), IDS, marks, seed=3, labels=LABELS)
     for split, size in sizes.items():
         taken = [name for name in chosen if chosen[name] == split]
         assert len(taken) == size, "a dict holds each sample once, so splits of the right size are disjoint"

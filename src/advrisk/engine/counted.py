@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from advrisk.core.errors import ModelError
 from advrisk.core.traits import gives
+from advrisk.engine.noise import Draw, Noise
 from advrisk.engine.probe import OutOfTimeError, Probe
 
 
@@ -26,6 +27,9 @@ class Counted(nn.Module):
         self._space, self._deadline = probe.space, probe.task.deadline
         self._movable = replace(probe.space, immutable=None)
         self.clean = probe.x0
+        # Whose point it sees is not known, so all take their random numbers from one stream.
+        every = torch.arange(len(probe.x0))
+        self._chance = None if probe.chance is None else Noise([probe.chance.seed(every)], device=probe.x0.device)
         self.eval()
 
     @property
@@ -53,7 +57,8 @@ class Counted(nn.Module):
             raise ModelError(
                 f"the attack asked for gradients, but {self.model.name} gives {self.model.capability} only"
             )
-        answer = self.model.ask(self.inputs(units))
+        draw = None if self._chance is None else Draw(self._chance, torch.zeros(len(units), dtype=torch.int64))
+        answer = self.model.drawn(draw).ask(self.inputs(units))
         self.n_forward += len(units)
         if self.model.capability == "labels":
             return F.one_hot(answer, self.model.n_classes).float()

@@ -27,6 +27,7 @@ class Memory:
     spent_s: Tensor
     no_start: Tensor
     offered: Tensor  # the point was kept unasked
+    n_rejected: Tensor  # queries that the model refused to answer
     failed: dict[int, str] = field(default_factory=dict)  # row -> what went wrong
 
     @classmethod
@@ -48,6 +49,7 @@ class Memory:
             spent_s=column(0, torch.float32),
             no_start=column(False, torch.bool),
             offered=column(False, torch.bool),
+            n_rejected=column(0, torch.int64),
         )
 
     def spend(self, counter: Tensor, rows: Tensor, elapsed_s: float, *, passes: int = 1) -> None:

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from advrisk.core.errors import ModelError
 from advrisk.core.traits import gives
-from advrisk.engine import objectives
 from advrisk.engine.clock import now
 from advrisk.engine.goal import Goal
+from advrisk.engine.heard import CONFIRM_DRAWS, Heard, failing_scores, heard
 from advrisk.engine.memory import Memory
-from advrisk.engine.model import Model, predicted
+from advrisk.engine.model import Model
 from advrisk.engine.noise import Noise
 from advrisk.engine.rows import occurrence
 from advrisk.engine.space import within_rounding
@@ -29,20 +29,20 @@ from advrisk.engine.task import Around, Task
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Norm
 
-# An unasked row answers with this lead for the class it should lose: an attack sees a failure.
-_UNASKED_LEAD = 50.0
-_LEAD = 1e-5  # of the largest score: ten times what rounding was seen to change
-
 
 class OutOfTimeError(Exception):
     """The cell's time is up; what is not finished becomes `timeout` rows."""
 
 
 class Probe:
-    """The only door between an attack and a model."""
+    """The only door between an attack and a model.
 
-    def __init__(self, model: Model, task: Task, noise: Noise) -> None:
-        self.model, self.task, self.noise = model, task, noise
+    `noise` are the random numbers of the attack, `chance` those of a model that answers at random: one stream for each
+    sample, so that neither depends on what else is attacked.
+    """
+
+    def __init__(self, model: Model, task: Task, noise: Noise, chance: Noise | None = None) -> None:
+        self.model, self.task, self.noise, self.chance = model, task, noise, chance
         self.x0, self.goal, self.space = task.x0, task.goal, task.space
         self.memory = Memory.blank(task.x0)
         self._trace = Trace()
@@ -51,7 +51,8 @@ class Probe:
             self._reach = within_rounding(task.eps, task.space, task.norm, tuple(task.x0.shape[1:]))
         self._remembered: Around | None = None
         self._projected: tuple[Tensor, int, Tensor, int] | None = None
-        self._cost = 1 if task.suspicion is None else 1 + task.suspicion.passes  # forward passes of a point
+        self._draws = task.draws if model.random else 1
+        self._cost = self._draws + (0 if task.suspicion is None else task.suspicion.passes)  # forward passes of a point
         too_dear = task.max_queries is not None and task.max_queries < self._cost
         self._done = torch.full((len(task.x0),), too_dear, dtype=torch.bool, device=task.x0.device)
 
@@ -120,24 +121,23 @@ class Probe:
         gradient = gradient and gives(self.model.capability, "gradients")
         rows_asked = rows if whole else rows.index_select(0, asked)
         goal = self.goal.of(rows_asked)
-        answer, height, suspected = None, None, None
+        known, height, suspected = None, None, None
         began = now(self.x0)
         with torch.set_grad_enabled(gradient):
             points.requires_grad_(gradient)
             if len(points):
-                answer = self.model.ask(points)
-                if answer.is_floating_point():
-                    height = objectives.value(self.task.objective, answer, goal)
+                known = self._hear(points, rows_asked, goal)
+                height = known.height(self.task.objective, goal)
                 if self.task.suspicion is not None:
-                    suspected = scored(self.task.suspicion, self.model, points, answer)
-        passes = 1 if suspected is None else 1 + suspected.n_forward
+                    suspected = scored(self.task.suspicion, self.model, points, known.said)
+        passes = self._draws if suspected is None else self._draws + suspected.n_forward
         self.memory.spend(self.memory.n_forward, rows_asked, now(self.x0) - began, passes=passes)
-        if answer is not None:
+        if known is not None:
             near = None if projected else self._near(points.detach(), rows_asked)
             ascending = self._around(rows).ascending
             score = None if suspected is None else suspected.score.detach()
-            self._notice(points.detach(), rows_asked, goal, answer.detach(), height, near, score, ascending=ascending)
-        return Pass(self, rows, asked, points, goal, answer, height, suspected)
+            self._notice(points.detach(), rows_asked, goal, known, height, near, score, ascending=ascending)
+        return Pass(self, rows, asked, points, goal, known, height, suspected)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
         """Ask for the predicted classes of proposed points: all that a label-only attack sees."""
@@ -168,13 +168,31 @@ class Probe:
         self.memory.share(n_forward, n_backward)
         self._trace = Trace()
 
+    def _hear(self, points: Tensor, rows: Tensor, goal: Goal, draws: int | None = None) -> Heard:
+        """Ask the model about points, as often as the arm says; what it refuses to answer is counted."""
+        known = heard(
+            self.model,
+            points,
+            rows,
+            self.chance,
+            draws=draws or self._draws,
+            blind=None if self.task.sees_through else goal,
+            clear=self.task.keep == "smallest",  # such points lie at the boundary
+        )
+        if (n_rejected := known.n_rejected) is not None:
+            self.memory.n_rejected.index_add_(0, rows, n_rejected)
+        return known
+
     def _askable(self, rows: Tensor) -> Tensor:
-        askable = self.is_active(rows)
+        return self.is_active(rows) & self._left(rows, self._cost)
+
+    def _left(self, rows: Tensor, cost: int) -> Tensor:
+        """Whether each point can still be asked about, at so many forward passes."""
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward.index_select(0, rows)
-            if len(rows) and int(left.min()) < len(rows) * self._cost:  # else there are enough, whoever they belong to
-                askable &= (occurrence(rows) + 1) * self._cost <= left
-        return askable
+            if len(rows) and int(left.min()) < len(rows) * cost:  # else there are enough, whoever they belong to
+                return (occurrence(rows) + 1) * cost <= left
+        return torch.ones_like(rows, dtype=torch.bool)
 
     def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
         """Whether these are the points that `project` gave last: they lie in the space and within eps."""
@@ -211,7 +229,7 @@ class Probe:
         x: Tensor,
         rows: Tensor,
         goal: Goal,
-        answer: Tensor,
+        known: Heard,
         height: Tensor | None,
         near: Tensor | None,
         score: Tensor | None,
@@ -219,9 +237,10 @@ class Probe:
         ascending: bool,
     ) -> None:
         """Look at answers: what went wrong, what succeeded for the first time, what to keep."""
-        success = self._met(goal, answer)
+        success = known.met(goal)
         if near is not None:
             success &= near
+        answer = known.answer.detach()
         if height is not None and not math.isfinite(float(answer.sum())):  # a quick look: a sum may also overflow
             told = torch.isfinite(answer).all(1)
             success &= told
@@ -229,6 +248,8 @@ class Probe:
                 self.fail(int(rows[point]), "the model answered with a number that is not finite")
         if score is not None and not math.isfinite(float(score.sum())):
             success = success & self._told_scores(rows, score)
+        if self.model.random and bool(success.any()):
+            success = self._confirmed(x, rows, goal, success, known)
         merit = self._merit(x, rows, height, success, score)
         if bool(success.any()):
             self.memory.note_first(rows[success])
@@ -252,11 +273,31 @@ class Probe:
             self.fail(int(rows[point]), "the detector answered with a number that is not finite")
         return told
 
-    def _met(self, goal: Goal, answer: Tensor) -> Tensor:
-        met = goal.met(predicted(self.model, answer))
-        if self.task.keep == "smallest" and answer.is_floating_point():  # such points lie at the boundary
-            met &= clear_lead(answer)
-        return met
+    def _confirmed(self, x: Tensor, rows: Tensor, goal: Goal, success: Tensor, known: Heard) -> Tensor:
+        """Of the successes seen on a model that answers at random, those that are one in most of `CONFIRM_DRAWS` draws.
+
+        The point is asked about again, each time counted, until that is decided: one lucky draw is no success, and
+        neither is one of which nobody knows because no queries are left. The last of all points (`keep: last`) is
+        judged anyway: there only the first success is looked at.
+        """
+        hits, draws = known.hits(goal), known.n
+        most, confirmed = max(CONFIRM_DRAWS, draws), success.clone()
+        if self.task.keep == "last":
+            success = success & (self.memory.n_forward_first.index_select(0, rows) < 0)
+        while len(open_ := (success & (2 * hits <= most) & (2 * (hits + most - draws) > most)).nonzero().squeeze(1)):
+            whose = rows.index_select(0, open_)
+            left = self._left(whose, 1)
+            confirmed[open_[~left]] = False
+            success[open_[~left]] = False
+            open_, whose = open_[left], whose[left]
+            if len(open_):
+                began = now(self.x0)
+                with torch.no_grad():
+                    again = self._hear(x.index_select(0, open_), whose, goal.of(open_), draws=1)
+                self.memory.spend(self.memory.n_forward, whose, now(self.x0) - began)
+                hits.index_add_(0, open_, again.hits(goal.of(open_)))
+            draws += 1
+        return torch.where(success, 2 * hits > most, confirmed)
 
     def _near(self, x: Tensor, rows: Tensor) -> Tensor | None:
         """Whether each point lies within eps; None where that goes without saying."""
@@ -292,12 +333,13 @@ class Pass:
         asked: Tensor,
         points: Tensor,
         goal: Goal,
-        answer: Tensor | None,
+        known: Heard | None,
         height: Tensor | None,
         suspected: Scored | None,
     ) -> None:
         self._probe, self._rows, self._asked = probe, rows, asked
-        self._points, self._goal, self._answer, self._height = points, goal, answer, height
+        self._points, self._goal, self._known, self._height = points, goal, known, height
+        self._answer = None if known is None else known.answer
         self._suspected = suspected
         self._other_height: tuple[str | None, Tensor | None, Tensor] | None = None
 
@@ -311,13 +353,13 @@ class Pass:
     @property
     def labels(self) -> Tensor:
         """The predicted class of every row."""
-        answer = None if self._answer is None else predicted(self._probe.model, self._answer.detach())
-        return self._filled(answer, lambda: self._probe.goal.reference[self._rows])
+        labels = None if self._known is None else self._known.labels
+        return self._filled(labels, lambda: self._probe.goal.reference[self._rows])
 
     @property
     def met(self) -> Tensor:
         """Whether each row meets the goal, however far it is; at a boundary, by more than rounding could undo."""
-        met = None if self._answer is None else self._probe._met(self._goal, self._answer.detach())
+        met = None if self._known is None else self._known.met(self._goal)
         return self._filled(met, lambda: torch.zeros_like(self._rows, dtype=torch.bool))
 
     def heights(self, objective: str | None = None, *, target: Tensor | None = None) -> Tensor:
@@ -369,12 +411,15 @@ class Pass:
 
     def _climbed(self, objective: str | None, target: Tensor | None) -> Tensor | None:
         own = self._probe.task.objective
-        if self._answer is None or (target is None and objective in (None, own)):
+        if self._known is None or (target is None and objective in (None, own)):
             return self._height
         known = self._other_height
         if known is None or known[0] != objective or known[1] is not target:  # `heights` and `gradient` want the same
             goal = self._goal if target is None else self._goal.towards(target[self._asked])
-            known = objective, target, objectives.value(objective or own, self._answer, goal)
+            height = self._known.height(objective or own, goal)
+            if height is None:
+                raise ModelError(f"{self._probe.model.name} gives labels only")
+            known = objective, target, height
             self._other_height = known
         return known[2]
 
@@ -405,7 +450,9 @@ class Pass:
         """Of the rows that were asked, those whose slope is wanted; None for all."""
         return None if wanted is None or bool(wanted.all()) else wanted[self._asked]
 
-    def _backward(self, heights: Tensor | None, chosen: Tensor | None, *, retain: bool, passes: int = 1) -> Tensor:
+    def _backward(
+        self, heights: Tensor | None, chosen: Tensor | None, *, retain: bool, passes: int | None = None
+    ) -> Tensor:
         """The slopes of numbers that belong to the rows asked; zero for rows that are not asked or not chosen."""
         if heights is None or (chosen is not None and not bool(chosen.any())):
             return torch.zeros_like(self._probe.x0[self._rows])
@@ -417,6 +464,7 @@ class Pass:
         (slope,) = torch.autograd.grad(total, self._points, retain_graph=retain)
         memory = self._probe.memory
         whose = rows if chosen is None else rows[chosen]
+        passes = self._probe._draws if passes is None else passes
         memory.spend(memory.n_backward, whose, now(self._points) - began, passes=passes)
         immutable = self._probe.space.immutable
         slope = slope if immutable is None else slope.masked_fill(immutable, 0.0)
@@ -424,9 +472,7 @@ class Pass:
         return self._filled(slope, lambda: torch.zeros_like(self._probe.x0[self._rows]))
 
     def _failing_scores(self) -> Tensor:
-        reference = self._probe.goal.reference[self._rows]
-        scores = torch.full((len(reference), self._probe.model.n_classes), -_UNASKED_LEAD, device=reference.device)
-        return scores.scatter(1, reference[:, None], 0.0)
+        return failing_scores(self._probe.goal.reference[self._rows], self._probe.model.n_classes)
 
     def _filled(self, asked: Tensor | None, stand_in: Callable[[], Tensor]) -> Tensor:
         """The answers of all rows; those that were not asked get a stand-in."""
@@ -436,9 +482,3 @@ class Pass:
         if asked is not None:
             filled.index_copy_(0, self._asked, asked.detach())
         return filled
-
-
-def clear_lead(answer: Tensor) -> Tensor:
-    """Whether the best score leads by more than what rounding, or another order of summing, could take away."""
-    best = answer.topk(2, dim=1).values
-    return best[:, 0] - best[:, 1] > _LEAD * best.abs().amax(1)

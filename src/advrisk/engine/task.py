@@ -18,7 +18,9 @@ class Task:
 
     `within_eps` says that the attack promised never to propose a point beyond eps. `crafted` are points that were made
     for these samples against another model, for an attack that takes them over. `suspicion` is the detector that the
-    attack knows: every point is scored by it, and the `strongest` success is the least suspicious one.
+    attack knows: every point is scored by it, and the `strongest` success is the least suspicious one. `draws`: how
+    often a model that answers at random is asked about a point. `sees_through`: the attack has the model, and knows
+    what it would have said of points that it refuses.
     """
 
     x0: Tensor
@@ -33,6 +35,8 @@ class Task:
     deadline: float = float("inf")  # on time.monotonic's clock
     crafted: Tensor | None = None
     suspicion: Suspicion | None = None
+    draws: int = 1
+    sees_through: bool = True
 
 
 @dataclass(frozen=True)

@@ -18,3 +18,4 @@ class ModelCard:
     surrogate: bool = False  # not assessed: points are crafted on it
     opaque: Mapping[str, str] = field(default_factory=dict)  # detector -> why it cannot see the layers it looks at
     undropped: str = ""  # why its dropout cannot be switched on; empty where it can
+    random: bool = False  # it answers the same input differently each time

@@ -94,20 +94,24 @@ def make_plan(
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     outline = outline_plan(study, registries, models=models, detectors=detectors)
-    digests = {model.name: model.digest for model in models}
+    cards = {model.name: model for model in models}
     recipes: dict[tuple[str, str], str] = {}
     for model, arm in outline.attempts:
         crafted = recipes[arm.surrogate, arm.crafted_by.id] if arm.crafted_by and arm.surrogate else None
-        recipes[model, arm.id] = recipe_of(study, registries, digests[model], arm, space, crafted=crafted)
+        card = cards[model]
+        recipes[model, arm.id] = recipe_of(
+            study, registries, card.digest, arm, space, crafted=crafted, random=card.random
+        )
     return replace(outline, shards=tuple(shards), recipes=recipes)
 
 
 def example_cell(
-    study: StudySpec, registries: Registries, model: str, model_digest: str, arm: Arm, shard: Shard, *, space: str
+    study: StudySpec, registries: Registries, model: ModelCard, arm: Arm, shard: Shard, *, space: str
 ) -> Cell:
     """A cell that is in no plan: what it crafts is learned from."""
-    recipe = recipe_of(study, registries, model_digest, arm, space)
-    return Cell(digest([recipe, model, arm.id, shard.id, 0]), recipe, model, arm, shard, 0, is_example=True)
+    recipe = recipe_of(study, registries, model.digest, arm, space, random=model.random)
+    name = digest([recipe, model.name, arm.id, shard.id, 0])
+    return Cell(name, recipe, model.name, arm, shard, 0, is_example=True)
 
 
 def outline_plan(

@@ -6,12 +6,20 @@ from advrisk.study import Arm, StudySpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
 RUNNER_VERSION = 3
+REDRAWING_VERSION = 1  # the same, for models that answer at random alone
 
 
 def recipe_of(
-    study: StudySpec, registries: Registries, model_digest: str, arm: Arm, space: str, *, crafted: str | None = None
+    study: StudySpec,
+    registries: Registries,
+    model_digest: str,
+    arm: Arm,
+    space: str,
+    *,
+    crafted: str | None = None,
+    random: bool = False,
 ) -> str:
-    """Names everything that decides what an arm does to a sample of a model."""
+    """Names everything that decides what an arm does to a sample of a model; `random`: one that answers at random."""
     decisive = {
         "runner": RUNNER_VERSION,
         "seed": study.seed,
@@ -21,4 +29,6 @@ def recipe_of(
         "arm": arm.identity(),
         "objective": arm.objective and registries.objectives.get(arm.objective).version,
     }
+    if random:
+        decisive["redrawing"] = REDRAWING_VERSION
     return digest(decisive if crafted is None else decisive | {"crafted": crafted})

@@ -1,5 +1,6 @@
 """Which samples go into which split and shard. Pure: the same question gives the same answer."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,23 +32,32 @@ class KnownSample:
     place: int | None = None  # its position in the shard
 
 
-def choose_splits(data: DataSpec, ids: Sequence[str], given: Sequence[str] | None, *, seed: int) -> dict[str, str]:
+def choose_splits(
+    data: DataSpec,
+    ids: Sequence[str],
+    given: Sequence[str] | None,
+    *,
+    seed: int,
+    labels: Sequence[int] | None = None,
+) -> dict[str, str]:
     """Sample id -> split, for the samples that a study uses.
 
-    In an order that depends on the seed and each id alone, `evaluate` takes samples from the front, `calibrate`
-    from the back, `tune` from before those, and `train` from before these. Asking for more to evaluate or to train
-    later adds samples and moves none; a larger `calibrate` moves the others, which a run that used them refuses
-    (`refuse_moved`). Samples that the source itself marks for a split are for that split alone.
+    In an order that depends on the seed and each id alone (if balanced, on its class among `labels`, too), `evaluate`
+    takes samples from the front, `calibrate` from the back, `tune` from before those, and `train` from before these.
+    Asking for more to evaluate or to train later adds samples and moves none; a larger `calibrate` moves the others,
+    which a run that used them refuses (`refuse_moved`). Samples that the source itself marks for a split are for that
+    split alone.
     """
     marked = given if given is not None else [POOL] * len(ids)
     if unknown := set(marked) - {POOL, *SPLITS}:
         raise DataError(f"the split {min(unknown)!r} is not known; {did_you_mean(min(unknown), (POOL, *SPLITS))}")
-    pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed)
+    class_of = dict(zip(ids, labels, strict=True)) if labels is not None and data.order == "balanced" else {}
+    pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed, class_of)
     chosen: dict[str, str] = {}
     counts = {"evaluate": data.evaluate, "calibrate": data.calibrate, "tune": data.tune, "train": data.train}
     for split, count in counts.items():
         own = [name for name, mark in zip(ids, marked, strict=True) if mark == split]
-        source = _ordered(own, data.order, seed) if own else pool
+        source = _ordered(own, data.order, seed, class_of) if own else pool
         n = len(source) if count == "all" else count
         if n > len(source) or (split == "evaluate" and n == 0):
             raise DataError(f"{split}: {n} samples are asked for, but {len(source)} are left of {len(ids)}")
@@ -57,8 +67,18 @@ def choose_splits(data: DataSpec, ids: Sequence[str], given: Sequence[str] | Non
     return chosen
 
 
-def _ordered(ids: list[str], order: str, seed: int) -> list[str]:
-    return ids if order == "file" else sorted(ids, key=lambda name: key("order", seed, name))
+def _ordered(ids: list[str], order: str, seed: int, class_of: Mapping[str, int]) -> list[str]:
+    if order == "file":
+        return ids
+    shuffled = sorted(ids, key=lambda name: key("order", seed, name))
+    if order == "shuffled":
+        return shuffled
+    seen: Counter[int] = Counter()
+    rounds = {}
+    for name in shuffled:  # each round takes one sample of every class that has one left
+        rounds[name] = seen[class_of[name]]
+        seen[class_of[name]] += 1
+    return sorted(shuffled, key=rounds.__getitem__)
 
 
 def cut_shards(

@@ -13,7 +13,7 @@ from torch import nn
 from advrisk.core.errors import RunError
 from advrisk.core.registries import Registries
 from advrisk.core.traits import DETECTOR
-from advrisk.engine import Suspicion
+from advrisk.engine import Noise, Suspicion
 from advrisk.engine.suspicion import measured
 from advrisk.engine.threads import one_thread
 from advrisk.ledger.inputs import (
@@ -31,7 +31,7 @@ from advrisk.plan import Cell
 from advrisk.run.detectors import known_suspicion
 from advrisk.run.judge import Verdict, judge
 from advrisk.run.loading import Material, load_material
-from advrisk.run.perturb import Attempt, Crafted, Settled, Target, load_target, perturb
+from advrisk.run.perturb import Attempt, Crafted, Settled, Target, cell_keys, load_target, perturb
 from advrisk.run.rows import CellResult, failed_result, judged_result
 from advrisk.study import Arm, StudySpec
 
@@ -125,7 +125,8 @@ class Workbench:
                 crafted=crafted,
                 suspicion=self.suspicion(cell.model, cell.arm),
             )
-            return target, attempt, judge(target, attempt, cell.arm)
+            chance = Noise(cell_keys("judge", self.study.seed, cell), device=target.x0.device)
+            return target, attempt, judge(target, attempt, cell.arm, chance)
 
     def suspicion(self, model: str, arm: Arm) -> Suspicion | None:
         """The detector that an arm knows, and what it costs to ask it about a point; None for all other arms."""
@@ -204,13 +205,14 @@ class Workbench:
 
     def target(self, cell: Cell) -> Target:
         """The samples of a cell; many arms in a row attack the same ones."""
-        if self.material.models[cell.model].random:  # what it says of clean inputs belongs to the cell, too
-            return load_target(self.material, cell, self.study.success)
+        model, seed = self.material.models[cell.model], self.study.seed
+        if model.random and (model.unkeyed or model.keyed is None):  # it draws from the cell's own seed
+            return load_target(self.material, cell, self.study.success, seed=seed)
         place = cell.model, cell.shard.id
         if place not in self._targets:
             if len(self._targets) >= _TARGETS_REMEMBERED:
                 del self._targets[next(iter(self._targets))]
-            self._targets[place] = load_target(self.material, cell, self.study.success)
+            self._targets[place] = load_target(self.material, cell, self.study.success, seed=seed)
         return self._targets[place]
 
     def _keep_inputs(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:

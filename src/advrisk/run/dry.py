@@ -13,6 +13,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.traits import Watch, gives
 from advrisk.engine import Model
+from advrisk.engine.heard import CONFIRM_DRAWS
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.parts.detectors import Detector
@@ -21,6 +22,7 @@ from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
+from advrisk.run.judge import JUDGE_DRAWS
 from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.question import plan_study, refuse_impossible, splits
 from advrisk.run.scoring import is_kept, unscored
@@ -162,11 +164,12 @@ def _score_s(name: str, detector: Detector, model: Model, bench: Workbench) -> f
 def _most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
     """Forward and backward passes of each sample of a cell at most, those of the judge included."""
     forward, backward = _arm_passes(cell.model, cell.arm, bench)
-    return forward + _judge_passes(cell.arm), backward
+    return forward + _judge_passes(cell, bench), backward
 
 
-def _judge_passes(arm: Arm) -> int:
-    return 2 if arm.kind == "attack" else 1
+def _judge_passes(cell: Cell, bench: Workbench) -> int:
+    draws = JUDGE_DRAWS if bench.material.models[cell.model].random else 1
+    return 2 * draws if cell.arm.kind == "attack" else draws
 
 
 def _is_counted(model: str, arm: Arm, bench: Workbench) -> bool:
@@ -195,6 +198,8 @@ def _arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
         return 0, 0
     given = {**arm.params, "watch": _watch(model, arm, bench)}
     forward, backward = passes(given, bench.material.models[model].n_classes)
+    if bench.material.models[model].random:  # asked so often, and again where it looks like a success
+        forward, backward = forward * max(arm.draws, CONFIRM_DRAWS), backward * arm.draws
     return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
 
 
@@ -234,4 +239,4 @@ def _timed(cell: Cell, bench: Workbench) -> float:
     seen = max(result.tables["outcomes"]["n_forward"].to_pylist(), default=0)
     if not seen:  # the model has all of these samples wrong, say: other cells will hardly be longer
         return wall_s / _most_passes(cell, bench)[0]
-    return wall_s / (seen + _judge_passes(cell.arm))
+    return wall_s / (seen + _judge_passes(cell, bench))

@@ -21,7 +21,7 @@ from advrisk.engine import OutOfTimeError
 from advrisk.engine.threads import one_thread
 from advrisk.ledger.inputs import detector_state
 from advrisk.parts.detectors import Examples, LearningDetector, State
-from advrisk.plan import Cell, ConfiguredDetector, cut_shards, example_cell
+from advrisk.plan import Cell, ConfiguredDetector, ModelCard, cut_shards, example_cell
 from advrisk.run.bench import Workbench
 from advrisk.run.detectors import read_state, write_state
 from advrisk.run.question import train_samples
@@ -185,7 +185,8 @@ def _cells(bench: Workbench, names: Sequence[str], model: str, arms: Sequence[Ar
     study, material = bench.study, bench.material
     hashes = {name: material.data.hash_of(material.rows[name]) for name in names}
     shards = cut_shards(names, hashes, {}, size=study.shard)
-    made_of = material.models[model].digest
+    of = material.models[model]
+    card = ModelCard(of.name, of.digest, of.capability, of.n_classes, random=of.random)
     for arm in arms:
         for shard in shards:
-            yield example_cell(study, bench.registries, model, made_of, arm, shard, space=material.space_digest)
+            yield example_cell(study, bench.registries, card, arm, shard, space=material.space_digest)

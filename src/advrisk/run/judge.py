@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from advrisk.engine import predicted, within_rounding
+from advrisk.engine import Noise, within_rounding
 from advrisk.engine.norms import NORMS
 from advrisk.ledger import Outcome
-from advrisk.run.perturb import Attempt, Settled, Target, finite
+from advrisk.run.perturb import Attempt, Settled, Target
+from advrisk.run.redrawing import JUDGE_DRAWS, finite, redrawn
 from advrisk.study import Arm, Norm
 
-JUDGE_DRAWS = 11  # odd, so that half is never reached
+__all__ = ["JUDGE_DRAWS", "Verdict", "judge"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Verdict:
     outcome: list[Outcome]
     message: list[str]
     answer: Tensor  # at the kept point; at the clean input where that stands
+    prediction: Tensor  # the class said there; where it is refused, the one that would have been
     distances: dict[Norm, Tensor]  # norm -> float64
     survives_8bit: Tensor
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
@@ -28,30 +30,34 @@ class Verdict:
     n_unconfirmed: int  # claims that the judge did not see, and successes that nobody claimed
 
 
-def judge(target: Target, attempt: Attempt, arm: Arm) -> Verdict:
+def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Verdict:
     """Check space and eps, ask the model again, measure every norm, and try the point in 8 bits.
 
     A model that answers at random is asked `JUDGE_DRAWS` times: a point succeeds if it does so in more than half
-    of the draws, so that one lucky draw is never a success.
+    of the draws, so that one lucky draw is never a success. `chance` are the streams for that. What is refused in more
+    than half of the draws is neither a success nor resisted.
     """
-    answer, rate, n_judge = _answers(target, attempt)
+    told = _told(target, attempt, chance)
     kept, x0 = attempt.kept.cpu().double(), target.x0.cpu().double()
     space = target.space.to("cpu")
     distances = {norm: space.distance(kept, x0, norm) for norm in NORMS}
-    settled = _wrong_points(target, attempt, arm, answer, distances) | attempt.settled
-    success = rate > 0.5
+    settled = _wrong_points(target, attempt, arm, told.answer, distances) | attempt.settled
+    success, n_judge = told.rate > 0.5, told.n_judge
     success[list(settled)] = False
-    survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge)
+    survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge, chance)
     outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]
+    for row in (told.rejection_rate > 0.5).nonzero().flatten().tolist():
+        outcome[row] = "rejected"
     for row, (name, _) in settled.items():
         outcome[row] = name
     return Verdict(
         outcome=outcome,
         message=[settled[row][1] if row in settled else "" for row in range(len(outcome))],
-        answer=answer,
+        answer=told.answer,
+        prediction=told.prediction,
         distances=distances,
         survives_8bit=survives_8bit,
-        success_rate=torch.where(success | (rate <= 0.5), rate, 0.0),
+        success_rate=torch.where(success | (told.rate <= 0.5), told.rate, 0.0),
         n_judge=n_judge,
         n_unconfirmed=_unconfirmed(attempt.claimed, success, list(settled)),
     )
@@ -65,19 +71,33 @@ def _unconfirmed(claimed: Tensor | None, success: Tensor, settled: list[int]) ->
     return int(unlike.sum())
 
 
-def _answers(target: Target, attempt: Attempt) -> tuple[Tensor, Tensor, Tensor]:
-    """The model's answers at the kept points that are not settled, how often they succeed, and the passes spent."""
+@dataclass(frozen=True)
+class _Told:
+    """What the model says of the kept points; of those that are settled, what it said of the clean input."""
+
+    answer: Tensor
+    prediction: Tensor
+    rate: Tensor  # share of draws in which the point succeeds
+    rejection_rate: Tensor
+    n_judge: Tensor
+
+
+def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
+    """Ask about the kept points that are not settled."""
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
-    answer = target.clean_answer.clone()
-    rate = torch.zeros(len(target.x0), device=target.x0.device)
-    n_judge = torch.zeros(len(target.x0), dtype=torch.int64)
+    told = _Told(
+        answer=target.clean_answer.clone(),
+        prediction=target.clean_prediction.clone(),
+        rate=torch.zeros(len(target.x0), device=target.x0.device),
+        rejection_rate=torch.zeros(len(target.x0), device=target.x0.device),
+        n_judge=torch.zeros(len(target.x0), dtype=torch.int64),
+    )
     if len(rows):
-        draws = JUDGE_DRAWS if target.model.random else 1
-        for _ in range(draws):
-            answer[rows] = target.model.ask_owner(attempt.kept[rows])
-            rate[rows] += target.goal.of(rows).met(predicted(target.model, answer[rows])).float() / draws
-        n_judge[rows] += draws
-    return answer, rate, n_judge
+        found, goal = redrawn(target.model, attempt.kept[rows], rows, chance), target.goal.of(rows)
+        told.answer[rows], told.prediction[rows] = found.answer, found.prediction(goal)
+        told.rate[rows], told.rejection_rate[rows] = found.success_rate(goal), found.rejection_rate
+        told.n_judge[rows] += found.n
+    return told
 
 
 def _wrong_points(
@@ -99,12 +119,12 @@ def _wrong_points(
     return wrong
 
 
-def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tensor) -> Tensor:
+def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tensor, chance: Noise | None) -> Tensor:
     """Whether a success is still one after the image was stored in 8 bits; adds the passes spent."""
     survives = torch.zeros_like(success)
     rows = success.nonzero().squeeze(1)
     if len(rows) and target.is_image:
-        answer = target.model.ask_owner(target.space.rounded_8bit(kept[rows]))
-        survives[rows] = target.goal.of(rows).met(predicted(target.model, answer)) & finite(answer)
-        n_judge[rows.cpu()] += 1
+        found = redrawn(target.model, target.space.rounded_8bit(kept[rows]), rows, chance)
+        survives[rows] = (found.success_rate(target.goal.of(rows)) > 0.5) & finite(found.answer)
+        n_judge[rows.cpu()] += found.n
     return survives

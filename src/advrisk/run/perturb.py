@@ -12,12 +12,13 @@ from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
 from advrisk.core.traits import DETECTOR, Accounting, AttackTraits, gives
-from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust, predicted
+from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust
 from advrisk.engine.clock import now
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
 from advrisk.run.loading import Material
+from advrisk.run.redrawing import Redrawn, finite, redrawn
 from advrisk.study import Arm, Success, TargetSpec
 
 Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
@@ -25,27 +26,32 @@ Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a messa
 
 @dataclass(frozen=True)
 class Target:
-    """A shard's samples in memory, with what the model says of them unperturbed."""
+    """A shard's samples in memory, with what the model says of them unperturbed.
+
+    `clean_prediction` is what it says, or would say if it did not refuse to; of a model that answers at random, what
+    it says most often.
+    """
 
     model: Model
     space: Space
     x0: Tensor
     label: Tensor
     clean_answer: Tensor
+    clean_prediction: Tensor
+    clean_rejected: Tensor
     goal: Goal
     inference_s: float | None = None  # seconds that a clean pass took, for each sample
-
-    @property
-    def clean_prediction(self) -> Tensor:
-        return predicted(self.model, self.clean_answer)
 
     @property
     def is_image(self) -> bool:
         return self.x0.dim() == 4
 
     def settled(self) -> dict[int, Settled]:
-        """Samples that no attack need touch: the goal is met already, or never can be, or the answer is no number."""
-        wrong = self.goal.met(self.clean_prediction).nonzero().flatten().tolist()
+        """Samples that no attack need touch: the goal is met already, or never can be, or the answer is no number.
+
+        What the model refuses to answer is not wrong: an attack can make it be answered, and wrongly.
+        """
+        wrong = (self.goal.met(self.clean_prediction) & ~self.clean_rejected).nonzero().flatten().tolist()
         settled: dict[int, Settled] = dict.fromkeys(wrong, ("already_wrong", ""))
         if self.goal.target is not None:
             own = (self.goal.target == self.goal.reference).nonzero().flatten().tolist()
@@ -82,26 +88,32 @@ class Attempt:
     not_crafted: bool = False  # a transfer had nothing to take over for some samples
 
 
-def load_target(material: Material, cell: Cell, success: Success) -> Target:
-    """Fetch the samples of a cell and ask the model about them unperturbed."""
+def load_target(material: Material, cell: Cell, success: Success, *, seed: int) -> Target:
+    """Fetch the samples of a cell and ask the model about them unperturbed.
+
+    The random numbers of a model are those of its samples, whatever the arm is: all arms see the same clean answers.
+    """
     model = material.models[cell.model]
     rows = np.array([material.rows[name] for name in cell.shard.samples])
     x0 = torch.from_numpy(material.data.x[rows]).to(model.device)
     label = torch.from_numpy(material.data.y[rows]).to(model.device)
+    chance = Noise([key("clean", seed, sample) for sample in cell.shard.samples], device=model.device)
     began = now(x0)
-    answer = model.ask_owner(x0)
-    inference_s = (now(x0) - began) / len(x0)
-    return Target(model, material.space, x0, label, answer, goal_of(success, label, model, answer), inference_s)
+    told = redrawn(model, x0, torch.arange(len(x0), device=model.device), chance)
+    inference_s = (now(x0) - began) / len(x0) / told.n
+    goal = goal_of(success, label, model, told)
+    rejected = told.rejection_rate > 0.5
+    return Target(model, material.space, x0, label, told.answer, told.prediction(goal), rejected, goal, inference_s)
 
 
-def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor) -> Goal:
+def goal_of(success: Success, label: Tensor, model: Model, clean: Redrawn) -> Goal:
     """What a study's `success` means for these samples."""
-    clean = clean_answer if gives(model.capability, "scores") else None
+    scores = clean.answer if gives(model.capability, "scores") else None
     if success == "prediction":
-        return Goal(predicted(model, clean_answer), clean=clean)
+        return Goal(clean.most_frequent, clean=scores)
     if isinstance(success, TargetSpec):
-        return Goal(label, _targets(success, label, model, clean_answer), clean)
-    return Goal(label, clean=clean)
+        return Goal(label, _targets(success, label, model, clean.answer), scores)
+    return Goal(label, clean=scores)
 
 
 def _targets(success: TargetSpec, label: Tensor, model: Model, clean_answer: Tensor) -> Tensor:
@@ -125,9 +137,10 @@ def perturb(
     suspicion: Suspicion | None = None,
 ) -> Attempt:
     """Run the cell's arm on its shard; `crafted` is what a transfer takes over, `suspicion` the detector it knows."""
-    keys = [key("noise", seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
+    keys = cell_keys("noise", seed, cell)
     if cell.arm.kind == "attack":
-        return _attack(target, cell, registries, keys, max_cell_s, crafted, suspicion)
+        streams = keys, cell_keys("chance", seed, cell)
+        return _attack(target, cell, registries, streams, max_cell_s, crafted, suspicion)
     x = target.x0
     if cell.arm.kind == "corruption":
         corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
@@ -137,11 +150,16 @@ def perturb(
     return Attempt(kept=x)
 
 
+def cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
+    """One key for each sample of a cell: whatever shares its shard, it has the same random numbers."""
+    return [key(word, seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
+
+
 def _attack(
     target: Target,
     cell: Cell,
     registries: Registries,
-    keys: list[int],
+    streams: tuple[list[int], list[int]],
     max_cell_s: float | None,
     crafted: Crafted | None,
     suspicion: Suspicion | None,
@@ -159,7 +177,9 @@ def _attack(
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     deadline = time.monotonic() + (max_cell_s or float("inf"))
-    probe = _probe(target, rows, cell.arm, part.traits, keys, deadline=deadline, crafted=crafted, suspicion=suspicion)
+    probe = _probe(
+        target, rows, cell.arm, part.traits, streams, deadline=deadline, crafted=crafted, suspicion=suspicion
+    )
     unfinished = _too_dear(cell.arm, suspicion)
     if len(rows) and unfinished is None:
         try:
@@ -187,7 +207,7 @@ def _probe(
     rows: Tensor,
     arm: Arm,
     traits: AttackTraits,
-    keys: list[int],
+    streams: tuple[list[int], list[int]],
     *,
     deadline: float,
     crafted: Crafted | None,
@@ -206,11 +226,13 @@ def _probe(
         deadline=deadline,
         crafted=None if crafted is None else crafted.x[rows],
         suspicion=suspicion,
+        draws=arm.draws,
+        sees_through=traits.resolved(arm.params, arm.norm, arm.eps).needs == "gradients",
     )
-    noise = Noise([keys[row] for row in rows.tolist()], device=target.x0.device)
+    noise, chance = (Noise([keys[row] for row in rows.tolist()], device=target.x0.device) for keys in streams)
     # Other libraries' attacks end at the boundary, where a quicker version may differ by rounding.
     model = target.model.original if traits.accounting == "batch" else target.model
-    return Probe(model, task, noise)
+    return Probe(model, task, noise, chance)
 
 
 def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled | None) -> None:
@@ -220,7 +242,7 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
     if not bool(memory.offered.any()):
         attempt.claimed = torch.zeros(len(attempt.kept), dtype=torch.bool, device=rows.device)
         attempt.claimed[rows] = memory.success
-    for name in ("n_forward", "n_backward", "n_forward_first", "n_backward_first"):
+    for name in ("n_forward", "n_backward", "n_rejected", "n_forward_first", "n_backward_first"):
         absent = -1 if name.endswith("first") else 0
         column = torch.full((len(attempt.kept),), absent, device=rows.device)
         column[rows] = getattr(memory, name)
@@ -242,10 +264,3 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
         attempt.cut_short = True
         for row in (~memory.success & ~memory.offered).nonzero().flatten().tolist():
             attempt.settled.setdefault(int(rows[row]), unfinished)
-
-
-def finite(answer: Tensor) -> Tensor:
-    """Whether each row's answer is made of finite numbers."""
-    if not answer.is_floating_point():
-        return torch.ones(len(answer), dtype=torch.bool, device=answer.device)
-    return torch.isfinite(answer).all(1)

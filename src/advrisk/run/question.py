@@ -121,6 +121,7 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Mo
             surrogate=model.name in surrogates,
             opaque={} if model.name in surrogates else {one.id: _refusal(_layers(one), model) for one in inside},
             undropped=_refusal(refuse_without_dropout, model) if dropout and model.name not in surrogates else "",
+            random=model.random,
         )
         for model in bench.material.models.values()
     ]
@@ -139,7 +140,7 @@ def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
     data = bench.material.data
     given = None if data.split is None else [str(mark) for mark in data.split]
     try:
-        return choose_splits(study.data, data.ids, given, seed=study.seed)
+        return choose_splits(study.data, data.ids, given, seed=study.seed, labels=data.y.tolist())
     except DataError as error:
         raise study.where.error(("data",), str(error)) from None
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from advrisk.core.flags import NO_START
 from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
-from advrisk.engine import predicted
 from advrisk.ledger import Outcome, constant, table_from
 from advrisk.plan import Cell
 from advrisk.run.judge import Verdict
@@ -48,11 +47,12 @@ def judged_result(
 ) -> CellResult:
     """The rows of a cell that ran."""
     told = np.array([outcome not in ("error", "timeout") for outcome in verdict.outcome])
+    rejected = np.array([outcome == "rejected" for outcome in verdict.outcome])
     columns = _common(cell, run, criterion)
     columns |= {
         "target": None if target.goal.target is None else _ints(target.goal.target),
         "clean_prediction": _ints(target.clean_prediction),
-        "prediction": _ints(predicted(target.model, verdict.answer), told),
+        "prediction": _ints(verdict.prediction, told & ~rejected),  # what is refused says no class
         "confidence": _confidence(target, verdict.answer, told),
         "outcome": verdict.outcome,
         "survives_8bit": _survival(target, verdict),
@@ -78,7 +78,7 @@ def judged_result(
     }
     if target.model.capability != "labels":
         tables["outputs"] = _outputs(cell, verdict.answer, told)
-    passes = sum(int(count.sum()) for name, count in attempt.counts.items() if not name.endswith("first"))
+    passes = sum(int(attempt.counts[name].sum()) for name in ("n_forward", "n_backward") if name in attempt.counts)
     return CellResult(
         cell.id,
         tables,

@@ -45,7 +45,7 @@ class DataSpec(Open):
     calibrate: Count = 0
     tune: Count = 0
     train: Count = 0
-    order: Literal["shuffled", "file"] = "shuffled"
+    order: Literal["shuffled", "balanced", "file"] = "shuffled"
 
 
 class ModelSpec(Open):

@@ -286,16 +286,16 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"preset": "quick", "eps": 1, "stepz": 3}, "quick has no parameter 'stepz'; did you mean 'steps'?"),
         (
             {"preset": "fixed", "eps": 0.1},
-            "fixed brings its own eps; beside this preset only keep, max_queries, repeats may be given",
+            "fixed brings its own eps; beside this preset only keep, max_queries, repeats, draws may be given",
         ),
         ({"preset": ["quick", "fixed"], "eps": 0.1}, "fixed brings its own eps; "),
         ({"preset": "fixed", "norm": "l1"}, "fixed brings its own norm; "),
         (
             {"preset": "quick", "eps": 1, "objective": "kl"},
             "quick brings its own objective; "
-            "beside this preset only norm, eps, steps, keep, max_queries, repeats may be given",
+            "beside this preset only norm, eps, steps, keep, max_queries, repeats, draws may be given",
         ),
-        ({"preset": "fixed", "zeal": 0.1}, "fixed has no parameter 'zeal'; known: keep, max_queries, repeats"),
+        ({"preset": "fixed", "zeal": 0.1}, "fixed has no parameter 'zeal'; known: draws, keep, max_queries, repeats"),
         ({"preset": "fixed", "repeat": 2}, "fixed has no parameter 'repeat'; did you mean 'repeats'?"),
         ({"preset": "quick", "eps": 1, "norm": "l0"}, "walk has no norm l0, only linf, l2, l1"),
         ({"preset": "broken"}, "found 'l7'; known: l0, l1, l2, linf"),

@@ -51,6 +51,26 @@ def test_shuffling_does_not_depend_on_the_order_in_the_file() -> None:
     assert choose_splits(data, IDS[::-1], None, seed=5) == choose_splits(data, IDS, None, seed=5)
 
 
+def test_balanced_takes_classes_in_turn_each_in_shuffled_order() -> None:
+    labels = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2]
+    data = DataSpec(source="digits", evaluate="all", order="balanced")
+    chosen = list(choose_splits(data, IDS, None, seed=1, labels=labels))
+    classes = [labels[IDS.index(name)] for name in chosen]
+    assert [sorted(classes[start:end]) for start, end in ((0, 3), (3, 5), (5, 7), (7, 10))] == [
+        [0, 1, 2],
+        [0, 1],
+        [0, 1],
+        [0, 0, 0],
+    ]
+    shuffled = splits(evaluate="all", seed=1)["evaluate"]
+    for one in range(3):
+        assert [name for name in chosen if labels[IDS.index(name)] == one] == [
+            name for name in shuffled if labels[IDS.index(name)] == one
+        ]
+    backwards = choose_splits(data, IDS[::-1], None, seed=1, labels=labels[::-1])
+    assert list(backwards) == chosen, "whatever the order in the file"
+
+
 def test_a_source_s_own_splits_are_kept() -> None:
     given = ["train", "train", "test", "test", "test", "evaluate", "evaluate", "tune", "test", "train"]
     found = splits(order="file", given=given, evaluate=1, calibrate=3, tune=1)

@@ -1,0 +1,87 @@
+"""A run's networks as units: how long each lasts as one number, and how that changes with depth and with noise."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from advrisk.core.estimate import Estimate
+from advrisk.risk.survival import kaplan_meier
+from studies.survival_findings import LAYERS, PASSES, SECONDS, Findings, Frame, noise_of
+from studies.survival_nets import Trend, trend
+
+
+def kinds_of(found: Findings) -> dict[str, list[str]]:
+    """Models that differ in nothing that is told of them: by depth, and by noise where it varies."""
+    kinds: dict[str, list[str]] = {}
+    ordered = sorted(found.models, key=lambda model: (found.tag(model, "depth"), found.tag(model, "noise") or 0, model))
+    for model in ordered:
+        kinds.setdefault(_kind(found, model), []).append(model)
+    return kinds
+
+
+def _kind(found: Findings, model: str) -> str:
+    layers = f"{found.tag(model, 'depth')} layers"
+    return f"{layers}, noise {noise_of(found.tag(model, 'noise'))}" if "noise" in found.beside else layers
+
+
+def network_survival(found: Findings) -> dict[str, float]:
+    """Model -> its mean passes until broken: restricted to what every model was tried for, geometric over arms.
+
+    In each arm it is the area under the model's Kaplan-Meier curve up to a time that all models have in common, so a
+    sample that holds counts with all that was spent.
+    """
+    frame = found.frames[PASSES]
+    logs: dict[str, list[float]] = {model: [] for model in found.models}
+    for arm in found.durations[PASSES].arms:
+        own = {model: (frame["arm"] == arm) & (frame["model"] == model) for model in found.models}
+        until = min(float(frame["duration"][rows].max()) for rows in own.values())
+        for model, rows in own.items():
+            curve = kaplan_meier(frame["duration"][rows], frame["event"][rows])
+            logs[model].append(math.log(curve.mean(until).value))
+    return {model: math.exp(float(np.mean(own))) for model, own in logs.items()}
+
+
+def network_trend(found: Findings) -> Trend:
+    """How survival changes with ten layers more, over networks, noise apart."""
+    survival = network_survival(found)
+    depths = [found.tag(model, "depth") / LAYERS for model in found.models]
+    noises = [noise_of(found.tag(model, "noise")) for model in found.models]
+    return _as_factor(trend([math.log(survival[model]) for model in found.models], depths, noises))
+
+
+def noise_trend(found: Findings) -> dict[str, Trend]:
+    """The same of each level of noise against none, depths apart."""
+    survival = network_survival(found)
+    levels = sorted({noise_of(found.tag(model, "noise")) for model in found.models} - {"0"}, key=float)
+    trends = {}
+    for level in levels:
+        own = [model for model in found.models if noise_of(found.tag(model, "noise")) in ("0", level)]
+        noisy = [float(noise_of(found.tag(model, "noise")) == level) for model in own]
+        depths = [str(found.tag(model, "depth")) for model in own]
+        values = [math.log(survival[model]) for model in own]
+        trends[f"noise {level}"] = _as_factor(trend(values, noisy, depths))
+    return trends
+
+
+def _as_factor(found: Trend) -> Trend:
+    """A slope of logarithms as a factor."""
+    own = found.slope
+    ends = (math.exp(own.value), math.exp(own.low), math.exp(own.high))
+    return Trend(Estimate(*ends, own.level, own.n, own.method), found.p_value, found.n)
+
+
+def per_pass(found: Findings) -> float:
+    """How many times as long a pass takes with ten layers more: the slope of ln(seconds per pass) over all rows."""
+    passes, seconds = found.frames[PASSES], found.frames[SECONDS]
+    logs = [math.log(_spent(seconds, model) / _spent(passes, model)) for model in found.models]
+    depths = [found.tag(model, "depth") / LAYERS for model in found.models]
+    groups = [noise_of(found.tag(model, "noise")) + str(found.tag(model, "defence")) for model in found.models]
+    return math.exp(trend(logs, depths, groups).slope.value)
+
+
+def _spent(frame: Frame, model: str) -> float:
+    return float(frame["duration"][frame["model"] == model].sum())
+
+
+Section = Callable[[Findings], list[str]]

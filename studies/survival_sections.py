@@ -1,0 +1,268 @@
+"""The sections of `studies.survival`: each takes a run's findings and gives lines of text."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
+from advrisk.risk.proportion import proportion
+from advrisk.risk.survival import SurvivalFit, choose_family
+from advrisk.risk.survival.cost import broken, cost_ratio
+from studies.survival_findings import BARE, LAYERS, PASSES, SECONDS, Findings, Reading, correlation, depth_factor
+from studies.survival_nets import spread
+from studies.survival_networks import kinds_of, network_survival, network_trend, noise_trend, per_pass
+from studies.text import NOTHING, band_text, number_text, p_text, table, wrapped
+
+_TITLES = {PASSES: "forward passes", SECONDS: "processor seconds"}
+READINGS = (Reading(PASSES, unit="sample"), Reading(SECONDS, unit="sample"), Reading(SECONDS, True, "sample"))
+
+
+def rows(found: Findings) -> list[str]:
+    """What was fitted, and what not."""
+    durations = found.durations[PASSES]
+    tallies = durations.tallies.values()
+    total = {name: sum(getattr(one, name) for one in tallies) for name in ("events", "censored", "at_zero", "error")}
+    fitted = total["events"] + total["censored"]
+    sentence = (
+        f"{found.name}: {counted(len(found.models), 'model')}, {counted(len(durations.samples), 'sample')}, "
+        f"{counted(len(durations.arms), 'arm')} with a duration: {fitted:,} rows, {total['events']:,} broken and "
+        f"{total['censored']:,} censored. Beside them {total['at_zero']:,} rows at zero (wrong from the start) and "
+        f"{total['error']:,} errors. Not fitted: "
+        + ("; ".join(f"{arm}, as {why}" for arm, why in durations.left_out.items()) or "none")
+        + "."
+    )
+    return wrapped([sentence])
+
+
+def families(found: Findings) -> list[str]:
+    """AIC, BIC, concordance, mean and median of all families, in both measures, with and without inference time."""
+    lines = []
+    for reading in READINGS:
+        fits = found.fits(reading)
+        also = ", and the seconds of a clean pass" if reading.inference else ""
+        lines += [f"In {_TITLES[reading.measure]}; covariates depth, {', '.join(found.beside)}{also}:"]
+        longest = next(iter(fits.values())).longest
+        head = ["family", "AIC", "BIC", "concordance", f"mean up to {longest:.3g}", "mean extrapolated", "median"]
+        lines += [*table(head, [_family_row(fit) for fit in fits.values()])]
+    return lines + _chosen(found)
+
+
+def _family_row(fit: SurvivalFit) -> list[str]:
+    restricted, mean = fit.mean(until=fit.longest), fit.mean()
+    whole = "infinite" if not math.isfinite(mean.value) else _short(mean)
+    scores = [f"{fit.aic:.0f}", f"{fit.bic:.0f}", f"{fit.concordance:.3f}"]
+    return [fit.family, *scores, _short(restricted), whole, _short(fit.median())]
+
+
+def _chosen(found: Findings) -> list[str]:
+    choice = choose_family(
+        found.frames[PASSES],
+        duration="duration",
+        event="event",
+        lower="lower",
+        covariates=["depth", *found.beside],
+        cluster="sample",
+        rng=np.random.default_rng(0),
+    )
+    return wrapped([f"On samples that a fit has not seen, in {_TITLES[PASSES]}: {choice.message}."])
+
+
+def factors(found: Findings) -> list[str]:
+    """How many times as long a covariate lets models last."""
+    named = factors_of(found)
+    lines = [f"Times as long until broken, in {_TITLES[PASSES]} and in {_TITLES[SECONDS]} (errors by sample):"]
+    rows = [[name, *(band_text(one.value, one.low, one.high) for one in pair)] for name, pair in named.items()]
+    return lines + table(["", _TITLES[PASSES], _TITLES[SECONDS]], rows)
+
+
+def factors_of(found: Findings) -> dict[str, tuple[Estimate, Estimate]]:
+    """Covariate, without arms -> its factor in passes and in seconds, by the family that fits passes best."""
+    fits = [found.fit(reading, best_family(found)) for reading in READINGS[:2]]
+    named = {f"{LAYERS:g} layers more": (depth_factor(fits[0]), depth_factor(fits[1]))}
+    for coefficient in fits[0].coefficients:
+        if coefficient.part == "scale" and coefficient.covariate in ("noise", "defence"):
+            word = "trained with noise " if coefficient.covariate == "noise" else ""
+            name = word + coefficient.name.partition("=")[2]
+            named[name] = tuple(_factor(fit, coefficient.name) for fit in fits)  # type: ignore[assignment]
+    return named
+
+
+def best_family(found: Findings) -> str:
+    """The family with the least AIC in passes."""
+    return next(iter(found.fits(READINGS[0])))
+
+
+def _factor(fit: SurvivalFit, name: str) -> Estimate:
+    own = fit.coefficient(name).natural.estimate
+    return Estimate(
+        math.exp(own.value), math.exp(own.low), math.exp(own.high), own.level, own.n, f"acceleration, {own.method}"
+    )
+
+
+def depth(found: Findings) -> list[str]:
+    """What the rows say of depth, in each way to read them."""
+    family = best_family(found)
+    units = [None, "sample", *(["model"] if len(found.models) >= 30 and not _defended(found) else [])]
+    unit_names = {None: "none: rows count as independent", "sample": "sample", "model": "network"}
+    entries = []
+    for measure, inference in ((PASSES, False), (SECONDS, False), (SECONDS, True)):
+        for unit in units:
+            fit = found.fit(Reading(measure, inference, unit), family)
+            own = depth_factor(fit)
+            p = p_text(fit.coefficient("depth").natural.p_value)
+            words = _TITLES[measure] + (", inference time known" if inference else "")
+            entries.append([words, unit_names[unit], band_text(own.value, own.low, own.high), p])
+    head = ["measured in", "errors by", f"{LAYERS:g} layers more: times as long", "p"]
+    return [f"What the {family} fit says of depth:", *table(head, entries), *_inference(found)]
+
+
+def _defended(found: Findings) -> bool:
+    return "defence" in found.beside
+
+
+def _inference(found: Findings) -> list[str]:
+    depths = [float(found.tag(model, "depth")) for model in found.models]
+    seconds = [found.inference[model] for model in found.models]
+    sentence = (
+        f"Seconds of a clean pass and depth: correlation {correlation(depths, seconds):.2f} over "
+        f"{counted(len(found.models), 'model')}."
+    )
+    return wrapped([sentence])
+
+
+def parts(found: Findings) -> list[str]:
+    """Of what depth adds in seconds: how much is more passes, and how much is slower passes."""
+    family = best_family(found)
+    passes, seconds = (depth_factor(found.fit(reading, family)).value for reading in READINGS[:2])
+    slower = per_pass(found)
+    sentence = (
+        f"{LAYERS:g} layers more: a pass takes {slower:.2f} times as long, the attacker needs {passes:.2f} times as "
+        f"many; {slower:.2f} · {passes:.2f} = {slower * passes:.2f}. The fit in seconds says {seconds:.2f}."
+    )
+    return wrapped([sentence])
+
+
+def defences(found: Findings) -> list[str]:
+    """What each defence does to clean inputs, and how long it holds."""
+    factor = factors_of(found)
+    frame = found.frames[PASSES]
+    entries = []
+    for name in [BARE, *(name for name in factor if not name.endswith("more"))]:
+        own = [model for model in found.models if _label(found, model) == name]
+        if not own:
+            continue
+        facts = [found.durations[PASSES].facts[model] for model in own]
+        right = [flag for one in facts for flag in (one.right or {}).values()]
+        rejected = sum(one.n_clean_rejected for one in facts)
+        mine = np.isin(frame["model"], own)
+        held = factor.get(name)
+        entries.append(
+            [
+                name,
+                f"{np.mean(right):.1%}",
+                f"{rejected / len(right):.1%}",
+                f"{frame['event'][mine].mean():.1%}",
+                NOTHING if held is None else band_text(held[0].value, held[0].low, held[0].high),
+            ]
+        )
+    head = ["defence", "clean right", "clean refused", "attempts that broke", "passes, times as many as bare"]
+    return ["Behind each defence, all depths together:", *table(head, entries)]
+
+
+def _label(found: Findings, model: str) -> str:
+    from studies.survival_findings import defence_of
+
+    return defence_of(found.durations[PASSES].facts[model].tags)
+
+
+def one_step(found: Findings) -> list[str]:
+    """What a single step of the gradient's sign does."""
+    arms = sorted({row["arm"] for row in found.run.arms() if row["arm"].startswith("fgsm")})
+    shares = {(row["arm"], row["model"]): row for row in found.run.arms()}
+    kinds = kinds_of(found)
+    entries = []
+    for kind, models in kinds.items():
+        cells = []
+        for arm in arms:
+            counts = [(round(row["share"] * row["n"]), row["n"]) for m in models if (row := shares.get((arm, m)))]
+            wrong, n = (sum(column) for column in zip(*counts, strict=True))
+            cells.append(f"{proportion(wrong, n).value:.1%}")
+        entries.append([kind, *cells])
+    return ["Wrong after one step of the gradient's sign (FGSM):", *table(["models", *arms], entries)]
+
+
+def networks(found: Findings) -> list[str]:
+    """Every network counts once."""
+    survival = network_survival(found)
+    kinds = kinds_of(found)
+    entries = []
+    for kind, models in kinds.items():
+        own = [survival[model] for model in models]
+        facts = [found.durations[PASSES].facts[model] for model in models]
+        accuracy = [one.clean_accuracy or 0.0 for one in facts]
+        trained = [one.train_s or math.nan for one in facts]
+        clean = [1e3 * found.inference[model] for model in models]
+        entries.append(
+            [
+                kind,
+                f"{np.mean(accuracy):.1%}",
+                number_text(float(np.mean(trained))),
+                number_text(float(np.median(clean))),
+                " ".join(f"{value:.1f}" for value in sorted(own)),
+                f"{math.exp(np.mean(np.log(own))):.1f}",
+            ]
+        )
+    head = ["networks", "clean right", "trained in s", "clean pass ms", "passes until broken, each network", "mean"]
+    logs = [math.log(survival[model]) for models in kinds.values() for model in models]
+    varied = spread(logs, [kind for kind, models in kinds.items() for _ in models])
+    sentence = (
+        f"Networks that differ in nothing but their seed: the standard deviation of ln passes is {varied.within:.3f}, "
+        f"a factor of {math.exp(varied.within):.2f}; between the {len(kinds)} kinds it is {varied.between:.3f}."
+    )
+    lines = ["Passes until broken: mean up to the end of the attack, then the geometric mean over arms."]
+    return [*lines, *table(head, entries), *wrapped([sentence]), *_trends(found)]
+
+
+def _trends(found: Findings) -> list[str]:
+    entries = []
+    for name, own in {"depth": network_trend(found), **noise_trend(found)}.items():
+        entries.append([name, band_text(own.slope.value, own.slope.low, own.slope.high), p_text(own.p_value)])
+    head = ["", "times as long", "p, dealt out anew"]
+    first = f"Networks as units: {LAYERS:g} layers more, and noise on half of the training images against none:"
+    return [first, *table(head, entries)]
+
+
+def costs(found: Findings) -> list[str]:
+    """Training seconds for each sample, over the mean seconds until a sample breaks."""
+    kinds = {kind: models for kind, models in kinds_of(found).items() if _trained(found, models)}
+    if not kinds:
+        return wrapped([f"{found.name}: nobody says how long its networks were trained, so no cost can be told."])
+    fit = found.fit(Reading(SECONDS, unit="sample"), best_family(found))
+    entries = []
+    for kind, models in kinds.items():
+        facts = [found.durations[SECONDS].facts[model] for model in models]
+        own = float(np.mean([one.train_s_per_sample for one in facts if one.train_s_per_sample]))
+        at = {"depth": float(found.tag(models[0], "depth"))}
+        if "noise" in found.beside:
+            from studies.survival_findings import noise_of
+
+            at |= {"noise": noise_of(found.tag(models[0], "noise"))}  # type: ignore[dict-item]
+        mean = fit.mean(at=at, until=fit.longest)
+        ratio = cost_ratio(own, fit, at=at)
+        entries.append([kind, f"{1e3 * own:.3g}", _milli(mean), _short(ratio), broken(ratio)])
+    head = ["networks", "training ms / sample", "ms until broken", "ratio", "verdict"]
+    return ["Training against breaking, by the fit in processor seconds:", *table(head, entries)]
+
+
+def _trained(found: Findings, models: Sequence[str]) -> bool:
+    return any(found.durations[SECONDS].facts[model].train_s_per_sample for model in models)
+
+
+def _milli(estimate: Estimate) -> str:
+    return band_text(1e3 * estimate.value, 1e3 * estimate.low, 1e3 * estimate.high)
+
+
+def _short(estimate: Estimate) -> str:
+    return band_text(estimate.value, estimate.low, estimate.high)
