@@ -97,7 +97,7 @@ def load_target(material: Material, cell: Cell, success: Success, *, seed: int) 
     rows = np.array([material.rows[name] for name in cell.shard.samples])
     x0 = torch.from_numpy(material.data.x[rows]).to(model.device)
     label = torch.from_numpy(material.data.y[rows]).to(model.device)
-    chance = Noise([key("clean", seed, sample) for sample in cell.shard.samples], device=model.device)
+    chance = Noise(clean_keys(seed, cell), device=model.device)
     began = now(x0)
     told = redrawn(model, x0, torch.arange(len(x0), device=model.device), chance)
     inference_s = (now(x0) - began) / len(x0) / told.n
@@ -137,9 +137,9 @@ def perturb(
     suspicion: Suspicion | None = None,
 ) -> Attempt:
     """Run the cell's arm on its shard; `crafted` is what a transfer takes over, `suspicion` the detector it knows."""
-    keys = cell_keys("noise", seed, cell)
+    keys = _cell_keys("noise", seed, cell)
     if cell.arm.kind == "attack":
-        streams = keys, cell_keys("chance", seed, cell)
+        streams = keys, _cell_keys("chance", seed, cell)
         return _attack(target, cell, registries, streams, max_cell_s, crafted, suspicion)
     x = target.x0
     if cell.arm.kind == "corruption":
@@ -150,7 +150,17 @@ def perturb(
     return Attempt(kept=x)
 
 
-def cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
+def judge_keys(seed: int, cell: Cell) -> list[int]:
+    """The keys of the judge's own draws."""
+    return _cell_keys("judge", seed, cell)
+
+
+def clean_keys(seed: int, cell: Cell) -> list[int]:
+    """The keys of the draws about clean inputs: the same for all arms."""
+    return [key("clean", seed, sample) for sample in cell.shard.samples]
+
+
+def _cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
     """One key for each sample of a cell: whatever shares its shard, it has the same random numbers."""
     return [key(word, seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
 
