@@ -81,6 +81,14 @@ def _coded(values: Sequence[Any]) -> list[NDArray[np.float64]]:
     return [np.array([[value == level] for value in values], dtype=np.float64) for level in sorted(set(values))[1:]]
 
 
+def of_model(durations: Durations, model: str, names: Sequence[str]) -> dict[str, Any]:
+    """The values of those covariates that belong to the model itself."""
+    rows = durations.of_model(model)
+    tags = {tag for facts in durations.facts.values() for tag in facts.tags}
+    own = [name for name in names if name in OF_MODEL or name.removeprefix(_TAGS) in tags - set(OF_ARM)]
+    return {name: durations.columns[name][rows][0] for name in own if rows.any()}
+
+
 def known_covariates(durations: Durations) -> list[str]:
     """Every name that can be asked for."""
     tags = [tag for facts in durations.facts.values() for tag in facts.tags]

@@ -71,6 +71,9 @@ class Tally:
     error: int = 0  # left out
     not_attacked: int = 0  # left out: nothing was spent on it
 
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(**{name: n + getattr(other, name) for name, n in asdict(self).items()})
+
     @property
     def censored(self) -> int:
         """Rows of samples that were not broken by what was spent on them."""
@@ -126,7 +129,7 @@ class Durations:
     seconds: Floats  # that belong to the durations, nan where nobody knows
     arms: Mapping[str, Mapping[str, Any]]  # fitted: arm -> family, norm, eps, objective, keep, params
     left_out: Mapping[str, str]  # arm -> why it is not fitted
-    tallies: Mapping[str, Tally]
+    by_arm: Mapping[tuple[str, str], Tally]  # model, arm -> what became of its rows
     facts: Mapping[str, Facts]
     samples: Mapping[str, Mapping[str, Any]]  # sample -> class, and its strata
     n_missing: int = 0  # rows of an unfinished run
@@ -150,6 +153,50 @@ class Durations:
         """Some of the rows; tallies stay those of all of them."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         return Durations(**{**vars(self), "columns": columns, "seconds": self.seconds[rows]})
+
+
+    def of_arms(self, arms: Sequence[str]) -> "Durations":
+        """The rows of these arms, also those at zero; the other arms are no longer fitted."""
+        rows = np.isin(self.columns["arm"], list(arms))
+        zero = np.isin(self.zero["arm"], list(arms))
+        kept = self.kept(np.asarray(rows, dtype=np.bool_))
+        return Durations(
+            **{
+                **vars(kept),
+                "zero": {name: column[zero] for name, column in self.zero.items()},
+                "arms": {arm: row for arm, row in self.arms.items() if arm in arms},
+                "by_arm": {place: tally for place, tally in self.by_arm.items() if place[1] in arms},
+            }
+        )
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """What became of the rows, by model."""
+        found: dict[str, Tally] = {}
+        for (model, _), tally in self.by_arm.items():
+            found[model] = found.get(model, Tally()) + tally
+        return found
+
+    def by_sample(self, model: str) -> tuple[Floats, Floats]:
+        """For each sample: how often the model failed, those at zero counted, and what was spent on it in all."""
+        place = {sample: number for number, sample in enumerate(self.samples)}
+        failures, spent = np.zeros(len(place)), np.zeros(len(place))
+        own, own_zero = self.of_model(model), self.zero["model"] == model
+        rows = np.array([place[sample] for sample in self.columns["sample"][own]], dtype=np.int64)
+        np.add.at(failures, rows, self.columns["event"][own].astype(np.float64))
+        np.add.at(spent, rows, self.columns["duration"][own])
+        zero = np.array([place[sample] for sample in self.zero["sample"][own_zero]], dtype=np.int64)
+        np.add.at(failures, zero, 1.0)
+        return failures, spent
+
+
+def has_durations(ledger: Ledger) -> bool:
+    """Whether any arm of a run can be fitted."""
+    try:
+        read_durations(ledger)
+    except RiskError:
+        return False
+    return True
 
 
 def read_durations(
@@ -186,8 +233,8 @@ def read_durations(
         seconds=timed.seconds,
         arms={arm: row for arm, row in known.items() if arm not in left_out},
         left_out=left_out,
-        tallies=timed.tallies,
-        facts=_facts(ledger, timed.tallies),
+        by_arm=timed.by_arm,
+        facts=_facts(ledger, dict.fromkeys(model for model, _ in timed.by_arm)),
         samples=_samples(samples),
         n_missing=_n_missing(chosen, left_out, len(samples), rows.size),
         weighted=len(set(samples["weight"].to_pylist())) > 1,
@@ -250,7 +297,7 @@ class _Timed:
     columns: dict[str, Column]
     zero: dict[str, Column]
     seconds: Floats
-    tallies: dict[str, Tally]
+    by_arm: dict[tuple[str, str], Tally]
 
 
 def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Timed:
@@ -276,10 +323,11 @@ def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Ti
         "error": error,
         "not_attacked": (held | broken) & ~worked & ~at_once,
     }
-    tallies = {
-        model: Tally(**{name: int((flags & (rows.model == model)).sum()) for name, flags in reasons.items()})
-        for model in dict.fromkeys(rows.model.tolist())
-    }
+    places = dict.fromkeys(zip(rows.model.tolist(), rows.arm.tolist(), strict=True))
+    by_arm = {}
+    for model, arm in places:
+        own = (rows.model == model) & (rows.arm == arm)
+        by_arm[model, arm] = Tally(**{name: int(flags[own].sum()) for name, flags in reasons.items()})
     fitted, zero = event | censored, wrong | at_once
     lower = np.maximum(duration - 1, 0.0) if measure in COUNTED else duration
     lower = np.where(broken & ~seen, 0.0, lower)  # the judge saw it first: some time before the end
@@ -287,7 +335,7 @@ def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Ti
     seconds = np.where(broken & seen, rows.first["seconds"], rows.spent["seconds"])
     columns = {name: column[fitted] for name, column in names.items()}
     columns |= {"duration": duration[fitted], "lower": lower[fitted], "event": event[fitted]}
-    return _Timed(columns, {name: column[zero] for name, column in names.items()}, seconds[fitted], tallies)
+    return _Timed(columns, {name: column[zero] for name, column in names.items()}, seconds[fitted], by_arm)
 
 
 def _why_not(arm: str, known: Mapping[str, Any], rows: _Rows, measure: Measure) -> str | None:

@@ -79,7 +79,7 @@ def model_cost(
     found["adversarial"] = over_mean(each, mean, seconds_per_unit=unit_s)
     found["extrapolated"] = over_mean(each, endless, seconds_per_unit=unit_s)
     found["total"] = over_mean(facts.train_s, mean, seconds_per_unit=unit_s)
-    found["verdict"] = broken(found["adversarial"], factor)
+    found["verdict"] = broken(found["adversarial"], factor, extrapolated=found["extrapolated"])
     if at_zero is not None:
         found["benign"] = over_mean(each, at_zero, seconds_per_unit=unit_s)
         found["benign_outside"] = min(_sizes(durations)) > _NEAR_ZERO * max(_sizes(durations))
