@@ -145,7 +145,9 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
     """How costs are meant, and why some are missing."""
     costs = [one.cost for one in found.models if one.cost is not None]
     words = [ON_COST, ON_BROKEN.format(factor=found.broken_factor)]
-    words.append(f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; without a limit, they are extrapolated.")
+    words.append(
+        f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; without a limit, they are extrapolated."
+    )
     if any(one.benign is not None for one in costs):
         words.append("The benign ratio is that of the same fit at eps = 0: what would happen without an attacker.")
     if any(one.benign_outside for one in costs):

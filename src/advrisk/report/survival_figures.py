@@ -88,7 +88,15 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
                 "ticktext": [_two_lines(label) for label in labels],
             },
             "shapes": [
-                {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": "#888888", "dash": "dot"}}
+                {
+                    "type": "line",
+                    "x0": 1,
+                    "x1": 1,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "paper",
+                    "line": {"color": "#888888", "dash": "dot"},
+                }
             ],
             "margin": {"t": 16},
             "height": 120 + 44 * len(rows),
@@ -157,7 +165,10 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
     return {
         "data": points,
         "layout": {
-            "xaxis": {"title": {"text": f"failures under attack, for each of {found.unit} (less is better)"}, "rangemode": "tozero"},
+            "xaxis": {
+                "title": {"text": f"failures under attack, for each of {found.unit} (less is better)"},
+                "rangemode": "tozero",
+            },
             "yaxis": {"title": {"text": "clean accuracy"}, "tickformat": ".1%"},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
             "height": 400,

@@ -19,10 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from advrisk.core.errors import RiskError
-from advrisk.core.seeds import generator
 from advrisk.risk.certificate.counts import Floats, check_rate
-from advrisk.risk.certificate.p_values import smallest_above
 
 SHARES = np.arange(1, 40) / 40
 WEIGHTS = np.full(SHARES.size, 1 / SHARES.size)

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.certificate.counts import Count, check_rate
-from advrisk.risk.certificate.p_values import Method, certified_risk, checked_method, most_failures, p_value
+from advrisk.risk.certificate.counts import Count
+from advrisk.risk.certificate.p_values import Method
 
 Verdict = Literal["certified", "not certified"]
 

@@ -22,8 +22,8 @@ from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
 from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
 from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
-from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
+from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 from advrisk.risk.survival.survival_lines import flat_lines
 
 AUTO = "auto"
@@ -167,8 +167,7 @@ def assess_survival(
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
     rows = tuple(
-        _model(model, durations, fitted, limit, level, eps_max, broken_factor, hardware)
-        for model in durations.models
+        _model(model, durations, fitted, limit, level, eps_max, broken_factor, hardware) for model in durations.models
     )
     criteria = _criteria(durations, level, notes)
     return SurvivalAssessment(

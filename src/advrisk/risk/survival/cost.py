@@ -154,7 +154,9 @@ def broken(ratio: Estimate, factor: float = BROKEN_FACTOR, *, extrapolated: Esti
     _check_positive("factor", factor)
     if ratio.high < factor:
         return "not broken"
-    return "broken" if min(ratio.low, ratio.low if extrapolated is None else extrapolated.low) >= factor else "undecided"
+    return (
+        "broken" if min(ratio.low, ratio.low if extrapolated is None else extrapolated.low) >= factor else "undecided"
+    )
 
 
 def _check_rows(hits: Floats, time: Floats) -> None:

@@ -20,12 +20,7 @@ CLASS = "class"
 _TAGS, _STRATA = "tags.", "strata."
 
 # Names under which the outcome of an attack goes by in ledgers and papers.
-_OUTCOMES = (
-    "outcome prediction confidence survives_8bit success success_rate message target duration event lower "
-    "d_l0 d_l1 d_l2 d_linf distance n_forward n_backward n_judge n_rejected n_forward_first n_backward_first first_s "
-    "spent_s wall_s process_s failures n_failures failure_rate adversarial_failures adversarial_accuracy adv_accuracy "
-    "f_adv adv_fit_time adv_failure_rate accuracy_adv"
-).split()
+_OUTCOMES = ["outcome", "prediction", "confidence", "survives_8bit", "success", "success_rate", "message", "target", "duration", "event", "lower", "d_l0", "d_l1", "d_l2", "d_linf", "distance", "n_forward", "n_backward", "n_judge", "n_rejected", "n_forward_first", "n_backward_first", "first_s", "spent_s", "wall_s", "process_s", "failures", "n_failures", "failure_rate", "adversarial_failures", "adversarial_accuracy", "adv_accuracy", "f_adv", "adv_fit_time", "adv_failure_rate", "accuracy_adv"]
 
 
 def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Durations, list[str]]:

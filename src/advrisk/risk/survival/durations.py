@@ -154,7 +154,6 @@ class Durations:
         columns = {name: column[rows] for name, column in self.columns.items()}
         return Durations(**{**vars(self), "columns": columns, "seconds": self.seconds[rows]})
 
-
     def of_arms(self, arms: Sequence[str]) -> "Durations":
         """The rows of these arms, also those at zero; the other arms are no longer fitted."""
         rows = np.isin(self.columns["arm"], list(arms))
