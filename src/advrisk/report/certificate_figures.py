@@ -90,9 +90,7 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
         "data": [
             clean,
             _bars("worst attack: seen, and certified", names, [c.worst.risk for _, _, c in told], _RISK),
-            _bars(
-                "wrong, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in told], _WRONG
-            ),
+            _bars("wrong, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in told], _WRONG),
         ],
         "layout": {
             "barmode": "group",

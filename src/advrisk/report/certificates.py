@@ -10,12 +10,12 @@ from advrisk.risk.certificate.records import BETTING, CertificateAssessment, Lis
 from advrisk.risk.certificate.statements import claim, headline, percent, shared, size_text, would_take
 
 ON_ATTACKS = (
-    "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is claimed "
-    "about it."
+    "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "
+    "claimed about it."
 )
 ON_UNION = (
-    "“Any attack” counts a sample if some attack of the list breaks it, “wrong” also if it was wrong without one. These "
-    "bounds, and those of single attacks, are each wrong at most {zeta} of the time, taken by itself."
+    "“Any attack” counts a sample if some attack of the list breaks it, “wrong” also if it was wrong without one. "
+    "These bounds, and those of single attacks, are wrong at most {zeta} of the time, each taken by itself."
 )
 
 
@@ -75,8 +75,8 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
     ]
     if found.method != BETTING and found.most_failures >= 0:
         told.append(
-            f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for it "
-            "to be certified, whatever becomes of the rest."
+            f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for "
+            "it to be certified, whatever becomes of the rest."
         )
     return [*told, *found.notes]
 

@@ -13,6 +13,7 @@ from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.failures import failure_content, losses_text
@@ -22,6 +23,7 @@ from advrisk.report.indicators import indicator_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
+from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
@@ -70,12 +72,14 @@ def write_report(
     indicators: IndicatorAssessment | None = None,
     failures: Sequence[FailureModes] = (),
     unassessed: str = "",
+    certificates: CertificateAssessment | None = None,
+    uncertified: str = "",
     reason: str = "",
 ) -> Path:
     """Render everything the run holds into `target`.
 
     `reason` says why there is no assessment, where there is none, `undetected` why there is none of detectors, and
-    `unassessed` why there are no indicators.
+    `unassessed` why there are no indicators, `uncertified` why nothing is certified.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -96,6 +100,7 @@ def write_report(
         | detection_content(detection, undetected)
         | indicator_content(indicators, unassessed)
         | failure_content(folder, failures)
+        | certificate_content(certificates, uncertified)
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -48,6 +48,7 @@ def assess_certificates(
     arms: Sequence[str] | None = None,
     population: Population | None = None,
     seed: int = 0,
+    notes: Sequence[str] = (),
 ) -> CertificateAssessment:
     """Test every list of every model of a run on its samples to calibrate.
 
@@ -71,14 +72,14 @@ def assess_certificates(
         models=tuple(_model(rows, lists[rows.model], sizes) for rows in every),
         most_failures=int(most_failures(calibration.n, alpha, at_first, method=of_counts(method))),
         smallest_n=smallest_n(alpha, at_first, method=method),
-        notes=(),
+        notes=tuple(notes),
     )
     return _of_models(found, models)
 
 
 def _of_models(found: CertificateAssessment, models: Sequence[str] | None) -> CertificateAssessment:
     chosen = found.models if models is None else tuple(found.of(name) for name in models)
-    notes = (*found.calibration.notes, *_notes(found))
+    notes = (*found.notes, *found.calibration.notes, *_notes(found))
     return replace(found, models=chosen, notes=notes)
 
 
