@@ -87,7 +87,7 @@ class ListCertificate:
             "eps": self.eps,
             "verdict": self.verdict,
             "level": self.level,
-            "certificate": None if self.certificate is None else self.certificate.as_dict(),
+            "by_itself": None if self.certificate is None else _by_itself(self.certificate),
             "attacks": [one.as_dict() for one in self.attacks],
             "look": vars(self.look),
         }
@@ -180,6 +180,12 @@ class CertificateAssessment:
         for model in self.models:
             for one in model.lists:
                 yield from _lines(model, one)
+
+
+def _by_itself(certificate: Certificate) -> dict[str, Any]:
+    """The numbers of a list's own test, without its verdict: that depends on the other lists."""
+    verdicts = ("verdict", "claim", "further_claims")
+    return {name: value for name, value in certificate.as_dict().items() if name not in verdicts}
 
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:
