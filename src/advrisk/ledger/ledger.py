@@ -21,6 +21,9 @@ from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+# Of `cells`: those on samples to evaluate, and not to tune or calibrate; imported ones have no shard.
+EVALUATED_CELL = "(shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
+
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
@@ -149,8 +152,8 @@ def _create_cell_view(connection: "DuckDBPyConnection", name: str) -> None:
     elif _any(connection, "stale"):
         of_row = "s.cell = r.cell AND s.segment = parse_path(r.filename)[-2]"
         conditions.append(f"NOT EXISTS (SELECT 1 FROM stale s WHERE {of_row})")
-    if _any(connection, "samples WHERE split = 'dropped'"):
-        conditions.append("r.sample NOT IN (SELECT sample FROM samples WHERE split = 'dropped')")
+    if _any(connection, "samples WHERE starts_with(split, 'dropped')"):
+        conditions.append("r.sample NOT IN (SELECT sample FROM samples WHERE starts_with(split, 'dropped'))")
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     connection.execute(
         f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename, file_row_number) FROM all_{name} r {where}"

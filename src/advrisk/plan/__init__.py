@@ -3,9 +3,11 @@
 from advrisk.plan.arms import entry_for, expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
+from advrisk.plan.certification import calibrate_plan
+from advrisk.plan.certified import certified_arms
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
-from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
+from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, dropped_from, refuse_moved
 
 __all__ = [
     "Cell",
@@ -15,9 +17,12 @@ __all__ = [
     "ModelCard",
     "Plan",
     "Shard",
+    "calibrate_plan",
+    "certified_arms",
     "choose_splits",
     "cut_shards",
     "detector_id",
+    "dropped_from",
     "entry_for",
     "example_cell",
     "expand_arms",

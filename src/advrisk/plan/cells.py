@@ -10,6 +10,7 @@ from advrisk.core.registries import Registries
 from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
 from advrisk.plan.arms import Named, expand_arms, place_of
 from advrisk.plan.card import ModelCard
+from advrisk.plan.certified import refuse_uncertifiable
 from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detectors
 from advrisk.plan.measures import refuse_measures
 from advrisk.plan.recipe import recipe_of
@@ -38,12 +39,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a study asks to be run: which arm against which model, on which shards."""
+    """Everything a study asks to be run: which arm against which model, on which shards.
+
+    Cells on samples of other splits are plans of their own, made from this one: see `plan.certification`. `tune` and
+    `calibrate` are empty where nothing is run there.
+    """
 
     assessed: tuple[tuple[str, Arm], ...]  # (model, arm): every arm of the study against every model to assess
     crafting: tuple[tuple[str, Arm], ...]  # what else surrogates are attacked with, for points to transfer
     shards: tuple[Shard, ...]
     recipes: Mapping[tuple[str, str], str]  # (model, arm id) -> recipe
+    tune: tuple[Shard, ...] = ()
+    calibrate: tuple[Shard, ...] = ()
 
     @property
     def attempts(self) -> tuple[tuple[str, Arm], ...]:
@@ -79,6 +86,11 @@ class Plan:
         return frozenset((arm.surrogate, arm.crafted_by.id) for _, arm in self.assessed if arm.crafted_by)
 
     @property
+    def all_shards(self) -> tuple[Shard, ...]:
+        """Those of every split on which cells are run."""
+        return (*self.shards, *self.tune, *self.calibrate)
+
+    @property
     def n_cells(self) -> int:
         return len(self.shards) * sum(arm.repeats for _, arm in self.attempts)
 
@@ -91,6 +103,8 @@ def make_plan(
     shards: Sequence[Shard],
     space: str,
     detectors: Sequence[ConfiguredDetector] = (),
+    tune: Sequence[Shard] = (),
+    calibrate: Sequence[Shard] = (),
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     outline = outline_plan(study, registries, models=models, detectors=detectors)
@@ -99,7 +113,7 @@ def make_plan(
     for model, arm in outline.attempts:
         crafted = recipes[arm.surrogate, arm.crafted_by.id] if arm.crafted_by and arm.surrogate else None
         recipes[model, arm.id] = recipe_of(study, registries, digests[model], arm, space, crafted=crafted)
-    return replace(outline, shards=tuple(shards), recipes=recipes)
+    return replace(outline, shards=tuple(shards), recipes=recipes, tune=tuple(tune), calibrate=tuple(calibrate))
 
 
 def example_cell(
@@ -121,6 +135,7 @@ def outline_plan(
     names = names_of(detectors)
     arms = expand_arms(study, registries, names)
     _refuse_unknown_arms(study, arms)
+    refuse_uncertifiable(study, arms)
     _refuse_average_of_one(study, [model for model in models if not model.surrogate])
     _refuse_targets(study, models)
     cards = {model.name: model for model in models}

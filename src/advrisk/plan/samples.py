@@ -11,6 +11,7 @@ from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
 POOL = "test"  # what a data source calls samples that any split may use
+DROPPED = "dropped"  # what a ledger calls a sample that was evaluated and is not asked for any more
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,15 @@ def _ordered(ids: list[str], order: str, seed: int) -> list[str]:
     return ids if order == "file" else sorted(ids, key=lambda name: key("order", seed, name))
 
 
+def dropped_from(split: str) -> str:
+    """What a ledger calls a sample that was in that split and is not asked for any more."""
+    return DROPPED if split == "evaluate" else f"{DROPPED}-{split}"
+
+
 def cut_shards(
-    evaluate: Sequence[str], hashes: Mapping[str, str], known: Mapping[str, KnownSample], *, size: int
+    wanted: Sequence[str], hashes: Mapping[str, str], known: Mapping[str, KnownSample], *, size: int
 ) -> list[Shard]:
-    """Shards that hold every sample to evaluate: those already cut stay whole, new samples make new ones."""
+    """Shards that hold every wanted sample of a split: those already cut stay whole, new samples make new ones."""
     for name, before in known.items():
         if name in hashes and before.hash is not None and hashes[name] != before.hash:
             raise LedgerError(f"sample {name} changed since this run began; choose another folder for the new data")
@@ -72,14 +78,14 @@ def cut_shards(
     for name, before in sorted(known.items(), key=lambda item: (item[1].shard or "", item[1].place or 0)):
         if before.shard is not None:
             members.setdefault(before.shard, []).append(name)
-    needed = {known[name].shard for name in evaluate if name in known} - {None}
+    needed = {known[name].shard for name in wanted if name in known} - {None}
     kept = [Shard(shard, tuple(members[shard])) for shard in members if shard in needed]
     for shard in kept:
         for name in shard.samples:
             if name not in hashes:
                 raise LedgerError(f"sample {name} is in this run but no longer in the data; choose another folder")
     placed = {name for shard in kept for name in shard.samples}
-    new = [name for name in evaluate if name not in placed]
+    new = [name for name in wanted if name not in placed]
     blocks = [new[start : start + size] for start in range(0, len(new), size)]
     return kept + [Shard(_shard_id(block, hashes), tuple(block)) for block in blocks]
 
@@ -92,7 +98,7 @@ def refuse_moved(chosen: Mapping[str, str], known: Mapping[str, KnownSample]) ->
     """A sample that was used in one split must not turn up in another: its numbers would be tainted."""
     for name, split in chosen.items():
         before = known[name].split if name in known else split
-        before = "evaluate" if before == "dropped" else before  # only evaluated samples are ever dropped
+        before = next((one for one in SPLITS if before == dropped_from(one)), before)
         if before != split:
             raise LedgerError(
                 f"sample {name} was used as {before!r} in this run and is now {split!r}; choose another folder"

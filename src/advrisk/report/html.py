@@ -11,7 +11,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.files import whole_file
 from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
-from advrisk.ledger import Ledger
+from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
@@ -46,12 +46,13 @@ _ARMS = """
              any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model
 """
 
-_FLAGS = """
+_FLAGS = f"""
     SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
            avg(CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
                          WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END) AS share
-    FROM (SELECT *, unnest(flags) AS flag FROM cells) c
-    JOIN (SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL) n ON c.model = n.model AND c.arm = n.arm
+    FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL}) c
+    JOIN (SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL) n
+      ON c.model = n.model AND c.arm = n.arm
     GROUP BY ALL ORDER BY ALL
 """
 MAX_FLAGS = 50
@@ -121,7 +122,8 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
         "models": models,
         "arms_figure": arm_heat_map(arm_shares(ledger), [row["model"] for row in models]),
         "outcomes": ledger.query(
-            "SELECT outcome, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY n DESC, outcome"
+            "SELECT outcome, count(*) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate' "
+            "GROUP BY ALL ORDER BY n DESC, outcome"
         ).to_pylist(),
         "messages": ledger.query(
             "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
@@ -181,7 +183,7 @@ def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, A
     A black-box arm that did better than arms with gradients (`leads`) did so in all its cells together.
     """
     rows: list[dict[str, Any]] = ledger.query(_FLAGS).to_pylist()
-    cells = ledger.query("SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL").to_pylist()
+    cells = ledger.query(f"SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL").to_pylist()
     n_cells = {(row["model"], row["arm"]): row["n"] for row in cells}
     for lead in leads:
         n = n_cells[lead.model, lead.arm]

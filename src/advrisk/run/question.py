@@ -24,6 +24,7 @@ from advrisk.plan import (
     Plan,
     choose_splits,
     cut_shards,
+    dropped_from,
     expand_detectors,
     make_plan,
     outline_plan,
@@ -33,6 +34,7 @@ from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.risk.losses import without_files
 from advrisk.run.bench import Workbench
+from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.study import StudySpec, TargetSpec, load_study
 
@@ -48,17 +50,33 @@ def plan_study(
     refuse_moved(chosen, known)
     data = bench.material.data
     hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in known}
-    evaluate = [name for name, split in chosen.items() if split == "evaluate"]
-    _refuse_untargeted(study, {int(data.y[bench.material.rows[name]]) for name in evaluate})
-    shards = cut_shards(evaluate, hashes, known, size=study.shard)
+    used = used_splits(study)
+    _refuse_untargeted(
+        study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
+    )
+    shards = {
+        split: cut_shards([name for name in chosen if chosen[name] == split], hashes, known, size=study.shard)
+        for split in used
+    }
     return make_plan(
         study,
         bench.registries,
         models=_cards(bench, detectors),
-        shards=shards,
+        shards=shards["evaluate"],
         space=bench.material.space_digest,
         detectors=detectors,
+        tune=shards.get("tune", ()),
+        calibrate=shards.get("calibrate", ()),
     )
+
+
+def used_splits(study: StudySpec) -> list[str]:
+    """The splits on whose samples cells are run."""
+    return [
+        "evaluate",
+        *(["tune"] if study.search else []),
+        *(["calibrate"] if study.assess.certificate is not None else []),
+    ]
 
 
 def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> None:
@@ -67,7 +85,9 @@ def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[Co
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
     refuse_losses(study, models)
     arms = {arm.id: arm for _, arm in outline.assessed}
-    evaluated = [bench.material.rows[name] for name, split in splits(study, bench).items() if split == "evaluate"]
+    chosen = splits(study, bench)
+    refuse_overlaps(study, bench.material.data, chosen)
+    evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]
     refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
@@ -238,12 +258,17 @@ def _dropped_arms(ledger: Ledger, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> list[dict[str, Any]]:
-    """Every sample of the study; one that was evaluated before and is not now is `dropped`, whatever the data hold."""
+    """Every sample of the study; one that was used before and is not now is `dropped`, whatever the data hold."""
     data = bench.material.data
     chosen = splits(study, bench)
-    place = {name: (shard.id, number) for shard in plan.shards for number, name in enumerate(shard.samples)}
     held = ledger.query("FROM samples").to_pylist()
-    rows = [row | {"split": "dropped"} for row in held if row["split"] == "evaluate" and row["sample"] not in chosen]
+    place = {row["sample"]: (row["shard"], row["place"]) for row in held}  # never cut again, asked for now or not
+    place |= {name: (shard.id, number) for shard in plan.all_shards for number, name in enumerate(shard.samples)}
+    rows = [
+        row | {"split": dropped_from(row["split"])}
+        for row in held
+        if row["split"] in ("evaluate", "tune", "calibrate") and row["sample"] not in chosen
+    ]
     for name, split in chosen.items():
         row = bench.material.rows[name]
         shard, number = place.get(name, (None, None))

@@ -1,6 +1,6 @@
-"""What is asked of the outcomes, once they are there: changing it runs nothing again."""
+"""What is asked of the outcomes, once they are there: changing it runs nothing again, but for a certificate."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -109,9 +109,27 @@ class IndicatorSpec(Strict):
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
 
 
+Share = Annotated[Number, Field(gt=0, lt=1)]
+
+
+class CertificateSpec(Strict):
+    """What is to be certified: that the attacks break less than a share `alpha` of inputs, by a procedure that says so
+    wrongly with a probability of at most `zeta`.
+
+    `arms` names attacks of the study, each with a norm and an eps; all such attacks, if nothing is said. What a search
+    found is added to them. Unlike the other questions, this one runs cells: on the samples to calibrate.
+    """
+
+    alpha: Share = 0.1
+    zeta: Share = 0.05
+    arms: Names | None = None
+    method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact"
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
     damage: DamageSpec = DamageSpec()
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
+    certificate: CertificateSpec | None = None

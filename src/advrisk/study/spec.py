@@ -27,6 +27,7 @@ from advrisk.study.fields import (
     Strict,
     validated,
 )
+from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
@@ -226,6 +227,7 @@ class StudySpec(Strict):
     measures: list[Measure] = Field(default_factory=list)
     losses: list[Named] = Field(default_factory=list)
     scenarios: dict[Identifier, Tree] = Field(default_factory=dict)
+    search: list[SearchEntry] = Field(default_factory=list)
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
