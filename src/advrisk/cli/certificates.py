@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.api.certificates import WrittenCertificate
     from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
+    from advrisk.risk.certificate.verdict import Tested
     from advrisk.risk.certificate.verification import Verification
 
 
@@ -51,37 +52,38 @@ def print_certificates(found: "CertificateAssessment") -> None:
     )
     for sentence in certificate_headlines(found):
         indented(console, sentence, by=0)
-    columns = ["model", "within", "worst attack", "broke", "p", "certified risk", "any attack", "wrong", "verdict"]
+    columns = ["model", "within", "p", "worst attack broke", "any attack", "or wrong before", "certified"]
     print_fitting(console, columns, [_row(one) for one in found.lists])
     for model in found.models:
         indented(console, f"{model.model}: {model.n_wrong} of {found.calibration.n:,} wrong without any attack", by=0)
-    for one in found.lists:
-        if needed := would_take(found, one):
-            indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}", by=0)
-        elif one.certificate is None:
-            indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {_so_far(one)}", by=0)
+    for one in _stopped_at(found):
+        needed = would_take(found, one) or _so_far(one)
+        indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}", by=0)
     for sentence in certificate_words(found):
         indented(console, f"· {sentence}", by=0)
 
 
+def _stopped_at(found: "CertificateAssessment") -> "list[ListCertificate]":
+    """Of each model and norm, the smallest eps that is not certified."""
+    first: dict[tuple[str, str], ListCertificate] = {}
+    for one in found.lists:
+        if not one.certified:
+            first.setdefault((one.model, one.norm), one)
+    return list(first.values())
+
+
 def _row(one: "ListCertificate") -> list[str]:
-    head = [one.model, f"{one.norm} {size_text(one.eps)}", one.attacks[0].arm]
+    head = [one.model, f"{one.norm} {size_text(one.eps)}"]
+    certified = {"certified": "yes", "not certified": "no"}.get(one.verdict, one.verdict)
     if one.certificate is None:
-        return [*head, "–", "–", "–", "–", "–", one.verdict]
+        return [*head, "–", "–", "–", "–", certified]
     found = one.certificate
     wrong = "–" if found.wrong is None else _bound(found.wrong)
-    return [
-        *head,
-        f"{found.worst.count.failures} of {found.n}",
-        p_text(found.p),
-        f"{100 * found.certified_risk:.1f} %",
-        _bound(found.union),
-        wrong,
-        one.verdict,
-    ]
+    return [*head, p_text(found.p), _bound(found.worst), _bound(found.union), wrong, certified]
 
 
-def _bound(test: Any) -> str:
+def _bound(test: "Tested") -> str:
+    """Failures, and the risk that they certify by themselves."""
     return f"{test.count.failures}\n[≤ {100 * test.certified_risk:.1f} %]"
 
 

@@ -127,7 +127,7 @@ def _list(
         model=rows.model,
         norm=norm,
         eps=eps,
-        attacks=tuple(sorted((_facts(one, seen) for one in attacks), key=lambda one: (-one.failures, one.arm))),
+        attacks=_worst_first([_facts(one, seen) for one in attacks], certificate),
         certificate=certificate,
         look=_look(attacks, alpha=alpha, zeta=zeta),
         certified=False,
@@ -152,6 +152,13 @@ def _facts(attack: AttackRows, seen: int) -> AttackFacts:
         flags=attack.flags,
         failed_at=_places(attack.broken[:seen]),
     )
+
+
+def _worst_first(attacks: Sequence[AttackFacts], certificate: Certificate | None) -> tuple[AttackFacts, ...]:
+    """In the order of their p-values, once there are any."""
+    names = [] if certificate is None else [test.name for test in certificate.arms]
+    place = {name: number for number, name in enumerate(names)}
+    return tuple(sorted(attacks, key=lambda one: (place.get(one.arm, 0), -one.failures, one.arm)))
 
 
 def _places(marks: Flags) -> tuple[int, ...]:
@@ -220,7 +227,7 @@ def _model(
 ) -> ModelCertificates:
     own = {norm: found for (model, norm), found in sizes.items() if model == rows.model}
     told = [
-        replace(one, certified=one.eps in own[one.norm].eps[: own[one.norm].n_certified], level=own[one.norm].zeta)
+        replace(one, certified=one.eps in own[one.norm].eps[: own[one.norm].n_certified], level=own[one.norm].level)
         for one in lists
     ]
     n_wrong = int(rows.wrong.sum())
@@ -268,4 +275,7 @@ def samples_needed(rate: float, alpha: float, zeta: float, method: AnyMethod) ->
     """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough."""
     if rate >= alpha:
         return None
-    return samples_to_certify(rate, alpha, zeta, power=POWER, method=of_counts(method))
+    try:
+        return samples_to_certify(rate, alpha, zeta, power=POWER, method=of_counts(method))
+    except RiskError:  # more than anybody has
+        return None

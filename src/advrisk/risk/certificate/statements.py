@@ -6,7 +6,6 @@ document (`document.VERSION`).
 
 from collections.abc import Sequence
 
-from advrisk.core.names import counted
 from advrisk.risk.certificate.assessment import samples_needed, too_small
 from advrisk.risk.certificate.p_values import most_failures
 from advrisk.risk.certificate.records import (
@@ -166,20 +165,20 @@ def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None
     worst = one.certificate.worst
     if one.certificate.p <= level:
         return "Its own p-value is small enough, but a smaller eps is not certified, and none is skipped."
-    told = [f"{one.attacks[0].arm} broke {worst.count.failures} of {n:,} samples."]
+    told = [f"{worst.name} broke {worst.count.failures} of {n:,} samples."]
     if found.method != BETTING:
         most = int(most_failures(n, found.alpha, level, method=of_counts(found.method)))
         told.append(f"At most {most} would have been few enough." if most >= 0 else "Even none would be too many.")
+    seen = f"{100 * worst.risk.value:.3g} %"
     needed = samples_needed(worst.risk.value, found.alpha, level, found.method)
     if needed is None:
         told.append(
-            f"That is {percent(worst.risk.value)}, not below {percent(found.alpha)}, so more samples are not likely to "
+            f"That is {seen}, not below {percent(found.alpha)}, so more samples are not likely to "
             "help: a more robust model, a smaller eps or a larger alpha would."
         )
     else:
-        told.append(
-            f"If {percent(worst.risk.value)} is the true risk, {counted(needed, 'new sample')} would certify it nine "
-            "times out of ten."
-        )
-    told.append(f"What these samples certify, taken by itself, is a risk of at most {percent(worst.certified_risk)}.")
+        told.append(f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten.")
+    told.append(
+        f"What these samples certify, taken by itself, is a risk of at most {100 * worst.certified_risk:.3g} %."
+    )
     return " ".join(told)

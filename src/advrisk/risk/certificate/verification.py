@@ -224,7 +224,7 @@ def _list(document: CertificateDocument, one: AttackList, sizes: CertifiedSizes)
         certificate=certificate,
         look=Look(one.n, 1.0, None),
         certified=one.eps in sizes.eps[: sizes.n_certified],
-        level=sizes.zeta,
+        level=sizes.level,
         n_total=document.calibration.n,
         union_at=tuple(one.union.failed_at or ()),
         wrong_at=tuple(one.wrong.failed_at or ()),
