@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError, StudyError
@@ -20,6 +21,7 @@ from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
+from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
 from advrisk.risk.distances import arm_distances, smallest_distances
@@ -217,6 +219,51 @@ class Run:
         """`indicators()` as the study asks, assessed once: a run is a snapshot, and several pages tell of it."""
         return self.indicators()
 
+    def certificate(
+        self,
+        *,
+        alpha: float | None = None,
+        zeta: float | None = None,
+        method: AnyMethod | None = None,
+        models: list[str] | None = None,
+        arms: list[str] | None = None,
+    ) -> CertificateAssessment:
+        """Whether the attacks break at most alpha of inputs, said wrongly at most zeta of the time (PROSAC).
+
+        As the study asks; arguments override it. `models` are those to tell of; all of the run share zeta.
+        """
+        given = {"alpha": alpha, "zeta": zeta, "method": method, "arms": arms}
+        return assess_run(self.ledger, self.study, given, models=models)
+
+    def certify(
+        self,
+        out: str | Path | None = None,
+        *,
+        alpha: float | None = None,
+        zeta: float | None = None,
+        method: AnyMethod | None = None,
+        models: list[str] | None = None,
+        norm: Norm | None = None,
+        eps: float | None = None,
+        key: str | Path | None = None,
+    ) -> list[WrittenCertificate]:
+        """Write a certificate of each model, for people (HTML) and for machines (JSON), certified or not.
+
+        Into `certificates` of the run's folder, unless `out` is given. `norm` and `eps` say what to make claims about:
+        that norm, and sizes up to that eps. `key` is the file of a private key to sign with.
+        """
+        return write_certificates(
+            self.ledger,
+            self.study,
+            {"alpha": alpha, "zeta": zeta, "method": method},
+            name=self.name,
+            models=models,
+            norm=norm,
+            eps=eps,
+            out=Path(out) if out else self.folder / FOLDER,
+            key=Path(key) if key else None,
+        )
+
     def failures(
         self, scenario: str | None = None, loss: str | None = None, model: str | None = None, n: int = SAMPLES
     ) -> FailureModes:
@@ -286,7 +333,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study.name if self.study else self.folder.name, self._cells_by_flag())
+        return run_status(self.ledger, self.name, self._cells_by_flag())
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
@@ -323,6 +370,7 @@ class Run:
             assessment, reason = None, str(error)
         detection, undetected = self._detected()
         indicators, failures, unassessed = self._in_deployment()
+        certificates, uncertified = self._certified()
         return write_report(
             self.folder,
             self.ledger,
@@ -337,6 +385,8 @@ class Run:
             indicators=indicators,
             failures=failures,
             unassessed=unassessed,
+            certificates=certificates,
+            uncertified=uncertified,
             reason=reason,
             survival=self._survived(),
         )
@@ -358,6 +408,15 @@ class Run:
         try:
             return self.detection(), ""
         except RiskError as error:  # not all is scored yet, say: the rest of the report stands
+            return None, str(error)
+
+    def _certified(self) -> tuple[CertificateAssessment | None, str]:
+        """What is certified, or why nothing can be; neither where the study does not ask."""
+        if self.study is None or self.study.assess.certificate is None:
+            return None, ""
+        try:
+            return self.certificate(), ""
+        except RiskError as error:  # not begun yet, say: the rest of the report stands
             return None, str(error)
 
     def _in_deployment(self) -> tuple[IndicatorAssessment | None, list[FailureModes], str]:
@@ -434,6 +493,11 @@ class Run:
             if url is not None:
                 raise
             return [], [f"What people answered is left out: {error}."]
+
+    @property
+    def name(self) -> str:
+        """The study's, or else the folder's."""
+        return self.study.name if self.study else self.folder.name
 
     @property
     def _seed(self) -> int:

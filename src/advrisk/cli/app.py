@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
+from advrisk.cli.certify import OfAlpha, OfZeta, certify, verify
 from advrisk.cli.evasion import evasion
 from advrisk.cli.label import label
 from advrisk.cli.options import (
@@ -94,9 +95,9 @@ def init(
 
 @app.command()
 def schema(
-    kind: Annotated[Literal["study", "recipe"], typer.Argument(help="Which file's schema.")] = "study",
+    kind: Annotated[Literal["study", "recipe", "certificate"], typer.Argument(help="Which file's schema.")] = "study",
 ) -> None:
-    """Print the JSON Schema of a study (or recipe) file, for editors.
+    """Print the JSON Schema of a study, recipe or certificate file, for editors.
 
     Example: advrisk schema > study.schema.json
     """
@@ -198,7 +199,9 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[
-        Literal["damage", "convergence", "attacks", "detection", "indicators", "failures", "arms", "models"],
+        Literal[
+            "damage", "convergence", "attacks", "detection", "indicators", "failures", "certificate", "arms", "models"
+        ],
         typer.Argument(help="What to show."),
     ] = "damage",
     norm: OfNorm = None,
@@ -211,7 +214,8 @@ def show(
     cost: OfCost = None,
     answers: OfAnswers = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Detection, indicators, failures: this model only; repeat for more.")
+        list[str] | None,
+        typer.Option(help="Detection, indicators, failures, certificate: this model only; repeat for more."),
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
@@ -229,8 +233,10 @@ def show(
         list[str] | None,
         typer.Option("--what-if", help="Indicators: another weight, as in wet.rain=0.9; repeat for more."),
     ] = None,
+    alpha: OfAlpha = None,
+    zeta: OfZeta = None,
     out_csv: Annotated[
-        Path | None, typer.Option("--csv", help="Detection, indicators: write every entry to this file.")
+        Path | None, typer.Option("--csv", help="Detection, indicators, certificate: write every entry to this file.")
     ] = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
@@ -245,6 +251,7 @@ def show(
     Example: advrisk show runs/signs convergence --evasion evasion.json
     """
     from advrisk.api import Run
+    from advrisk.cli.certificates import show_certificates
     from advrisk.cli.detection import show_detection
     from advrisk.cli.failures import show_failures
     from advrisk.cli.findings import show_finding
@@ -255,7 +262,11 @@ def show(
     given |= {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--answers": answers}
     given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
     given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
+    given |= {"--alpha": alpha, "--zeta": zeta}
     refuse_unused(what, given)
+    if what == "certificate":
+        show_certificates(opened, alpha, zeta, model, arm, out_csv=out_csv, as_json=as_json)
+        return
     if what == "failures":
         show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
         return
@@ -315,6 +326,8 @@ def report(
 
 
 app.command()(label)
+app.command()(certify)
+app.command()(verify)
 
 
 @app.command("import")
@@ -424,6 +437,7 @@ def ledger_delete_inputs(
 def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **options: Any) -> int:
     """Run, print the table, write the report; returns the exit code."""
     from advrisk.api import Study
+    from advrisk.cli.certificates import print_certified
     from advrisk.cli.damage import damage_json, print_damage
     from advrisk.cli.indicators import print_scenarios
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
@@ -445,12 +459,16 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         print(f"no damage is reported: {error}", file=sys.stderr)
     if study.spec.scenarios and not as_json:
         print_scenarios(done)
+    if study.spec.assess.certificate and not as_json:
+        print_certified(done)
     if not as_json:
         print(f"\nreport: {page}")
         if study.spec.detectors:
             print(f"detectors: advrisk show {folder} detection")
         if study.spec.scenarios:
             print(f"scenarios: advrisk show {folder} indicators")
+        if study.spec.assess.certificate:
+            print(f"certificates: advrisk show {folder} certificate; as documents: advrisk certify {folder}")
     for flag, n_cells in state.flags.items():
         print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
     n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))

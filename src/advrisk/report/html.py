@@ -13,6 +13,7 @@ from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.failures import failure_content, losses_text
@@ -23,6 +24,7 @@ from advrisk.report.summary import damage_name, findings, headline, money, on_sp
 from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
+from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
@@ -73,13 +75,16 @@ def write_report(
     indicators: IndicatorAssessment | None = None,
     failures: Sequence[FailureModes] = (),
     unassessed: str = "",
+    certificates: CertificateAssessment | None = None,
+    uncertified: str = "",
     reason: str = "",
     survival: SurvivalAssessment | str = "",
 ) -> Path:
     """Render everything the run holds into `target`.
 
     `reason` says why there is no assessment, where there is none, `undetected` why there is none of detectors, and
-    `unassessed` why there are no indicators; `survival` is an assessment, or why there is none.
+    `unassessed` why there are no indicators, `uncertified` why nothing is certified; `survival` is an assessment, or
+    why there is none.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -102,6 +107,7 @@ def write_report(
         | indicator_content(indicators, unassessed)
         | failure_content(folder, failures)
         | survival_content(survival)
+        | certificate_content(certificates, uncertified)
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

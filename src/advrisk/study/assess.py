@@ -145,13 +145,15 @@ class CertificateSpec(Strict):
     wrongly with a probability of at most `zeta`.
 
     `arms` names attacks of the study, each with a norm and an eps; all such attacks, if nothing is said. What a search
-    found is added to them. Unlike the other questions, this one runs cells: on the samples to calibrate.
+    found is added to them. `population` says what the samples to calibrate stand for where they are equally frequent by
+    class or stratum. Unlike the other questions, this one runs cells: on the samples to calibrate.
     """
 
     alpha: Share = 0.1
     zeta: Share = 0.05
     arms: Names | None = None
     method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact"
+    population: Literal["as-sampled", "balanced"] | None = None
 
 
 class AssessSpec(Strict):

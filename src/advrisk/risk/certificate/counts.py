@@ -61,7 +61,7 @@ def _whole(name: str, value: ArrayLike) -> Ints:
     found = np.asarray(value)
     if found.size and not (np.issubdtype(found.dtype, np.integer) or found.dtype == object):
         raise RiskError(
-            f"{name} must be whole numbers, found {found.dtype} ({found.flat[0]}); give counts, not rates or sums of floats"
+            f"{name} must be whole numbers, found {found.flat[0]!r}; give counts, not rates or sums of floats"
         )
     try:
         return found.astype(np.int64)

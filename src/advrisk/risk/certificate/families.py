@@ -1,20 +1,22 @@
 """Several tests at once: arms of a frozen list, sizes of a grid, models side by side.
 
-*A list of arms.* Its hypothesis is "some arm of the list has a risk above alpha", and its p-value is the largest of theirs:
-were arm l above alpha, max p <= zeta needs p_l <= zeta, which has a probability of at most zeta. No correction is needed.
+*A list of arms.* Its hypothesis is "some arm of the list has a risk above alpha", its p-value the largest of theirs:
+were arm l above alpha, max p <= zeta needs p_l <= zeta, which has a probability of at most zeta. Nothing is corrected.
 
-*A grid of sizes* (fixed-sequence testing; Maurer, Hothorn & Lehmacher 1995). Sizes are tested at zeta in an order settled
-beforehand, and the first that fails ends it. Of the sizes whose risk is above alpha one is the first: certifying any of
-them needs that one certified, which has a probability of at most zeta. It asks nothing of how p depends on eps.
+*A grid of sizes* (fixed-sequence testing; Maurer, Hothorn & Lehmacher 1995). Sizes are tested at zeta in an order
+settled beforehand, and the first that fails ends it. Of the sizes whose risk is above alpha one is the first: to
+certify any of them takes that one certified, which has a probability of at most zeta. p need not rise with eps.
 
 *Models side by side* (Holm 1979; Bretz, Maurer, Brannath & Posch 2009). Each of M models begins with zeta/M for its own
-sequence. A model whose whole grid is certified hands its share to those that are not through, in equal parts. Until the
-first false certificate only true ones were given, so that each model for which a false one is possible works with at most
-zeta over the number of such models: they add up to zeta. With one size each this is Holm's procedure.
+sequence; a model whose whole grid is certified hands its share to those that are not through, in equal parts. Say that
+m models have a size above alpha. Before the first false certificate none of them is through, so each is held against
+zeta/m or less, and the first such size of each is certified with a probability of at most that: m times this is zeta.
+With one size each this is Holm's procedure.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ class CertifiedSizes:
     eps: tuple[float, ...]
     p: tuple[float, ...]
     n_certified: int  # the first so many sizes are certified
-    zeta: float  # what the last test was held against
+    level: float  # what its last p was held against: zeta, or its share among several models
 
     @property
     def largest(self) -> float | None:
@@ -64,23 +66,19 @@ def certified_sizes(p_by_eps: Mapping[str, Mapping[float, float]], zeta: float) 
     if not p_by_eps:
         raise RiskError("there is no model to test")
     grids = {model: _checked_grid(model, grid) for model, grid in p_by_eps.items()}
-    done, unfinished = dict.fromkeys(grids, 0), set(grids)
-    share = zeta / len(grids)
-    while True:
-        ready = [model for model in sorted(unfinished) if grids[model][1][done[model]] <= share]
-        if not ready:
-            break
-        for model in ready:
-            done[model] += 1
-        unfinished = {model for model in unfinished if done[model] < len(grids[model][0])}
-        if not unfinished:
-            break
-        share = zeta / len(unfinished)
-    return {model: CertifiedSizes(eps, p, done[model], share) for model, (eps, p) in grids.items()}
+    done, level = dict.fromkeys(grids, 0), dict.fromkeys(grids, zeta / len(grids))
+    going = True
+    while going:
+        unfinished = [model for model in grids if done[model] < len(grids[model][0])]
+        level |= dict.fromkeys(unfinished, zeta / max(len(unfinished), 1))
+        ready = [model for model in unfinished if grids[model][1][done[model]] <= level[model]]
+        done |= {model: done[model] + 1 for model in ready}
+        going = bool(ready)
+    return {model: CertifiedSizes(eps, p, done[model], level[model]) for model, (eps, p) in grids.items()}
 
 
 def holm(p: ArrayLike) -> Floats:
-    """Holm (1979): adjusted p-values. Those at most zeta are rejected; any false one has a probability of at most zeta."""
+    """Holm (1979): adjusted p-values. With all that are at most zeta rejected, any is wrongly so at most zeta often."""
     values = checked_p(p)
     order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(values.size, 0, -1)
@@ -104,7 +102,7 @@ def checked_p(p: ArrayLike) -> Floats:
 
 def _checked_grid(model: str, grid: Mapping[float, float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     eps, where = tuple(float(size) for size in grid), f" of {model}" if model else ""
-    if any(not later > sooner for sooner, later in zip(eps, eps[1:], strict=False)) or not all(np.isfinite(eps)):
+    if any(not later > sooner for sooner, later in pairwise(eps)) or not all(np.isfinite(eps)):
         raise RiskError(f"the sizes{where} must ascend, as they are tested in that order; found {_shown(eps)}")
     return eps, tuple(float(value) for value in checked_p(list(grid.values())))
 

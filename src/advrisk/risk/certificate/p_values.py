@@ -28,12 +28,12 @@ _SMALL = 1e-290  # below this a tail is summed in logarithms
 
 def p_value(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, *, method: Method = "exact") -> Any:
     """How surprising so few failures are, were the risk above alpha: a float, or an array where one was given."""
-    return _scalar_or_array(np.minimum(np.exp(_log_p(failures, n, alpha, method)), 1.0))
+    return scalar_or_array(np.minimum(np.exp(_log_p(failures, n, alpha, method)), 1.0))
 
 
 def log_p_value(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, *, method: Method = "exact") -> Any:
     """The natural logarithm of `p_value`, also where that is too small for a float."""
-    return _scalar_or_array(_log_p(failures, n, alpha, method))
+    return scalar_or_array(_log_p(failures, n, alpha, method))
 
 
 def certified_risk(failures: ArrayLike, n: ArrayLike, zeta: ArrayLike, *, method: Method = "exact") -> Any:
@@ -46,9 +46,9 @@ def certified_risk(failures: ArrayLike, n: ArrayLike, zeta: ArrayLike, *, method
     check_rate("zeta", zeta)
     level = np.asarray(zeta, dtype=np.float64)
     if checked_method(method) == "exact":
-        return _scalar_or_array(_binomial_bound(counts, sizes, level))
+        return scalar_or_array(_binomial_bound(counts, sizes, level))
     bentkus = _binomial_bound(counts, sizes, level / np.e)
-    return _scalar_or_array(np.minimum(bentkus, _hoeffding_bound(counts, sizes, level)))
+    return scalar_or_array(np.minimum(bentkus, _hoeffding_bound(counts, sizes, level)))
 
 
 def most_failures(n: ArrayLike, alpha: ArrayLike, zeta: float, *, method: Method = "exact") -> Any:
@@ -69,7 +69,7 @@ def most_failures(n: ArrayLike, alpha: ArrayLike, zeta: float, *, method: Method
 def checked_method(method: str) -> str:
     """A known method, or a RiskError that suggests the nearest one."""
     if method not in METHODS:
-        raise RiskError(f"unknown method {method!r} of a p-value{did_you_mean(method, METHODS)}")
+        raise RiskError(f"unknown method {method!r} of a p-value; {did_you_mean(method, METHODS)}")
     return method
 
 
@@ -81,10 +81,15 @@ def _log_p(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, method: str) -> 
         np.broadcast_shapes(counts.shape, sizes.shape, rates.shape)
     except ValueError:
         raise RiskError(f"alpha of shape {rates.shape} does not go with counts of shape {counts.shape}") from None
-    tail = log_binomial_tail(counts, sizes, rates)
-    if checked_method(method) == "exact":
+    return log_p(counts, sizes, rates, checked_method(method))
+
+
+def log_p(k: Ints, n: Ints, alpha: Floats, method: str) -> Floats:
+    """ln p of counts that are checked already."""
+    tail = log_binomial_tail(k, n, alpha)
+    if method == "exact":
         return tail
-    return np.minimum(np.minimum(log_hoeffding(counts, sizes, rates), 1 + tail), 0.0)
+    return np.asarray(np.minimum(np.minimum(log_hoeffding(k, n, alpha), 1 + tail), 0.0))
 
 
 def log_binomial_tail(k: Ints, n: Ints, alpha: Floats) -> Floats:
@@ -104,7 +109,7 @@ def log_binomial_tail(k: Ints, n: Ints, alpha: Floats) -> Floats:
 
 
 def _log_far_tail(k: Ints, n: Ints, alpha: Floats) -> Floats:
-    """ln of P(X = k) (1 + t_1 + t_1 t_2 + ...), t_i = (k - i + 1) / (n - k + i) (1 - alpha) / alpha, which falls with i."""
+    """ln of P(X = k) (1 + t_1 + t_1 t_2 + ...), t_i = (k - i + 1) / (n - k + i) (1 - alpha) / alpha, falling with i."""
     from scipy.special import betaln, xlog1py, xlogy
 
     mass = -np.log1p(n) - betaln(k + 1.0, n - k + 1.0) + xlogy(k, alpha) + xlog1py(n - k, -alpha)
@@ -137,10 +142,10 @@ def _hoeffding_bound(k: Ints, n: Ints, zeta: Floats) -> Floats:
     return smallest_above(lambda alpha: log_hoeffding(k, n, alpha) <= np.log(zeta), k / n)
 
 
-def smallest_above(holds: Callable[[Floats], Any], start: Floats) -> Floats:
+def smallest_above(holds: Callable[[Floats], Any], start: Floats, *, halvings: int = 60) -> Floats:
     """By bisection, the smallest number between start and 1 from which on a condition holds; 1 where none is seen."""
     low, high = np.array(start, dtype=np.float64), np.ones(np.shape(start))
-    for _ in range(60):
+    for _ in range(halvings):
         middle = (low + high) / 2
         inside = (middle > 0) & (middle < 1)
         held = inside & holds(np.where(inside, middle, 0.5))
@@ -148,5 +153,6 @@ def smallest_above(holds: Callable[[Floats], Any], start: Floats) -> Floats:
     return np.asarray(high)
 
 
-def _scalar_or_array(values: Floats) -> Any:
+def scalar_or_array(values: Floats) -> Any:
+    """A float where there is but one number."""
     return float(values) if np.ndim(values) == 0 else values

@@ -162,7 +162,7 @@ def _model_rows(
         _index(table["sample"], list(calibration.samples)),
     )
     inside = (where[1] < most) & (where[2] >= 0)
-    where = tuple(axis[inside] for axis in where)  # type: ignore[assignment]
+    where = tuple(axis[inside] for axis in where)
     table = table.filter(pa.array(inside))
     shape = (len(number), most, calibration.n)
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}

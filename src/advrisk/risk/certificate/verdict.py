@@ -1,20 +1,27 @@
-"""A certificate: counts of failures on one calibration set, the tests made of them, and the claim in plain words.
+"""A certificate: counts of failures on one calibration set, the tests made of them, and the claims in plain words.
 
 A sample fails under an arm when it was right clean and is wrong attacked. It fails under the union when some arm of the
 list breaks it, and is wrong in the end when it was wrong clean or fails under the union (1 - robust accuracy). An arm's
-failures are among the union's, and these among the wrong ones. So a false claim about any of the three needs a false one
-about the least of them that is above alpha: all claims of a certificate together are wrong at most zeta of the time.
+failures are among the union's, and these among the wrong ones. So a false claim about any of the three comes with one
+about the first of them whose risk is above alpha: all claims of a certificate together are wrong at most zeta of the
+time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.certificate.counts import Count
-from advrisk.risk.certificate.p_values import Method
+from advrisk.core.names import counted
+from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values
+from advrisk.risk.certificate.counts import Count, check_rate
+from advrisk.risk.certificate.p_values import Method, certified_risk, most_failures, p_value
+from advrisk.risk.certificate.planning import smallest_n
+from advrisk.risk.proportion import proportion
 
 Verdict = Literal["certified", "not certified"]
 
@@ -25,24 +32,16 @@ class Tested:
 
     name: str
     count: Count
-    risk: Estimate  # the share that failed; from 0 to the smallest alpha that is certified at zeta
+    risk: Estimate  # the share that failed, and an upper bound of its probability at level 1 - zeta
+    certified_risk: float  # the smallest alpha that is certified at zeta
     p: float
-    zeta: float
-
-    @property
-    def certified(self) -> bool:
-        """Whether the risk is certified to be at most alpha."""
-        return self.p <= self.zeta
-
-    @property
-    def certified_risk(self) -> float:
-        """The smallest alpha that this count certifies at zeta."""
-        return self.risk.high
+    certified: bool
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         count = {"failures": self.count.failures, "n": self.count.n}
-        return {"name": self.name, **count, "risk": self.risk.as_dict(), "p": self.p, "certified": self.certified}
+        told = {"certified_risk": self.certified_risk, "p": self.p, "certified": self.certified}
+        return {"name": self.name, **count, "risk": self.risk.as_dict(), **told}
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,9 @@ class Certificate:
     union: Tested  # a sample fails if any arm of the list breaks it
     wrong: Tested | None  # wrong, clean or under any arm: 1 - robust accuracy
     clean: Estimate | None  # share of samples that are wrong without any attack
-    decided_at: int | None = None  # betting: the number of samples after which it was certified
+    population: str = "inputs"  # what the risk is a share of
+    tries: int = 1  # independent draws of an attack's randomness, any of which may break a sample
+    decided_at: int | None = None  # betting: the number of samples after which the list was certified
 
     @property
     def worst(self) -> Tested:
@@ -78,16 +79,63 @@ class Certificate:
     @property
     def certified_risk(self) -> float:
         """The smallest alpha that would be certified for the whole list: an upper bound of its largest risk."""
-        return self.worst.certified_risk
+        return max(arm.certified_risk for arm in self.arms)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether so few samples could not certify even without a single failure."""
+        return self.n < smallest_n(self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
 
     @property
     def claim(self) -> str:
-        """What is claimed, in plain words."""
-        raise NotImplementedError
+        """What is claimed, or why nothing is, in plain words."""
+        limit, rare = percent(self.alpha), percent(self.zeta)
+        arms = "this attack" if len(self.arms) == 1 else f"each of these {len(self.arms)} attacks"
+        said = f"{arms}, {self._often}, breaks at most {limit} of {self.population}"
+        meant = f"Were the true risk above {limit}, this procedure would certify it at most {rare} of the time."
+        if self.verdict == "certified":
+            return f"Certified: {said}. {meant}"
+        return f"Not certified: that {said}. {self._shortfall} {meant}"
+
+    @property
+    def further_claims(self) -> tuple[str, ...]:
+        """What is certified, or not, beside the list: the union of its arms, and all wrong answers."""
+        limit = percent(self.alpha)
+        told = [
+            (self.union, f"whoever may choose among them for each input breaks at most {limit} of {self.population}")
+        ]
+        if self.wrong:
+            told.append((self.wrong, f"at most {limit} of {self.population} are wrong, clean or under any of them"))
+        return tuple(f"{'Certified' if one.certified else 'Not certified'}: {text}." for one, text in told)
+
+    @property
+    def _often(self) -> str:
+        return "tried once" if self.tries == 1 else f"tried {self.tries} times on each"
+
+    @property
+    def _shortfall(self) -> str:
+        if self.hopeless:
+            fewest = smallest_n(self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
+            return (
+                f"With {counted(self.n, 'sample')} nothing can be certified: it takes {fewest} even without a failure."
+            )
+        failed = f"{self.worst.count.failures} of {self.n:,} samples failed under {self.worst.name}"
+        if self.method == "betting":
+            return f"So far {failed}; p is {self.p:.3g}. More samples may still decide."
+        most = most_failures(self.n, self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
+        return f"{failed}, and {most} would have been few enough. That does not say that the risk is above the limit."
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        raise NotImplementedError
+        words = {"verdict": self.verdict, "claim": self.claim, "further_claims": list(self.further_claims)}
+        told = {"worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
+        nested = {
+            "arms": [arm.as_dict() for arm in self.arms],
+            "union": self.union.as_dict(),
+            "wrong": self.wrong.as_dict() if self.wrong else None,
+            "clean": self.clean.as_dict() if self.clean else None,
+        }
+        return {**words, **told, **vars(self), **nested}
 
 
 def certify(
@@ -98,22 +146,156 @@ def certify(
     union: Count | None = None,
     clean: Count | None = None,
     method: Method = "exact",
+    population: str = "inputs",
+    tries: int = 1,
 ) -> Certificate:
     """Test a frozen list of arms once, on counts of one calibration set.
 
-    `union` counts the samples that any arm of the list breaks (with one arm, it is that arm's count), `clean` those that
-    are wrong without any attack.
+    `union` counts the samples that any arm of the list breaks (of one arm alone it is that arm's count), `clean` those
+    that are wrong without any attack.
     """
-    raise NotImplementedError
+    check_rate("alpha", alpha)
+    check_rate("zeta", zeta)
+    whole = _checked_union(arms, union)
+    _check_one_set({**arms, "union": whole, **({"clean": clean} if clean else {})})
+    _check_clean(whole, clean)
+
+    def test(name: str, count: Count) -> Tested:
+        bound = certified_risk(count.failures, count.n, zeta, method=method)
+        p = p_value(count.failures, count.n, alpha, method=method)
+        return _tested(name, count, bound, p, zeta, f"{method}, upper bound")
+
+    return Certificate(
+        alpha,
+        zeta,
+        method,
+        whole.n,
+        whole.calibration,
+        _worst_first(test(name, count) for name, count in arms.items()),
+        test("union", whole),
+        test("wrong", _sum(clean, whole)) if clean else None,
+        proportion(clean.failures, clean.n) if clean else None,
+        population,
+        tries,
+    )
 
 
 def certify_in_order(
-    losses: Mapping[str, ArrayLike],
+    failed: Mapping[str, ArrayLike],
     *,
     alpha: float,
     zeta: float = 0.05,
     calibration: str,
     clean: ArrayLike | None = None,
+    population: str = "inputs",
+    tries: int = 1,
 ) -> Certificate:
-    """The same by betting, from what was seen so far: for each arm, whether each sample failed, in the settled order."""
-    raise NotImplementedError
+    """The same by betting, as often as one likes: whether each sample failed under each arm, in the settled order.
+
+    Give the samples that were looked at so far. Stop when the list is certified, or when there are no more.
+    """
+    check_rate("alpha", alpha)
+    check_rate("zeta", zeta)
+    flags, wrong_clean = _checked_flags(failed, clean)
+    union = np.any(list(flags.values()), axis=0)
+    running = {name: betting_p_values(values, alpha) for name, values in flags.items()}
+    decided = np.flatnonzero(np.max(list(running.values()), axis=0) <= zeta)
+
+    def test(name: str, values: NDArray[np.bool_]) -> Tested:
+        bound = float(betting_certified_risk(values, zeta)[-1])
+        p = float(betting_p_values(values, alpha)[-1])
+        return _tested(name, Count(int(values.sum()), values.size, calibration), bound, p, zeta, "betting, upper bound")
+
+    return Certificate(
+        alpha,
+        zeta,
+        "betting",
+        union.size,
+        calibration,
+        _worst_first(test(name, values) for name, values in flags.items()),
+        test("union", union),
+        test("wrong", union | wrong_clean) if wrong_clean is not None else None,
+        proportion(int(wrong_clean.sum()), wrong_clean.size) if wrong_clean is not None else None,
+        population,
+        tries,
+        int(decided[0]) + 1 if decided.size else None,
+    )
+
+
+def percent(share: float) -> str:
+    """A share for people."""
+    return f"{100 * share:.4g} %"
+
+
+def _tested(name: str, count: Count, bound: float, p: float, zeta: float, method: str) -> Tested:
+    """A bound from an early look may lie below the share that failed in the end: the estimate then ends there."""
+    share = count.failures / count.n
+    risk = Estimate(share, 0.0, max(bound, share), 1 - zeta, count.n, method)
+    return Tested(name, count, risk, bound, p, p <= zeta)
+
+
+def _worst_first(tested: Iterable[Tested]) -> tuple[Tested, ...]:
+    return tuple(sorted(tested, key=lambda one: (-one.p, -one.count.failures, one.name)))
+
+
+def _sum(clean: Count, union: Count) -> Count:
+    """No sample is in both: one that is wrong clean cannot be broken."""
+    return Count(clean.failures + union.failures, union.n, union.calibration)
+
+
+def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
+    if not arms:
+        raise RiskError("there is no arm to certify")
+    counts = [count.failures for count in arms.values()]
+    if union is None:
+        if len(arms) > 1:
+            raise RiskError("several arms need the count of samples that any of them breaks; give it as `union`")
+        return next(iter(arms.values()))
+    if not max(counts) <= union.failures <= sum(counts):
+        raise RiskError(
+            f"the union of arms with {', '.join(map(str, counts))} failures cannot have {union.failures}; "
+            "count the samples that at least one of them breaks"
+        )
+    return union
+
+
+def _check_one_set(counts: Mapping[str, Count]) -> None:
+    """Counts of different calibration sets say nothing about each other."""
+    found = {(count.calibration, count.n): name for name, count in counts.items()}
+    if len(found) > 1:
+        told = "; ".join(f"{name}: {n:,} samples of {calibration}" for (calibration, n), name in found.items())
+        raise RiskError(f"counts come from different calibration sets ({told}); run all arms on the same samples")
+
+
+def _check_clean(union: Count, clean: Count | None) -> None:
+    if clean and clean.failures + union.failures > union.n:
+        raise RiskError(
+            f"{clean.failures} samples are wrong without any attack, so at most {union.n - clean.failures} of "
+            f"{union.n} can be broken, found {union.failures}; a sample fails only if it was right clean"
+        )
+
+
+def _checked_flags(
+    failed: Mapping[str, ArrayLike], clean: ArrayLike | None
+) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.bool_] | None]:
+    if not failed:
+        raise RiskError("there is no arm to certify")
+    flags = {name: _flags(name, values) for name, values in failed.items()}
+    wrong_clean = None if clean is None else _flags("clean", clean)
+    everything = flags if wrong_clean is None else {**flags, "clean": wrong_clean}
+    if len({values.size for values in everything.values()}) > 1:
+        sizes = ", ".join(f"{name}: {values.size}" for name, values in everything.items())
+        raise RiskError(f"all arms must have been tried on the same samples in the same order, found {sizes}")
+    for name, values in flags.items():
+        if wrong_clean is not None and (values & wrong_clean).any():
+            raise RiskError(f"{name}: a sample that is wrong without any attack cannot fail under one")
+    return flags, wrong_clean
+
+
+def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    found = np.asarray(values)
+    if found.ndim != 1 or found.size == 0:
+        raise RiskError(f"{name}: there must be one answer for each sample, found an array of shape {found.shape}")
+    if found.dtype != np.bool_ and not np.isin(found, (0, 1)).all():
+        raise RiskError(f"{name}: a sample failed or it did not; found other values than 0 and 1")
+    return found.astype(np.bool_)

@@ -1,0 +1,42 @@
+"""The certificate of one model as a page for people: one file that prints well and loads nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from advrisk.report.certificate_figures import p_text
+from advrisk.risk.certificate.signature import document_digest, signer
+from advrisk.risk.certificate.statements import percent, size_text
+
+_METHODS = {
+    "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",
+    "hoeffding-bentkus": "Hoeffding–Bentkus, as PROSAC has it",
+    "betting": "betting martingale, which may be looked at while samples come in",
+}
+_CRITERIA = {
+    "label": "The attacked input is read as another class than its label.",
+    "prediction": "The attacked input is read as another class than the clean one.",
+    "target": "The attacked input is read as the target class.",
+}
+_CLASSES = 60  # class counts that are listed
+
+
+def certificate_page(document: Mapping[str, Any]) -> str:
+    """The page of a document; all it says comes from there."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    classes = list(document["calibration"]["classes"].items())
+    return environment.get_template("certificate.html").render(
+        document,
+        digest=document_digest(document),
+        signed_by=signer(document),
+        method=_METHODS[document["claim"]["method"]],
+        success=_CRITERIA.get(document["criterion"], document["criterion"]),
+        classes=classes[:_CLASSES],
+        n_more_classes=max(0, len(classes) - _CLASSES),
+        percent=percent,
+        size_text=size_text,
+        p_text=p_text,
+    )

@@ -1,0 +1,184 @@
+"""What a certificate says in plain words: the claim, what it rests on, what it does not claim, and what it would take.
+
+These words are part of a certificate and are checked when it is verified: to change them is a new version of the
+document (`document.VERSION`).
+"""
+
+from collections.abc import Sequence
+
+from advrisk.risk.certificate.assessment import samples_needed, too_small
+from advrisk.risk.certificate.p_values import most_failures
+from advrisk.risk.certificate.records import (
+    BETTING,
+    CertificateAssessment,
+    ListCertificate,
+    ModelCertificates,
+    of_counts,
+)
+
+_BREAKS = {
+    "label": "turns more than {alpha} of the inputs to {model} from right to wrong",
+    "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
+    "target": "makes {model} read more than {alpha} of inputs as the target class that it reads correctly otherwise",
+}
+
+
+def percent(share: float) -> str:
+    """`10 %`."""
+    return f"{100 * share:.4g} %"
+
+
+def size_text(eps: float) -> str:
+    """A size as people write it: 8/255 rather than 0.03137."""
+    steps = eps * 255
+    if steps >= 0.5 and abs(steps - round(steps)) < 1e-6 and len(f"{eps:.12g}") > 6:
+        return f"{round(steps)}/255"
+    return f"{eps:.6g}"
+
+
+def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
+    """Certified, in part, or not."""
+    if all(one.certified for one in lists):
+        return f"{model.model} is certified against the attacks listed here"
+    if any(one.certified for one in lists):
+        return f"{model.model} is certified in part: {'; '.join(_reach(lists))}"
+    return f"{model.model} is not certified"
+
+
+def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
+    """What is claimed, in one paragraph."""
+    alpha, zeta = percent(found.alpha), percent(found.zeta)
+    certified = [one for one in lists if one.certified]
+    if not certified:
+        return (
+            f"It is not certified that the attacks listed here break at most {alpha} of the inputs to {model.model}. "
+            "That does not show that they break more: for so few samples there were too many failures to rule it out "
+            f"by a procedure that is wrong at most {zeta} of the time."
+        )
+    breaks = _BREAKS.get(model.criterion, _BREAKS["label"]).format(alpha=alpha, model=model.model)
+    return (
+        f"No attack listed here {breaks}, {'; '.join(_reach(lists))}, where inputs are drawn {_like(found)}. Were the "
+        f"true risk above {alpha}, this procedure would certify it at most {zeta} of the time."
+    )
+
+
+def _like(found: CertificateAssessment) -> str:
+    how = f"like the {found.calibration.n:,} samples to calibrate"
+    if found.calibration.population == "balanced":
+        return f"{how}, from a population in which every {_evened(found)} is equally frequent"
+    return how
+
+
+def _evened(found: CertificateAssessment) -> str:
+    names = ["class" if name == "class" else f"value of {name}" for name in found.calibration.evened]
+    return " and every ".join(names)
+
+
+def _reach(lists: Sequence[ListCertificate]) -> list[str]:
+    """`in linf up to eps = 4/255, not within 8/255`, for each norm."""
+    told = []
+    for norm in dict.fromkeys(one.norm for one in lists):
+        own = [one for one in lists if one.norm == norm]
+        held = [size_text(one.eps) for one in own if one.certified]
+        fell = [size_text(one.eps) for one in own if not one.certified]
+        upto = f"in {norm} " + (f"up to eps = {held[-1]}" if held else "at no eps")
+        told.append(
+            upto + (f", not within {', '.join(fell)}" if fell and held else f" ({', '.join(fell)})" if fell else "")
+        )
+    return told
+
+
+def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str:
+    """How many claims share zeta, and how."""
+    zeta = percent(found.zeta)
+    if n_claims == 1:
+        return f"One claim is made, and wrongly so at most {zeta} of the time."
+    how = "in ascending eps, each only if all smaller ones are certified"
+    if n_sequences > 1:
+        how += f"; the {n_sequences} pairs of a model and a norm share {zeta} as in Holm's procedure"
+    return f"All {n_claims} claims of this run together are wrong at most {zeta} of the time: they are tested {how}."
+
+
+def assumptions(found: CertificateAssessment, model: ModelCertificates, *, order: str = "shuffled") -> list[str]:
+    """What the claim rests on, and how much of that was checked."""
+    drawn = "the population that the model will meet"
+    if found.calibration.population == "balanced":
+        drawn = f"a population in which every {_evened(found)} is equally frequent, whatever the model will meet"
+    told = [
+        f"The {found.calibration.n:,} samples to calibrate are independent draws from {drawn}.",
+        "None of them was used to train the model, to tune the attacks, or to choose among models. Checked: none is "
+        "also among the samples that the study trains or tunes on, by id or content. What the model learned from "
+        "elsewhere is not known here.",
+        "The list of attacks, the sizes, the method and zeta were settled before these samples were looked at.",
+        _looked(found),
+        _draws(model),
+        "The model in use is the one with the digest given here.",
+    ]
+    if order == "file":
+        told.append("The samples were taken in the order of their file, so that order must mean nothing.")
+    return told
+
+
+def _looked(found: CertificateAssessment) -> str:
+    if found.method == BETTING:
+        return (
+            "Samples were looked at in an order that was drawn beforehand, and the p-value is the one by betting, "
+            "which holds whenever one stops."
+        )
+    return "They were looked at once, when all attacks had been run on all of them."
+
+
+def _draws(model: ModelCertificates) -> str:
+    most = max(attack.tries for one in model.lists for attack in one.attacks)
+    if most == 1:
+        return "The attacker draws the attack's random numbers once; they were drawn from the seed of the study."
+    return (
+        "The attacker draws an attack's random numbers as often as its number of tries says, and a sample fails if any "
+        "try breaks it; they were drawn from the seed of the study."
+    )
+
+
+def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[str]:
+    """What a reader might take it for, and must not."""
+    zeta, alpha = percent(found.zeta), percent(found.alpha)
+    return [
+        "Nothing is claimed about attacks, settings, norms or sizes that are not listed here. A better attack may "
+        "break more.",
+        "Nothing is claimed about a single input: which ones break is not known beforehand.",
+        f"{zeta} is not the probability that the risk is above {alpha}. It is how often, at most, this procedure "
+        "certifies what it should not.",
+        "Nothing is claimed about inputs of another kind than those sampled, nor about a time when they have changed.",
+        "Inputs that are read wrongly without any attack do not count in the risk. This clean error is "
+        f"{percent(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
+        "wrong with or without an attack stands beside every list.",
+        "It does not say that the model is fit for a purpose, or that it conforms to a law or a norm.",
+    ]
+
+
+def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None:
+    """What it would take to certify a list; None where it is."""
+    if one.certified or one.certificate is None:
+        return None
+    n, level = one.certificate.n, one.level
+    if found.calibration.n < found.smallest_n:
+        return too_small(found.calibration.n, found.alpha, found.zeta, found.smallest_n)
+    worst = one.certificate.worst
+    if one.certificate.p <= level:
+        return "Its own p-value is small enough, but a smaller eps is not certified, and none is skipped."
+    told = [f"{worst.name} broke {worst.count.failures} of {n:,} samples."]
+    if found.method != BETTING:
+        most = int(most_failures(n, found.alpha, level, method=of_counts(found.method)))
+        told.append(f"At most {most} would have been few enough." if most >= 0 else "Even none would be too many.")
+    seen = f"{100 * worst.risk.value:.3g} %"
+    needed = samples_needed(worst.risk.value, found.alpha, level, found.method)
+    if needed is None:
+        told.append(
+            f"That is {seen}, not below {percent(found.alpha)}, so more samples are not likely to "
+            "help: a more robust model, a smaller eps or a larger alpha would."
+        )
+    else:
+        told.append(f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten.")
+    told.append(
+        f"What these samples certify, taken by itself, is a risk of at most {100 * worst.certified_risk:.3g} %."
+    )
+    return " ".join(told)

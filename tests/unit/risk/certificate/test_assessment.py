@@ -1,0 +1,160 @@
+"""Lists of every model, norm and eps, and what all of them together certify; p-values from scipy."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from scipy.stats import beta, binom
+
+from advrisk.core.errors import RiskError
+from advrisk.risk.certificate.assessment import assess_certificates
+
+from .conftest import Make
+
+N = 100
+
+
+def broken(failures: int, wrong: int = 0, n: int = N) -> str:
+    """So many samples that fail, then so many that were wrong before; the rest resisted."""
+    return "s" * failures + "w" * wrong + "r" * (n - failures - wrong)
+
+
+def drawn(n: int = N) -> list[dict[str, Any]]:
+    return [{"label": place % 7 % 3} for place in range(n)]
+
+
+def test_one_list_is_the_binomial_tail_of_its_worst_attack(made: Make) -> None:
+    ledger = made(
+        {"m": {"pgd@linf:0.1": "sss" + broken(0, 0, 87) + "w" * 10, "fgsm@linf:0.1": "rrss" + broken(0, 0, 96)}},
+        samples=drawn(),
+    )
+    found = assess_certificates(ledger, alpha=0.1, zeta=0.05)
+    (one,) = found.lists
+    assert one.certificate is not None
+    assert [attack.arm for attack in one.attacks] == ["pgd@linf:0.1", "fgsm@linf:0.1"]
+    assert one.p == pytest.approx(binom.cdf(3, N, 0.1), rel=1e-12)
+    assert one.certificate.certified_risk == pytest.approx(beta.ppf(0.95, 4, 97), rel=1e-9)
+    assert one.certificate.union.count.failures == 4, "of the first three and the third and fourth"
+    assert one.certificate.wrong is not None
+    assert one.certificate.wrong.count.failures == 14
+    assert found.of("m").clean_error.value == 0.1
+    assert (one.verdict, found.of("m").certified, one.level) == ("certified", True, 0.05)
+    assert found.most_failures == max(k for k in range(N) if binom.cdf(k, N, 0.1) <= 0.05)
+    assert found.smallest_n == min(n for n in range(1, N) if 0.9**n <= 0.05)
+
+
+def test_sizes_are_tested_in_ascending_order_and_none_is_skipped(made: Make) -> None:
+    ledger = made(
+        {"m": {"pgd@linf:0.4": broken(2), "pgd@linf:0.1": broken(2), "pgd@linf:0.2": broken(30)}}, samples=drawn()
+    )
+    found = assess_certificates(ledger)
+    assert [(one.eps, one.verdict) for one in found.lists] == [
+        (0.1, "certified"),
+        (0.2, "not certified"),
+        (0.4, "not certified"),
+    ]
+    assert found.of("m").sizes["linf"].largest == 0.1
+    assert found.of("m").of("linf", 0.4).p == pytest.approx(binom.cdf(2, N, 0.1))
+    with pytest.raises(RiskError, match=re.escape("m was not attacked within l2 1; known: linf 0.1")):
+        found.of("m").of("l2", 1)
+
+
+def test_models_and_norms_share_zeta_also_those_that_are_not_told_of(made: Make) -> None:
+    k = max(k for k in range(N) if binom.cdf(k, N, 0.1) <= 0.05)
+    assert 0.05 / 3 < binom.cdf(k, N, 0.1) < 0.05 / 2
+    lists = {"pgd@linf:0.1": broken(k), "pgd@l2:1": broken(60)}
+    ledger = made({"a": lists, "b": {"pgd@linf:0.1": broken(k)}}, samples=drawn())
+    found = assess_certificates(ledger, models=["b"])
+    (one,) = found.lists
+    assert one.level == pytest.approx(0.05 / 3)
+    assert not one.certified
+    alone = assess_certificates(ledger, arms=["pgd@linf*"], models=["b"])
+    assert alone.lists[0].level == pytest.approx(0.05 / 2)
+    assert alone.lists[0].certified
+
+
+def test_what_is_certified_hands_its_share_on(made: Make) -> None:
+    k = max(k for k in range(N) if binom.cdf(k, N, 0.1) <= 0.05)
+    ledger = made({"a": {"pgd@linf:0.1": broken(0)}, "b": {"pgd@linf:0.1": broken(k)}}, samples=drawn())
+    assert all(one.certified for one in assess_certificates(ledger).lists)
+
+
+def test_an_unfinished_list_has_no_p_of_counts_but_a_look_and_its_share_is_not_given_away(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": broken(0, 0, 60) + "." * 40, "pgd@linf:0.2": broken(0)}}, samples=drawn())
+    found = assess_certificates(ledger)
+    first, second = found.lists
+    assert (first.certificate, first.verdict, first.certified) == (None, "not finished", False)
+    assert (second.verdict, second.certified) == ("not certified", False), "a smaller eps is not certified"
+    assert first.look.n == 60
+    assert first.look.decided_at is not None
+    assert first.look.p <= 0.05
+    assert not found.finished
+    assert any("not finished" in note for note in found.notes)
+    betting = assess_certificates(ledger, method="betting")
+    assert betting.lists[0].certificate is not None
+    assert betting.lists[0].certificate.n == 60
+    assert betting.lists[0].certified
+
+
+def test_a_look_covers_the_first_samples_of_the_preset_order_alone(made: Make) -> None:
+    samples = [{"label": place % 3, "shard": f"{place // 10}", "place": place % 10} for place in range(60)]
+    text = list("r" * 60)
+    text[25] = "."
+    ledger = made({"m": {"pgd@linf:0.1": "".join(text)}}, samples=samples)
+    found = assess_certificates(ledger, seed=4, population="as-sampled")
+    assert found.lists[0].look.n == found.calibration.samples.index("s25")
+
+
+def test_errors_count_as_failures_and_are_told(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": "ett" + broken(1, 0, 97)}}, samples=drawn())
+    found = assess_certificates(ledger)
+    assert (found.lists[0].attacks[0].failures, found.lists[0].attacks[0].untold) == (4, 3)
+    assert "count as failures: 3." in " ".join(found.notes)
+
+
+def test_tries_count_together_and_the_first_one_is_told(made: Make) -> None:
+    ledger = made({"m": {"nes@linf:0.1": ["s" + broken(0, 0, 99), "rss" + broken(0, 0, 97)]}}, samples=drawn())
+    attack = assess_certificates(ledger).lists[0].attacks[0]
+    assert (attack.tries, attack.failures, attack.first_try) == (2, 3, 1)
+
+
+def test_too_few_samples_are_told_from_too_many_failures(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": broken(0, 0, 20)}}, samples=drawn(20))
+    found = assess_certificates(ledger)
+    assert found.smallest_n == 29
+    assert "can never certify" in " ".join(found.notes)
+    assert found.lists[0].verdict == "not certified"
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+        ({"alpha": 1.0}, "alpha must lie between 0 and 1"),
+        ({"zeta": 1.5}, "zeta must lie between 0 and 1"),
+        ({"zeta": float("nan")}, "zeta must lie between 0 and 1"),
+        ({"method": "exakt"}, "no method is called 'exakt'; did you mean 'exact'?"),
+        ({"models": ["n"]}, "no certificate of 'n'; known: m"),
+    ],
+)
+def test_questions_without_an_answer(made: Make, given: dict[str, Any], complaint: str) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": "rr"}})
+    with pytest.raises(RiskError, match=re.escape(complaint)):
+        assess_certificates(ledger, **given)
+
+
+def test_everything_is_plain_values_for_json_and_csv(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": broken(3, 10), "pgd@linf:0.2": "." * N}}, samples=drawn())
+    found = assess_certificates(ledger)
+    again = json.loads(json.dumps(found.as_dict()))
+    assert again["models"][0]["lists"][0]["by_itself"]["p"] == found.lists[0].p
+    assert "claim" not in again["models"][0]["lists"][0]["by_itself"]
+    lines = list(found.flat())
+    assert [(line["attack"], line["failures"]) for line in lines] == [
+        ("pgd@linf:0.1", 3),
+        ("any of them", 3),
+        ("wrong, clean or attacked", 13),
+        ("pgd@linf:0.2", 0),
+    ]
+    assert len({tuple(line) for line in lines}) == 1, "one header for all"
