@@ -8,7 +8,7 @@ import numpy as np
 from advrisk.risk.survival.frames import Floats
 from advrisk.risk.survival.likelihood import Likelihood
 
-_STEPS = 500  # from least squares it takes five or six; from far away, z comes down by 1 in a step
+_STEPS = 200  # from least squares it takes five or six; from far away, z comes down by 1 in a step
 _HALVINGS = 40
 _LONGEST = 20.0
 _CLOSE = 1e-10  # what is left to gain; the step that is taken last leaves about its square

@@ -95,7 +95,7 @@ def test_a_copy_of_the_event_is_refused(copy: np.ndarray) -> None:
 
 
 def test_collinear_covariates_are_named() -> None:
-    with pytest.raises(RiskError, match="'z' is collinear with 'x' and 'y' .* drop 'z', or 'x' and 'y'"):
+    with pytest.raises(RiskError, match=r"'z' is collinear with 'x' and 'y' .* drop 'z', or 'x' and 'y'"):
         fit({"z": 2 * BASE["x"] - BASE["y"] + 1}, covariates=["x", "y", "z"])
     depth = np.where(BASE["arm"] == "fgsm", 8.0, 20.0)
     with pytest.raises(RiskError, match="'arm' is collinear with 'depth'"):
@@ -140,7 +140,7 @@ def test_durations_that_covariates_give_exactly_are_refused() -> None:
 def test_events_at_once_or_never_have_no_spread() -> None:
     """All events in the first pass and nothing after: shares, not times, are what differs."""
     late = {"t": np.where(BASE["e"] > 0, 1.0, 50.0 + np.arange(N)), "low": np.zeros(N)}
-    with pytest.raises(RiskError, match="without end .* events come at once or not at all"):
+    with pytest.raises(RiskError, match=r"without end .* events come at once or not at all"):
         fit(late, covariates=[], lower="low")
 
 
