@@ -1,7 +1,8 @@
 """Survival fits: ours beside lifelines', on the same rows, with standard errors and concordance.
 
 Run: python -m bench survival. lifelines pins an old pandas, so it is asked through another Python, $ADVRISK_ORACLES,
-which `make bench` builds; its seconds are taken there, without start and import. A third of the rows is censored.
+which `make bench` builds; its seconds are taken there, without start and import. Seconds are those that a core is busy,
+so that other work on the machine does not matter. A third of the rows is censored.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.risk.survival import FAMILIES, fit_survival
-from bench.timing import median_ratio, seconds
+from bench.timing import least_work, median_ratio
 
 ASKED = Path(__file__).parents[1] / "tests" / "golden" / "make_survival.py"
 N_COVARIATES = 8
@@ -54,7 +55,7 @@ def _side_by_side(
     request = json.dumps({**case, "exactly": False, "columns": {name: list(v) for name, v in columns.items()}})
     ours, theirs = [], []
     for _ in range(rounds):
-        ours.append(min(seconds(lambda: fit_survival(columns, **case).concordance) for _ in range(3)))
+        ours.append(least_work(3, lambda: fit_survival(columns, **case).concordance))
         answer = ask(oracle, request)
         theirs.append(answer["seconds"])
     apart = max(
