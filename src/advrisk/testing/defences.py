@@ -1,4 +1,4 @@
-"""Checks that a defence keeps its promises: a sound model comes out, rows stand alone, and it draws from its streams."""
+"""Checks that a defence keeps its promises: a sound model comes out, rows stand alone, it draws from its streams."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -112,7 +112,7 @@ def test_what_cannot_be_is_refused_with_its_place(defences, complaint):
 
 @pytest.mark.parametrize("entry", [{"name": "jpeg"}, {"of": "plain"}])
 def test_both_keys_are_needed(entry):
-    with pytest.raises(StudyError, match="found no `(of|name)`; `of`, a model of this study, and `name`"):
+    with pytest.raises(StudyError, match=r"found no `(of|name)`; `of`, a model of this study, and `name`"):
         study({"a": entry})
 
 
