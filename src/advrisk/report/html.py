@@ -19,8 +19,8 @@ from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
-from advrisk.report.survival import number_text, survival_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
+from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence

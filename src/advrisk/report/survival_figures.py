@@ -79,7 +79,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
             }
         ],
         "layout": {
-            "xaxis": {"title": {"text": "times as long (log scale)"}, "type": "log", "nticks": 7},
+            "xaxis": {"title": {"text": "times as long (log scale)"}, "type": "log", "tickvals": _ticks(values)},
             "yaxis": {
                 "type": "category",
                 "automargin": True,
@@ -88,7 +88,15 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
                 "ticktext": [_two_lines(label) for label in labels],
             },
             "shapes": [
-                {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": "#888888", "dash": "dot"}}
+                {
+                    "type": "line",
+                    "x0": 1,
+                    "x1": 1,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "paper",
+                    "line": {"color": "#888888", "dash": "dot"},
+                }
             ],
             "margin": {"t": 16},
             "height": 120 + 44 * len(rows),
@@ -150,14 +158,17 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
                     "symbol": cycled(SYMBOLS, place),
                     "line": {"color": cycled(COLOURS, place), "width": 2},
                 },
-                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.unit.removesuffix('es').removesuffix('s')}<br>"
+                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.durations.one_unit}<br>"
                 f"%{{y:.1%}} right clean{told}<extra></extra>",
             }
         )
     return {
         "data": points,
         "layout": {
-            "xaxis": {"title": {"text": f"failures under attack, for each of {found.unit} (less is better)"}, "rangemode": "tozero"},
+            "xaxis": {
+                "title": {"text": f"failures under attack per {found.durations.one_unit} (less is better)"},
+                "rangemode": "tozero",
+            },
             "yaxis": {"title": {"text": "clean accuracy"}, "tickformat": ".1%"},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
             "height": 400,
@@ -227,6 +238,15 @@ def _whiskers(values: Sequence[Estimate]) -> dict[str, Any]:
         "thickness": 2,
         "width": 6,
     }
+
+
+def _ticks(values: Sequence[Estimate]) -> list[float]:
+    """1, 2, 5, 10 and so on, over all intervals."""
+    low = min([1.0, *(one.low for one in values if one.low > 0)])
+    high = max([1.0, *(one.high for one in values if np.isfinite(one.high))])
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    steps = (1, 2, 5) if last - first <= 3 else (1,)
+    return [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
 
 
 def _two_lines(label: str) -> str:

@@ -22,8 +22,8 @@ Verdict = Literal["broken", "not broken", "undecided"]
 
 BROKEN_FACTOR = 10.0
 ON_BROKEN = (
-    "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one does, "
-    "also if the fitted law is followed beyond where attacks gave up, and both intervals say so."
+    "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one "
+    "does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so."
 )
 
 
@@ -154,7 +154,9 @@ def broken(ratio: Estimate, factor: float = BROKEN_FACTOR, *, extrapolated: Esti
     _check_positive("factor", factor)
     if ratio.high < factor:
         return "not broken"
-    return "broken" if min(ratio.low, ratio.low if extrapolated is None else extrapolated.low) >= factor else "undecided"
+    return (
+        "broken" if min(ratio.low, ratio.low if extrapolated is None else extrapolated.low) >= factor else "undecided"
+    )
 
 
 def _check_rows(hits: Floats, time: Floats) -> None:

@@ -72,7 +72,7 @@ def families_table(
     return tuple(_row(fits[name], name == best, held_out, until) for name in fits), choice
 
 
-def _row(fit: SurvivalFit, chosen: bool, held_out: Mapping[str, float], until: float) -> FamilyRow:  # noqa: FBT001
+def _row(fit: SurvivalFit, chosen: bool, held_out: Mapping[str, float], until: float) -> FamilyRow:
     own = held_out.get(fit.family)
     return FamilyRow(
         family=fit.family,

@@ -58,13 +58,17 @@ def _prepared(
     names: tuple[Sequence[str], Sequence[str]],
     reference: Mapping[str, str],
 ) -> tuple[Model, tuple[Coding, Coding], Columns]:
-    """The checked model, its codings, and the columns in the order of the model's rows."""
+    """The checked model, its codings, and the columns in the order of the model's rows: by kind, then by time."""
     times, events = checks.checked_duration(columns, outcome.duration), checks.checked_event(columns, outcome.event)
-    lower = checks.checked_lower(columns, outcome.lower, times, events) if outcome.lower else None
+    if outcome.lower:
+        checks.checked_lower(columns, outcome.lower, times, events)
     scale, shape = (coding_of(columns, given, reference) for given in names)
     checks.check_outcome(outcome.duration, times, events, len(scale.columns) + len(shape.columns))
+    by_time = np.argsort(times, kind="stable")
+    columns = {name: values[by_time] for name, values in columns.items()}
+    times, events = columns[outcome.duration], columns[outcome.event]
     checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events)
-    rows, order = sorted_rows(times, events, lower)
+    rows, order = sorted_rows(times, events, columns[outcome.lower] if outcome.lower else None)
     columns = {name: values[order] for name, values in columns.items()}
     model = Model(law, rows, scale.matrix(columns), shape.matrix(columns))
     checks.check_collinear(model.x, scale)

@@ -44,9 +44,7 @@ class ModelCost:
     why_not: str | None  # why there is no ratio
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            name: value.as_dict() if isinstance(value, Estimate) else value for name, value in vars(self).items()
-        }
+        return {name: value.as_dict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
 
 def model_cost(
@@ -102,7 +100,7 @@ def _means(
     """Mean times of the sizes that count: up to the limit, without it, and up to it at eps = 0."""
     if "eps" not in durations.columns:
         return fit.mean(at=at, until=until), fit.mean(at=at), None
-    sizes = [eps for eps in _sizes(durations) if 0 < eps and (eps_max is None or eps <= eps_max)]
+    sizes = [eps for eps in _sizes(durations) if eps > 0 and (eps_max is None or eps <= eps_max)]
     limited = mean_of([fit.mean(at={**at, "eps": eps}, until=until) for eps in sizes])
     endless = mean_of([fit.mean(at={**at, "eps": eps}) for eps in sizes])
     return limited, endless, fit.mean(at={**at, "eps": 0.0}, until=until)
