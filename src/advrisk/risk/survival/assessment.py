@@ -17,6 +17,7 @@ from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
 from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
 from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, Tally
+from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
@@ -156,6 +157,8 @@ def assess_survival(
     reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
     of `usual_norm` where there are some.
     """
+    if family != AUTO:
+        family_named(family)
     notes = _Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
@@ -164,7 +167,9 @@ def assess_survival(
     for note in (*left_out, *_on_rows(durations)):
         notes.add(note)
     limit = float(durations.columns["duration"].max()) if until is None else until
-    if eps_max is not None and not any(0 < eps <= eps_max for eps in durations.columns.get("eps", ())):
+    if eps_max is not None and "eps" not in names:
+        notes.add("eps is no covariate, so eps_max limits nothing.")
+    elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
     rows = tuple(

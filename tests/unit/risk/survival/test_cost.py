@@ -1,4 +1,4 @@
-"""Rates and cost ratios against closed forms, numerical integration and simulation; the Pareto set against brute force."""
+"""Rates and cost ratios against closed forms, integration and simulation; the Pareto set against brute force."""
 
 import math
 from itertools import permutations, product
@@ -85,7 +85,7 @@ class TestRates:
 
 
 def _true_rate() -> float:
-    """E[hits] / E[spent] of the world above: over a gamma frailty g with mean 1, 1 - E[exp(-6 r g)] over its integral."""
+    """E[hits] / E[spent] of the world above: with a gamma frailty, 1 - S(6) over the integral of S."""
     laplace = lambda t: (1 + 0.2 * t / 4) ** -4  # noqa: E731
     return float((1 - laplace(6.0)) / quad(laplace, 0, 6.0)[0])
 
@@ -205,9 +205,7 @@ class TestPareto:
         """With a and b apart by v ± half in two criteria, try all corners of what may be true."""
         for first, second, half in product((-1.5, 0.0, 1.5), (-1.5, 0.0, 1.5), (0.0, 1.0)):
             criteria = [criterion({"a": v, "b": 0.0}, half, more=True) for v in (first, second)]
-            worlds = [
-                (first + x, second + y) for x, y in product((-half, 0, half), repeat=2)
-            ]
+            worlds = [(first + x, second + y) for x, y in product((-half, 0, half), repeat=2)]
             true = [min(gaps) >= 0 and max(gaps) > 0 for gaps in worlds]
             answer = surely_dominates("a", "b", criteria)
             assert dominates("a", "b", criteria) == (min(first, second) >= 0 and max(first, second) > 0)
