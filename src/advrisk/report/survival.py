@@ -63,7 +63,7 @@ def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
         if factors:
             figures["survival factors"] = factor_plot(factors, factor_names(found))
     if found.calibrated is not None:
-        figures["survival calibration"] = calibration_plot(found.calibrated, found.unit)
+        figures["survival calibration"] = calibration_plot(found.calibrated)
     if found.pareto and {ACCURACY, FAILURES} <= {one.name for one in found.criteria}:
         figures["survival pareto"] = pareto_plot(found)
     return {

@@ -79,7 +79,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
             }
         ],
         "layout": {
-            "xaxis": {"title": {"text": "times as long (log scale)"}, "type": "log", "tickvals": _ticks(values)},
+            "xaxis": {"title": {"text": "times as long"}, "type": "log", "tickvals": _ticks(values)},
             "yaxis": {
                 "type": "category",
                 "automargin": True,
@@ -104,7 +104,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
     }
 
 
-def calibration_plot(found: Calibration, unit: str) -> Figure:
+def calibration_plot(found: Calibration) -> Figure:
     """Observed against predicted shares of what was broken by a time."""
     predicted = found.predicted.tolist()
     lines = _band(found.predicted, found.low, found.high, "observed", COLOURS[0], shape="linear")
@@ -125,7 +125,7 @@ def calibration_plot(found: Calibration, unit: str) -> Figure:
     return {
         "data": lines,
         "layout": {
-            "xaxis": {"title": {"text": f"predicted share broken by {found.at_time:.4g} {unit}"}, **share},
+            "xaxis": {"title": {"text": "predicted share"}, **share},
             "yaxis": {"title": {"text": "observed share"}, **share},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
             "height": 380,
@@ -166,7 +166,7 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
         "data": points,
         "layout": {
             "xaxis": {
-                "title": {"text": f"failures under attack per {found.durations.one_unit} (less is better)"},
+                "title": {"text": f"failures per {found.durations.one_unit}, attacked"},
                 "rangemode": "tozero",
             },
             "yaxis": {"title": {"text": "clean accuracy"}, "tickformat": ".1%"},
@@ -245,7 +245,7 @@ def _ticks(values: Sequence[Estimate]) -> list[float]:
     low = min([1.0, *(one.low for one in values if one.low > 0)])
     high = max([1.0, *(one.high for one in values if np.isfinite(one.high))])
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    steps = (1, 2, 5) if last - first <= 3 else (1,)
+    steps = (1, 2, 5) if last - first < 3 else (1,)
     return [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
 
 
