@@ -44,7 +44,7 @@ def checked_lower(columns: Columns, name: str, duration: Floats, event: Floats) 
     """Where the interval of an event begins; of censored rows nothing is asked."""
     values = columns[name]
     if values.dtype.kind != "f":
-        raise RiskError(f"column {name!r} (the lower end) must be of numbers, found text such as {values[0]!r}")
+        raise RiskError(f"column {name!r} (the lower end) must be of numbers, found text such as {str(values[0])!r}")
     with np.errstate(invalid="ignore"):
         wrong = (event > 0) & ~((values >= 0) & (values <= duration))
     if wrong.any():

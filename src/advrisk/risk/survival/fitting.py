@@ -46,7 +46,7 @@ def fit_survival(
         checks.check_names(list(given), outcome.columns[: 3 if lower else 2], forbidden)
     columns = read_columns(frame, [*outcome.columns, *covariates, *shape_covariates])
     model, codings, columns = _prepared(columns, outcome, law, (covariates, shape_covariates), reference or {})
-    found = maximise(model.at, starting_point(model))
+    found = maximise(model.at, starting_point(model), longest=model.longest_step)
     refuse_divergence(model, found, codings[0])
     return described(model, found, outcome, codings, level, _clusters(columns, cluster), columns[duration].max())
 

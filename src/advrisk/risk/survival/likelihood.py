@@ -152,6 +152,11 @@ class Model:
     def n_scale(self) -> int:
         return int(self.x.shape[1])
 
+    @property
+    def longest_step(self) -> Floats:
+        """Of a climb: log sigma is not to leap, as the likelihood is flat where sigma is large."""
+        return np.repeat([20.0, 1.0], [self.n_scale, self.v.shape[1]])
+
     def predictors(self, theta: Floats) -> tuple[Floats, Floats]:
         """eta and u of every row."""
         return predictors(self.family, theta, self.x, self.v)
