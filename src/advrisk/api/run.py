@@ -33,7 +33,7 @@ from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_mode
 from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
-from advrisk.risk.survival.durations import has_durations
+from advrisk.risk.survival.durations import NoDurationsError
 from advrisk.risk.survival.money import Hardware
 from advrisk.risk.walk import detectors_of
 from advrisk.study import (
@@ -394,10 +394,10 @@ class Run:
     def _survived(self) -> SurvivalAssessment | str:
         """How long models last, or why that cannot be said; nothing where nobody asked and no arm has a duration."""
         asked = bool(self.study and "survival" in self.study.assess.model_fields_set)
-        if not asked and not has_durations(self.ledger):
-            return ""
         try:
             return self.survival()
+        except NoDurationsError as error:
+            return str(error) if asked else ""
         except RiskError as error:  # the rest of the report stands
             return str(error)
 

@@ -17,6 +17,7 @@ from advrisk.report.survival_figures import (
     survival_curves,
 )
 from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.coding import NumberCovariate
 from advrisk.risk.survival.cost import ON_BROKEN
 from advrisk.risk.survival.money import ModelCost
@@ -30,7 +31,8 @@ ON_TIME = (
 )
 ON_COST = (
     "The ratio is training seconds for each training sample over the mean seconds until a sample breaks. Above 1, "
-    "breaking one sample takes less time than training on one did. Both were measured on one machine."
+    "breaking one sample takes less time than training on one did. It means something only if both were measured on "
+    "like machines."
 )
 ON_CONCORDANCE = "Concordance says how often the covariates order two times rightly; 0.5 is chance."
 _REASONS = 3  # arms that are named for each reason
@@ -61,7 +63,7 @@ def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
         if factors:
             figures["survival factors"] = factor_plot(factors, factor_names(found))
     if found.calibrated is not None:
-        figures["survival calibration"] = calibration_plot(found.calibrated, found.unit)
+        figures["survival calibration"] = calibration_plot(found.calibrated)
     if found.pareto and {ACCURACY, FAILURES} <= {one.name for one in found.criteria}:
         figures["survival pareto"] = pareto_plot(found)
     return {
@@ -121,9 +123,16 @@ def _some(arms: Sequence[str]) -> str:
 def _on_family(found: SurvivalAssessment) -> list[str]:
     if found.fit is None:
         return [f"The curves stand alone, without a fitted law: {found.unfitted}."] if found.unfitted else []
-    by = "" if found.choice is None else f" It was chosen by samples that fits had not seen; {found.choice.message}."
+    by = "" if found.choice is None else f" {_on_choice(found.choice)}"
     explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
     return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}"]
+
+
+def _on_choice(choice: FamilyChoice) -> str:
+    first, second = family_name(choice.family), family_name(choice.runner_up)
+    ahead = f"{first} explains samples that it had not seen better than {second}"
+    by = f"by {choice.margin.value:.3g} in log-likelihood (standard error {choice.standard_error:.2g})"
+    return f"{ahead}, {by}{'' if choice.decided else ', which does not decide between the two'}."
 
 
 def _on_zero(found: SurvivalAssessment) -> list[str]:
@@ -146,7 +155,7 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
     costs = [one.cost for one in found.models if one.cost is not None]
     words = [ON_COST, ON_BROKEN.format(factor=found.broken_factor)]
     words.append(
-        f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; without a limit, they are extrapolated."
+        f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, they are extrapolated."
     )
     if any(one.benign is not None for one in costs):
         words.append("The benign ratio is that of the same fit at eps = 0: what would happen without an attacker.")
@@ -165,10 +174,11 @@ def verdict_text(cost: ModelCost | None) -> str:
 
 def standing_text(one: Standing) -> str:
     """Where a model stands in the Pareto set."""
-    doubt = f", undecided against {', '.join(one.undecided_against)}" if not one.decided else ""
     if one.on_front:
+        doubt = "" if one.decided else f", though that is not sure of {', '.join(one.undecided_against)}"
         return f"nobody is better in everything{doubt}"
-    return f"{', '.join(one.dominated_by)} {'is' if len(one.dominated_by) == 1 else 'are'} at least as good in everything{doubt}"
+    verb, doubt = "is" if len(one.dominated_by) == 1 else "are", "" if one.decided else ", though that is not sure"
+    return f"{', '.join(one.dominated_by)} {verb} at least as good in everything{doubt}"
 
 
 def factor_names(found: SurvivalAssessment) -> dict[str, str]:
@@ -193,7 +203,7 @@ def number_text(value: float | None) -> str:
         return "–"
     if not math.isfinite(value):
         return "infinite"
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
         digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
         return f"{value:,.{digits}f}"
     return f"{value:.2e}"

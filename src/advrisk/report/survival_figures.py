@@ -79,7 +79,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
             }
         ],
         "layout": {
-            "xaxis": {"title": {"text": "times as long (log scale)"}, "type": "log", "nticks": 7},
+            "xaxis": {"title": {"text": "times as long"}, "type": "log", "tickvals": _ticks(values)},
             "yaxis": {
                 "type": "category",
                 "automargin": True,
@@ -104,7 +104,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
     }
 
 
-def calibration_plot(found: Calibration, unit: str) -> Figure:
+def calibration_plot(found: Calibration) -> Figure:
     """Observed against predicted shares of what was broken by a time."""
     predicted = found.predicted.tolist()
     lines = _band(found.predicted, found.low, found.high, "observed", COLOURS[0], shape="linear")
@@ -125,7 +125,7 @@ def calibration_plot(found: Calibration, unit: str) -> Figure:
     return {
         "data": lines,
         "layout": {
-            "xaxis": {"title": {"text": f"predicted share broken by {found.at_time:.4g} {unit}"}, **share},
+            "xaxis": {"title": {"text": "predicted share"}, **share},
             "yaxis": {"title": {"text": "observed share"}, **share},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
             "height": 380,
@@ -158,7 +158,7 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
                     "symbol": cycled(SYMBOLS, place),
                     "line": {"color": cycled(COLOURS, place), "width": 2},
                 },
-                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.unit.removesuffix('es').removesuffix('s')}<br>"
+                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.durations.one_unit}<br>"
                 f"%{{y:.1%}} right clean{told}<extra></extra>",
             }
         )
@@ -166,7 +166,7 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
         "data": points,
         "layout": {
             "xaxis": {
-                "title": {"text": f"failures under attack, for each of {found.unit} (less is better)"},
+                "title": {"text": f"failures per {found.durations.one_unit}, attacked"},
                 "rangemode": "tozero",
             },
             "yaxis": {"title": {"text": "clean accuracy"}, "tickformat": ".1%"},
@@ -238,6 +238,15 @@ def _whiskers(values: Sequence[Estimate]) -> dict[str, Any]:
         "thickness": 2,
         "width": 6,
     }
+
+
+def _ticks(values: Sequence[Estimate]) -> list[float]:
+    """1, 2, 5, 10 and so on, over all intervals."""
+    low = min([1.0, *(one.low for one in values if one.low > 0)])
+    high = max([1.0, *(one.high for one in values if np.isfinite(one.high))])
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    steps = (1, 2, 5) if last - first < 3 else (1,)
+    return [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
 
 
 def _two_lines(label: str) -> str:

@@ -1,4 +1,4 @@
-"""The question of survival, answered from a ledger: how long until each model breaks, why, and is it worth the training?"""
+"""The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,8 @@ from advrisk.risk.survival.calibration import Calibration, calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
 from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
-from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, Tally, read_durations
+from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, Tally
+from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
@@ -24,7 +25,8 @@ from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
 from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
 from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
-from advrisk.risk.survival.survival_lines import flat_lines
+from advrisk.risk.survival.reading import read_durations
+from advrisk.risk.survival.telling import calibration_dict, curve_dict, estimate_dict, fit_dict, flat_lines
 
 AUTO = "auto"
 FEWEST_SAMPLES = 30  # for standard errors by sample
@@ -56,8 +58,8 @@ class ModelSurvival:
             "inference_s": facts.inference_s,
             "at": dict(self.at),
             "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
-            "kaplan_meier": None if self.curve is None else _curve(self.curve),
-            **{name: _plain(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
+            "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
+            **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
             "f_ben": None if self.benign is None else self.benign.as_dict(),
             "f_adv": None if self.adversarial is None else self.adversarial.as_dict(),
             "cost": None if self.cost is None else self.cost.as_dict(),
@@ -107,11 +109,11 @@ class SurvivalAssessment:
             "not_fitted": dict(self.durations.left_out),
             "models": [one.as_dict() for one in self.models],
             "covariates": list(self.covariates),
-            "fit": None if self.fit is None else _fit(self.fit),
+            "fit": None if self.fit is None else fit_dict(self.fit),
             "unfitted": self.unfitted or None,
             "families": [one.as_dict() for one in self.families],
             "choice": None if self.choice is None else self.choice.message,
-            "calibration": None if self.calibrated is None else _calibration(self.calibrated),
+            "calibration": None if self.calibrated is None else calibration_dict(self.calibrated),
             "pareto": [one.as_dict() for one in self.pareto],
             "broken_factor": self.broken_factor,
             "hardware": None if self.hardware is None else vars(self.hardware),
@@ -155,6 +157,8 @@ def assess_survival(
     reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
     of `usual_norm` where there are some.
     """
+    if family != AUTO:
+        family_named(family)
     notes = _Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
@@ -163,7 +167,9 @@ def assess_survival(
     for note in (*left_out, *_on_rows(durations)):
         notes.add(note)
     limit = float(durations.columns["duration"].max()) if until is None else until
-    if eps_max is not None and not any(0 < eps <= eps_max for eps in durations.columns.get("eps", ())):
+    if eps_max is not None and "eps" not in names:
+        notes.add("eps is no covariate, so eps_max limits nothing.")
+    elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
     rows = tuple(
@@ -380,48 +386,3 @@ def _lasting(row: ModelSurvival) -> tuple[bool, float, str]:
         return True, -row.mean.value, row.model
     held = 0.0 if row.curve is None else -float(row.curve.survival[-1])
     return False, held, row.model
-
-
-def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
-    return None if estimate is None else estimate.as_dict()
-
-
-def _curve(curve: KaplanMeier) -> dict[str, list[float]]:
-    names = ("times", "survival", "low", "high", "at_risk", "events")
-    return {name: getattr(curve, name).tolist() for name in names}
-
-
-def _fit(fit: SurvivalFit) -> dict[str, Any]:
-    return {
-        "family": fit.family,
-        "n": fit.n,
-        "n_events": fit.n_events,
-        "n_clusters": fit.n_clusters,
-        "coefficients": [
-            {
-                "name": one.name,
-                "part": one.part,
-                "reference": one.reference,
-                "per_range": one.scaled.estimate.as_dict(),
-                "per_unit": one.natural.estimate.as_dict(),
-                "standard_error": one.scaled.standard_error,
-                "p_value": one.scaled.p_value,
-            }
-            for one in fit.coefficients
-        ],
-        "acceleration_factors": [
-            {
-                "name": one.name,
-                "per_range": one.per_range.as_dict(),
-                "per_unit": one.per_unit.as_dict(),
-                "holds": one.holds,
-            }
-            for one in fit.acceleration_factors()
-        ],
-    }
-
-
-def _calibration(found: Calibration) -> dict[str, Any]:
-    curve = {name: getattr(found, name).tolist() for name in ("predicted", "observed", "low", "high")}
-    indices = {name: getattr(found, name).as_dict() for name in ("ici", "e50", "e90")}
-    return {"at_time": found.at_time, "p_value": found.p_value, "n_events": found.n_events, **indices, **curve}

@@ -1,7 +1,8 @@
 """What durations may be explained by: things that were known before the attack began.
 
 Of the arm (its size, norm, attack, objective), of the model (its name, tags, training, seconds of a clean pass, clean
-accuracy) and of the sample (its class and strata). What the attack itself brought about explains nothing: it is refused.
+accuracy) and of the sample (its class and strata). What the attack itself brought about explains nothing, so it is
+refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,45 @@ CLASS = "class"
 _TAGS, _STRATA = "tags.", "strata."
 
 # Names under which the outcome of an attack goes by in ledgers and papers.
-_OUTCOMES = ["outcome", "prediction", "confidence", "survives_8bit", "success", "success_rate", "message", "target", "duration", "event", "lower", "d_l0", "d_l1", "d_l2", "d_linf", "distance", "n_forward", "n_backward", "n_judge", "n_rejected", "n_forward_first", "n_backward_first", "first_s", "spent_s", "wall_s", "process_s", "failures", "n_failures", "failure_rate", "adversarial_failures", "adversarial_accuracy", "adv_accuracy", "f_adv", "adv_fit_time", "adv_failure_rate", "accuracy_adv"]
+_OUTCOMES = frozenset(
+    {
+        "outcome",
+        "prediction",
+        "confidence",
+        "survives_8bit",
+        "success",
+        "success_rate",
+        "message",
+        "target",
+        "duration",
+        "event",
+        "lower",
+        "d_l0",
+        "d_l1",
+        "d_l2",
+        "d_linf",
+        "distance",
+        "n_forward",
+        "n_backward",
+        "n_judge",
+        "n_rejected",
+        "n_forward_first",
+        "n_backward_first",
+        "first_s",
+        "spent_s",
+        "wall_s",
+        "process_s",
+        "failures",
+        "n_failures",
+        "failure_rate",
+        "adversarial_failures",
+        "adversarial_accuracy",
+        "adv_accuracy",
+        "f_adv",
+        "adv_failure_rate",
+        "accuracy_adv",
+    }
+)
 
 
 def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Durations, list[str]]:
@@ -53,7 +92,7 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
 
 
 def default_covariates(durations: Durations) -> list[str]:
-    """What differs between the rows and can be told apart: eps, which model it is, the attack, its norm and objective."""
+    """What differs between the rows and can be told apart: eps, the model, the attack, its norm and objective."""
     sizes = {row["eps"] for row in durations.arms.values() if row["eps"] is not None}
     found = ["eps"] if len(sizes) > 1 else []
     arms = [row for row in durations.arms.values() if not found or row["eps"] is not None]

@@ -10,7 +10,7 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival.choice import FamilyChoice, choose_family
-from advrisk.risk.survival.families import FAMILIES, family_named
+from advrisk.risk.survival.families import FAMILIES
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
 
@@ -52,8 +52,6 @@ def families_table(
 
     Where too few samples broke to hold some out, AIC decides. The second is None where nothing was held out.
     """
-    if chosen is not None:
-        family_named(chosen)
     fits: dict[str, SurvivalFit] = {}
     refused: dict[str, RiskError] = {}
     for name in FAMILIES:

@@ -1,9 +1,12 @@
-"""Every number of an assessment of survival as one line, for CSV."""
+"""An assessment of survival as plain values: lines for CSV, mappings for JSON."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
 
 if TYPE_CHECKING:
     from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
@@ -34,8 +37,14 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
         yield _line("rows", one.model, name, float(n), "rows")
     for name in ("mean", "endless_mean", "median"):
         yield _line("survival", one.model, name, getattr(one, name), unit)
-    yield _line("rate", one.model, "f_ben", one.benign and one.benign.estimate, f"failures per {unit}")
-    yield _line("rate", one.model, "f_adv", one.adversarial and one.adversarial.estimate, f"failures per {unit}")
+    yield _line("rate", one.model, "f_ben", None if one.benign is None else one.benign.estimate, f"failures per {unit}")
+    yield _line(
+        "rate",
+        one.model,
+        "f_adv",
+        None if one.adversarial is None else one.adversarial.estimate,
+        f"failures per {unit}",
+    )
     if one.cost is None:
         return
     yield _line("cost", one.model, "train_s", one.cost.train_s, "seconds")
@@ -51,3 +60,52 @@ def _line(what: str, model: str, name: str, found: Estimate | float | None, unit
         ends = {"value": found.value, "low": found.low, "high": found.high}
         return line | ends | {"level": found.level, "n": found.n, "method": found.method}
     return line | {"value": found, "low": None, "high": None, "level": None, "n": None, "method": None}
+
+
+def estimate_dict(estimate: Estimate | None) -> dict[str, Any] | None:
+    """The fields of an estimate, or nothing."""
+    return None if estimate is None else estimate.as_dict()
+
+
+def curve_dict(curve: KaplanMeier) -> dict[str, list[float]]:
+    """The steps of a curve."""
+    names = ("times", "survival", "low", "high", "at_risk", "events")
+    return {name: getattr(curve, name).tolist() for name in names}
+
+
+def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
+    """A fit, and by what its covariates multiply times."""
+    return {
+        "family": fit.family,
+        "n": fit.n,
+        "n_events": fit.n_events,
+        "n_clusters": fit.n_clusters,
+        "coefficients": [
+            {
+                "name": one.name,
+                "part": one.part,
+                "reference": one.reference,
+                "per_range": one.scaled.estimate.as_dict(),
+                "per_unit": one.natural.estimate.as_dict(),
+                "standard_error": one.scaled.standard_error,
+                "p_value": one.scaled.p_value,
+            }
+            for one in fit.coefficients
+        ],
+        "acceleration_factors": [
+            {
+                "name": one.name,
+                "per_range": one.per_range.as_dict(),
+                "per_unit": one.per_unit.as_dict(),
+                "holds": one.holds,
+            }
+            for one in fit.acceleration_factors()
+        ],
+    }
+
+
+def calibration_dict(found: Calibration) -> dict[str, Any]:
+    """The curve of a calibration, and how far it is off."""
+    curve = {name: getattr(found, name).tolist() for name in ("predicted", "observed", "low", "high")}
+    indices = {name: getattr(found, name).as_dict() for name in ("ici", "e50", "e90")}
+    return {"at_time": found.at_time, "p_value": found.p_value, "n_events": found.n_events, **indices, **curve}
