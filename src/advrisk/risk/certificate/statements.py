@@ -28,6 +28,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
+def rate(share: float) -> str:
+    """`6.67 %`: what was seen, as exactly as it is worth."""
+    return f"{100 * share:.3g} %"
+
+
 def size_text(eps: float) -> str:
     """A size as people write it: 8/255 rather than 0.03137."""
     steps = eps * 255
@@ -157,7 +162,7 @@ def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[
         "certifies what it should not.",
         "Nothing is claimed about inputs of another kind than those sampled, nor about a time when they have changed.",
         "Inputs that are read wrongly without any attack do not count in the risk. This clean error is "
-        f"{percent(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
+        f"{rate(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
         "wrong with or without an attack stands beside every list.",
         "It does not say that the model is fit for a purpose, or that it conforms to a law or a norm.",
     ]
@@ -177,7 +182,7 @@ def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None
     if found.method != BETTING:
         most = int(most_failures(n, found.alpha, level, method=of_counts(found.method)))
         told.append(f"At most {most} would have been few enough." if most >= 0 else "Even none would be too many.")
-    seen = f"{100 * worst.risk.value:.3g} %"
+    seen = rate(worst.risk.value)
     needed = samples_needed(worst.risk.value, found.alpha, level, found.method)
     if needed is None:
         told.append(
@@ -186,7 +191,5 @@ def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None
         )
     else:
         told.append(f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten.")
-    told.append(
-        f"What these samples certify, taken by itself, is a risk of at most {100 * worst.certified_risk:.3g} %."
-    )
+    told.append(f"What these samples certify, taken by itself, is a risk of at most {rate(worst.certified_risk)}.")
     return " ".join(told)
