@@ -8,14 +8,18 @@ from advrisk.plan.certified import certified_arms
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, dropped_from, refuse_moved
+from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
 
 __all__ = [
+    "Axis",
     "Cell",
     "ConfiguredDetector",
     "ConfiguredMeasure",
     "KnownSample",
     "ModelCard",
     "Plan",
+    "Search",
+    "Setting",
     "Shard",
     "calibrate_plan",
     "certified_arms",
@@ -28,8 +32,10 @@ __all__ = [
     "expand_arms",
     "expand_detectors",
     "expand_measures",
+    "expand_searches",
     "make_plan",
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "search_recipe",
 ]
