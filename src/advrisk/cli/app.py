@@ -171,6 +171,8 @@ def run(
 
         plan = Study.load(study).dry_run(folder, workers=workers, device=device, retry_errors=retry_errors)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
+        for doubt in Study.load(study).doubts():
+            print(f"advrisk: {doubt}", file=sys.stderr)
         return
     options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
     options["publish_every_s"] = publish_s
@@ -443,6 +445,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
 
     study = Study.load(study_file)
+    for doubt in study.doubts():
+        print(f"advrisk: {doubt}", file=sys.stderr)
     # What a user's factory prints is no part of our output.
     with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
         done = study.run(folder, on_progress=line.update, **options)
