@@ -249,11 +249,15 @@ def _notes(found: CertificateAssessment) -> list[str]:
     untold = sum(attack.untold for one in found.lists for attack in one.attacks)
     if untold:
         notes.append(f"Rows that ended with an error or a timeout count as failures: {untold}.")
-    flagged = sorted({flag for one in found.lists for attack in one.attacks for flag in attack.flags})
+    flagged: dict[str, dict[str, None]] = {}
+    for one in found.lists:
+        for flag in (flag for attack in one.attacks for flag in attack.flags):
+            flagged.setdefault(flag, {})[one.model] = None
     if flagged:
+        told = "; ".join(f"{flag}, against {' and '.join(models)}" for flag, models in sorted(flagged.items()))
         notes.append(
-            f"Some attacks on samples to calibrate are flagged ({', '.join(flagged)}): they may be weaker than they "
-            "could be, and a certificate against a weak attack says little."
+            f"Some attacks on samples to calibrate are flagged ({told}): they may be weaker than they could be, and a "
+            "certificate against a weak attack says little."
         )
     if not found.finished:
         notes.append(
