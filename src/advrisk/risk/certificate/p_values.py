@@ -83,7 +83,8 @@ def _log_p(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, method: str) -> 
         raise RiskError(f"alpha of shape {rates.shape} does not go with counts of shape {counts.shape}") from None
     checked_method(method)
     if counts.ndim and sizes.ndim == rates.ndim == 0 and (least := counts.min()) + counts.size > counts.max():
-        return log_p(np.arange(least, counts.max() + 1), sizes, rates, method)[counts - least]  # many are alike
+        table = log_p(np.arange(least, counts.max() + 1), sizes, rates, method)  # many counts are alike
+        return np.asarray(table[counts - least])
     return log_p(counts, sizes, rates, method)
 
 
