@@ -198,7 +198,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[
-        Literal["damage", "convergence", "attacks", "detection", "indicators", "failures", "arms", "models"],
+        Literal["damage", "convergence", "attacks", "detection", "indicators", "failures", "search", "arms", "models"],
         typer.Argument(help="What to show."),
     ] = "damage",
     norm: OfNorm = None,
@@ -211,7 +211,8 @@ def show(
     cost: OfCost = None,
     answers: OfAnswers = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Detection, indicators, failures: this model only; repeat for more.")
+        list[str] | None,
+        typer.Option(help="Detection, indicators, failures, search: this model only; repeat for more."),
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
@@ -230,7 +231,7 @@ def show(
         typer.Option("--what-if", help="Indicators: another weight, as in wet.rain=0.9; repeat for more."),
     ] = None,
     out_csv: Annotated[
-        Path | None, typer.Option("--csv", help="Detection, indicators: write every entry to this file.")
+        Path | None, typer.Option("--csv", help="Detection, indicators, search: write every entry to this file.")
     ] = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
@@ -249,6 +250,7 @@ def show(
     from advrisk.cli.failures import show_failures
     from advrisk.cli.findings import show_finding
     from advrisk.cli.indicators import show_indicators
+    from advrisk.cli.search import show_searches
 
     opened = Run.open(folder)
     given: dict[str, object | None] = {"--norm": norm, "--arm": arm, "--eps": eps, "--evasion": evasion, "--cost": cost}
@@ -256,6 +258,9 @@ def show(
     given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
     given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
     refuse_unused(what, given)
+    if what == "search":
+        show_searches(opened, model, out_csv=out_csv, as_json=as_json)
+        return
     if what == "failures":
         show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
         return
@@ -434,8 +439,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         done = study.run(folder, on_progress=line.update, **options)
     state = done.status()
     if not state.complete:
-        so_far = f"{state.n_cells} of {state.n_cells_expected} cells are done"
-        print(f"{so_far}. Run the same command again to go on.", file=sys.stderr)
+        print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
         return DONE
     page = done.report()
     try:
@@ -451,9 +455,12 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
             print(f"detectors: advrisk show {folder} detection")
         if study.spec.scenarios:
             print(f"scenarios: advrisk show {folder} indicators")
+        if study.spec.search:
+            print(f"searches: advrisk show {folder} search")
     for flag, n_cells in state.flags.items():
         print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
-    n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
+    tallies = (state.outcomes, state.elsewhere)
+    n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
     if n_failed:
         print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)
     n_unmeasured = 0 if line.last is None else line.last.n_unmeasured

@@ -49,7 +49,9 @@ def next_settings(
         model = _fitted(position, np.asarray(rates, dtype=np.float64))
         chosen: list[Setting] = []
         for place in range(search.batch):
-            candidates = _candidates(search, [*settings, *chosen], model, root, key("ucb", seed, n_round, place))
+            candidates = _candidates(
+                search, [*settings, *chosen], model, root, key("ucb", seed, search.model, search.name, n_round, place)
+            )
             if not candidates:
                 break
             bounds, means = _bounds(model, _positions(search, candidates), root)
