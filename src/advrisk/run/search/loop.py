@@ -91,8 +91,8 @@ def course_of(search: Search, bench: Workbench, plan: Plan) -> Course:
     data, rows, material = bench.material.data, bench.material.rows, bench.material
     digest = material.models[search.model].digest
     recipe = search_recipe(bench.study, bench.registries, search, digest, material.space_digest)
-    samples = [[name, data.hash_of(rows[name])] for shard in plan.tune for name in shard.samples]
-    name = search.identity(recipe, samples)
+    names = sorted(name for shard in plan.tune for name in shard.samples)
+    name = search.identity(recipe, [[name, data.hash_of(rows[name])] for name in names])
     facts = {
         "model": search.model,
         "name": search.name,
@@ -164,10 +164,11 @@ def _steps(
     begun: Sequence[_Way], plan: Plan, recipes: dict[tuple[str, str], str], tally: Tally
 ) -> Iterator[list[Cell]]:
     """Cells to run together: of a search that races shard by shard, of others all at once. What is there is counted."""
-    for place, shard in enumerate(plan.tune):
+    tune = sorted(plan.tune, key=lambda shard: shard.id)  # the order in which they were cut is not known later
+    for place, shard in enumerate(tune):
         met: list[tuple[_Trial, Shard, list[Cell]]] = []
         for way in begun:
-            shards = [shard] if way.search.race else plan.tune if place == 0 else []
+            shards = [shard] if way.search.race else tune if place == 0 else []
             for trial in _of_round(way):
                 if not trial.dropped:
                     met += [(trial, one, _cells(way, trial, one, plan, recipes)) for one in shards]
@@ -177,7 +178,7 @@ def _steps(
             trial.n += len(one.samples)
         for way in begun:
             if way.search.race:
-                _drop(way, sum(len(later.samples) for later in plan.tune[place + 1 :]))
+                _drop(way, sum(len(later.samples) for later in tune[place + 1 :]))
 
 
 def _cells(way: _Way, trial: _Trial, shard: Shard, plan: Plan, recipes: dict[tuple[str, str], str]) -> list[Cell]:
