@@ -202,7 +202,16 @@ def show(
     folder: RunFolder,
     what: Annotated[
         Literal[
-            "damage", "convergence", "attacks", "detection", "indicators", "failures", "certificate", "arms", "models"
+            "damage",
+            "convergence",
+            "attacks",
+            "detection",
+            "indicators",
+            "failures",
+            "search",
+            "certificate",
+            "arms",
+            "models",
         ],
         typer.Argument(help="What to show."),
     ] = "damage",
@@ -217,7 +226,7 @@ def show(
     answers: OfAnswers = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Detection, indicators, failures, certificate: this model only; repeat for more."),
+        typer.Option(help="Detection, indicators, failures, search, certificate: this model only; repeat for more."),
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
@@ -238,7 +247,8 @@ def show(
     alpha: OfAlpha = None,
     zeta: OfZeta = None,
     out_csv: Annotated[
-        Path | None, typer.Option("--csv", help="Detection, indicators, certificate: write every entry to this file.")
+        Path | None,
+        typer.Option("--csv", help="Detection, indicators, search, certificate: write every entry to this file."),
     ] = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
@@ -258,6 +268,7 @@ def show(
     from advrisk.cli.failures import show_failures
     from advrisk.cli.findings import show_finding
     from advrisk.cli.indicators import show_indicators
+    from advrisk.cli.search import show_searches
 
     opened = Run.open(folder)
     given: dict[str, object | None] = {"--norm": norm, "--arm": arm, "--eps": eps, "--evasion": evasion, "--cost": cost}
@@ -266,6 +277,9 @@ def show(
     given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
     given |= {"--alpha": alpha, "--zeta": zeta}
     refuse_unused(what, given)
+    if what == "search":
+        show_searches(opened, model, out_csv=out_csv, as_json=as_json)
+        return
     if what == "certificate":
         show_certificates(opened, alpha, zeta, model, arm, out_csv=out_csv, as_json=as_json)
         return
@@ -452,8 +466,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         done = study.run(folder, on_progress=line.update, **options)
     state = done.status()
     if not state.complete:
-        so_far = f"{state.n_cells} of {state.n_cells_expected} cells are done"
-        print(f"{so_far}. Run the same command again to go on.", file=sys.stderr)
+        print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
         return DONE
     page = done.report()
     try:
@@ -471,11 +484,14 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
             print(f"detectors: advrisk show {folder} detection")
         if study.spec.scenarios:
             print(f"scenarios: advrisk show {folder} indicators")
+        if study.spec.search:
+            print(f"searches: advrisk show {folder} search")
         if study.spec.assess.certificate:
             print(f"certificates: advrisk show {folder} certificate; as documents: advrisk certify {folder}")
     for flag, n_cells in state.flags.items():
         print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
-    n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
+    tallies = (state.outcomes, state.elsewhere)
+    n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
     if n_failed:
         print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)
     n_unmeasured = 0 if line.last is None else line.last.n_unmeasured

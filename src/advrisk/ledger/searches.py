@@ -90,6 +90,12 @@ class SearchRecord:
         return f"{self.name} over {', '.join(str(axis['name']) for axis in self.axes)} against {self.model}"
 
     @property
+    def n_rounds_done(self) -> int:
+        """Rounds that are begun, the first design aside; the last of them may not be finished."""
+        begun = {trial.round for trial in self.trials if trial.by != "design"}
+        return len(begun)
+
+    @property
     def worst(self) -> Trial | None:
         """The setting that broke most samples; of equals the first by name."""
         return min(self.trials, key=lambda trial: (-trial.failures, trial.arm), default=None)

@@ -73,7 +73,7 @@ def carry_out_searches(
     while begun := [way for way in ways if not crew.out_of_time and _begin_round(way, bench)]:
         recipes |= _recorded(begun, bench, plan, ledger)
         phase = f"searching, round {max(way.n_begun for way in ways)} of {max(way.n_rounds for way in ways)}"
-        crew.tell(replace(crew.progress, rounds_left=sum(way.n_left for way in ways)))
+        crew.tell(replace(crew.progress, rounds_left=1 + sum(way.n_left for way in ways)))  # this one, too
         for cells in _steps(begun, plan, recipes, tally):
             crew.carry_out_more(cells, phase=phase, on_result=tally.add)
             if any(cell.id not in tally.broken for cell in cells):
@@ -86,12 +86,13 @@ def carry_out_searches(
     return Found(tuple(frozen), tried, recipes)
 
 
-def _way(search: Search, bench: Workbench, plan: Plan) -> _Way:
+def course_of(search: Search, bench: Workbench, plan: Plan) -> Course:
+    """What names a search and says what it looks for; no round of it yet."""
     data, rows, material = bench.material.data, bench.material.rows, bench.material
     digest = material.models[search.model].digest
     recipe = search_recipe(bench.study, bench.registries, search, digest, material.space_digest)
-    samples = [[name, data.hash_of(rows[name])] for shard in plan.tune for name in shard.samples]
-    name = search.identity(recipe, samples)
+    names = sorted(name for shard in plan.tune for name in shard.samples)
+    name = search.identity(recipe, [[name, data.hash_of(rows[name])] for name in names])
     facts = {
         "model": search.model,
         "name": search.name,
@@ -102,8 +103,13 @@ def _way(search: Search, bench: Workbench, plan: Plan) -> _Way:
         "freeze": search.freeze,
         "axes": [{"name": axis.name, "low": axis.low, "high": axis.high, "log": axis.log} for axis in search.axes],
     }
-    held = read_course(bench.folder, name)
-    return _Way(search, Course(name, facts, () if held is None else held.rounds))
+    return Course(name, facts)
+
+
+def _way(search: Search, bench: Workbench, plan: Plan) -> _Way:
+    course = course_of(search, bench, plan)
+    held = read_course(bench.folder, course.id)
+    return _Way(search, course if held is None else replace(course, rounds=held.rounds))
 
 
 def _begin_round(way: _Way, bench: Workbench) -> bool:
@@ -158,10 +164,11 @@ def _steps(
     begun: Sequence[_Way], plan: Plan, recipes: dict[tuple[str, str], str], tally: Tally
 ) -> Iterator[list[Cell]]:
     """Cells to run together: of a search that races shard by shard, of others all at once. What is there is counted."""
-    for place, shard in enumerate(plan.tune):
+    tune = sorted(plan.tune, key=lambda shard: shard.id)  # the order in which they were cut is not known later
+    for place, shard in enumerate(tune):
         met: list[tuple[_Trial, Shard, list[Cell]]] = []
         for way in begun:
-            shards = [shard] if way.search.race else plan.tune if place == 0 else []
+            shards = [shard] if way.search.race else tune if place == 0 else []
             for trial in _of_round(way):
                 if not trial.dropped:
                     met += [(trial, one, _cells(way, trial, one, plan, recipes)) for one in shards]
@@ -171,7 +178,7 @@ def _steps(
             trial.n += len(one.samples)
         for way in begun:
             if way.search.race:
-                _drop(way, sum(len(later.samples) for later in plan.tune[place + 1 :]))
+                _drop(way, sum(len(later.samples) for later in tune[place + 1 :]))
 
 
 def _cells(way: _Way, trial: _Trial, shard: Shard, plan: Plan, recipes: dict[tuple[str, str], str]) -> list[Cell]:

@@ -8,7 +8,8 @@ largest μ + √β·σ. Of a batch, each further setting is chosen as if the one
 import itertools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,16 +41,13 @@ def next_settings(
     """The next batch after these failure rates; fewer, or none, where the box holds no other setting."""
     position = np.array([search.position(setting) for setting in settings])
     root = math.sqrt(beta_at(search.beta, n_round))
-    with one_thread(), warnings.catch_warnings():
-        from botorch.exceptions.warnings import BotorchWarning
-        from linear_operator.utils.warnings import NumericalWarning
-
-        warnings.simplefilter("ignore", BotorchWarning)  # a flat surface, say, is no reason to worry here
-        warnings.simplefilter("ignore", NumericalWarning)
+    with one_thread(), _quiet():
         model = _fitted(position, np.asarray(rates, dtype=np.float64))
         chosen: list[Setting] = []
         for place in range(search.batch):
-            candidates = _candidates(search, [*settings, *chosen], model, root, key("ucb", seed, n_round, place))
+            candidates = _candidates(
+                search, [*settings, *chosen], model, root, key("ucb", seed, search.model, search.name, n_round, place)
+            )
             if not candidates:
                 break
             bounds, means = _bounds(model, _positions(search, candidates), root)
@@ -57,6 +55,19 @@ def next_settings(
             chosen.append(candidates[best])
             model = _as_if(model, _positions(search, [candidates[best]]), means[best])
     return chosen
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """BoTorch worries about surfaces that are flat, and its imports about torch's future: nothing to be done here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from botorch.exceptions.warnings import BotorchWarning
+        from linear_operator.utils.warnings import NumericalWarning
+
+        warnings.simplefilter("ignore", BotorchWarning)
+        warnings.simplefilter("ignore", NumericalWarning)
+        yield
 
 
 def _fitted(x: Points, rates: Points) -> Any:
