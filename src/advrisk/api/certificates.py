@@ -13,8 +13,9 @@ from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_page import certificate_page
-from advrisk.risk.certificate.assessment import assess_certificates
+from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
+from advrisk.risk.certificate.planning import smallest_n
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
 from advrisk.risk.certificate.signature import read_private_key, signed
 from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
@@ -47,6 +48,19 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
         if stated and getattr(asked, name) != getattr(base, name)
     ]
     return asked, notes
+
+
+def certificate_doubts(study: StudySpec) -> list[str]:
+    """A sentence where there are too few samples to calibrate for anything to be certified, ever."""
+    asked = study.assess.certificate
+    if asked is None:
+        return []
+    assessed = [name for name, spec in study.models.items() if not spec.surrogate]
+    norms = {norm for arm in study.arms for norm in arm.norm or ()}
+    norms |= {norm for search in study.search for norm in search.norm or ()}
+    needed = smallest_n(asked.alpha, asked.zeta / max(1, len(assessed) * len(norms)), method=asked.method)
+    n = study.data.calibrate
+    return [too_small(n, asked.alpha, asked.zeta, needed)] if n < needed else []
 
 
 def assess_run(

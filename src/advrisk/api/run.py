@@ -16,7 +16,9 @@ from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
+from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import arm_shares, flagged_arms, write_report
 from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
@@ -331,9 +333,17 @@ class Run:
             return [given] if isinstance(given, str) else given
         return self.study.loss_entries() if self.study else ()
 
+    def searches(self) -> list[SearchRecord]:
+        """What searches tried on the samples to tune: every setting, by round, and how many samples it broke."""
+        return read_searches(self.ledger)
+
+    def frozen_lists(self) -> list[FrozenList]:
+        """The attacks that are certified, for each model, norm and eps, as they were frozen before their test."""
+        return frozen_lists(self.folder)
+
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.name, self._cells_by_flag())
+        return run_status(self.ledger, self.study, self._cells_by_flag())
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
@@ -385,6 +395,7 @@ class Run:
             indicators=indicators,
             failures=failures,
             unassessed=unassessed,
+            searches=self.searches(),
             certificates=certificates,
             uncertified=uncertified,
             reason=reason,

@@ -27,6 +27,8 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
         _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
+        _offer(parts["SearchEntry"], "attack", REGISTRIES.attacks)
+        _offer(parts["SearchEntry"], "objective", REGISTRIES.objectives)
         named: dict[str, Registry[Any]] = {"detectors": REGISTRIES.detectors, "losses": losses}
         named["measures"] = REGISTRIES.measures
         for section, registry in named.items():

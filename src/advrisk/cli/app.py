@@ -175,6 +175,8 @@ def run(
 
         plan = Study.load(study).dry_run(folder, workers=workers, device=device, retry_errors=retry_errors)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
+        for doubt in Study.load(study).doubts():
+            print(f"advrisk: {doubt}", file=sys.stderr)
         return
     options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
     options["publish_every_s"] = publish_s
@@ -211,6 +213,7 @@ def show(
             "indicators",
             "survival",
             "failures",
+            "search",
             "certificate",
             "arms",
             "models",
@@ -228,7 +231,7 @@ def show(
     answers: OfAnswers = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Detection, indicators, survival, failures, certificate: this model only; repeat for more."),
+        typer.Option(help="This model only; repeat for more."),
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
@@ -250,7 +253,7 @@ def show(
     zeta: OfZeta = None,
     out_csv: Annotated[
         Path | None,
-        typer.Option("--csv", help="Detection, indicators, survival, certificate: write every entry to this file."),
+        typer.Option("--csv", help="Write every entry to this file."),
     ] = None,
     measure: OfMeasure = None,
     covariate: OfCovariates = None,
@@ -274,6 +277,7 @@ def show(
     from advrisk.cli.failures import show_failures
     from advrisk.cli.findings import show_finding
     from advrisk.cli.indicators import show_indicators
+    from advrisk.cli.search import show_searches
     from advrisk.cli.survival import show_survival
 
     opened = Run.open(folder)
@@ -284,6 +288,9 @@ def show(
     given |= {"--measure": measure, "--covariate": covariate, "--family": family, "--until": until}
     given |= {"--alpha": alpha, "--zeta": zeta}
     refuse_unused(what, given)
+    if what == "search":
+        show_searches(opened, model, out_csv=out_csv, as_json=as_json)
+        return
     if what == "certificate":
         show_certificates(opened, alpha, zeta, model, arm, out_csv=out_csv, as_json=as_json)
         return
@@ -467,13 +474,14 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
 
     study = Study.load(study_file)
+    for doubt in study.doubts():
+        print(f"advrisk: {doubt}", file=sys.stderr)
     # What a user's factory prints is no part of our output.
     with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
         done = study.run(folder, on_progress=line.update, **options)
     state = done.status()
     if not state.complete:
-        so_far = f"{state.n_cells} of {state.n_cells_expected} cells are done"
-        print(f"{so_far}. Run the same command again to go on.", file=sys.stderr)
+        print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
         return DONE
     page = done.report()
     try:
@@ -491,11 +499,14 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
             print(f"detectors: advrisk show {folder} detection")
         if study.spec.scenarios:
             print(f"scenarios: advrisk show {folder} indicators")
+        if study.spec.search:
+            print(f"searches: advrisk show {folder} search")
         if study.spec.assess.certificate:
             print(f"certificates: advrisk show {folder} certificate; as documents: advrisk certify {folder}")
     for flag, n_cells in state.flags.items():
         print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
-    n_failed = sum(state.outcomes.get(name, 0) for name in ("error", "timeout"))
+    tallies = (state.outcomes, state.elsewhere)
+    n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
     if n_failed:
         print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)
     n_unmeasured = 0 if line.last is None else line.last.n_unmeasured

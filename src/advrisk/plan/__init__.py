@@ -9,8 +9,10 @@ from advrisk.plan.defences import DefendedModel, expand_defences, model_names, t
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
 from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, dropped_from, refuse_moved
+from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
 
 __all__ = [
+    "Axis",
     "Cell",
     "ConfiguredDetector",
     "ConfiguredMeasure",
@@ -18,6 +20,8 @@ __all__ = [
     "KnownSample",
     "ModelCard",
     "Plan",
+    "Search",
+    "Setting",
     "Shard",
     "calibrate_plan",
     "certified_arms",
@@ -31,10 +35,12 @@ __all__ = [
     "expand_defences",
     "expand_detectors",
     "expand_measures",
+    "expand_searches",
     "make_plan",
     "model_names",
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "search_recipe",
     "tags_of",
 ]

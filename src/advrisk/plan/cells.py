@@ -15,7 +15,8 @@ from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detector
 from advrisk.plan.measures import refuse_measures
 from advrisk.plan.recipe import recipe_of
 from advrisk.plan.samples import Shard
-from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
+from advrisk.plan.search import Search, expand_searches, refuse_unlike_repeats
+from advrisk.study import AVERAGE, Arm, Loc, StudySpec, TargetSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Cell:
 
     `needs` are the cells that must be finished first: of a transfer, the one that crafts its points. `is_needed`: the
     points of this cell will be taken over by others. `is_example`: detectors learn from them, and no row is recorded.
+    `keeps_inputs` is false where only the rows matter: a search tries many settings.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Cell:
     needs: tuple["Cell", ...] = ()
     is_needed: bool = False
     is_example: bool = False
+    keeps_inputs: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Plan:
     recipes: Mapping[tuple[str, str], str]  # (model, arm id) -> recipe
     tune: tuple[Shard, ...] = ()
     calibrate: tuple[Shard, ...] = ()
+    searches: tuple[Search, ...] = ()
 
     @property
     def attempts(self) -> tuple[tuple[str, Arm], ...]:
@@ -143,13 +147,16 @@ def outline_plan(
     _refuse_average_of_one(study, [model for model in models if not model.surrogate])
     _refuse_targets(study, models)
     cards = {model.name: model for model in models}
-    outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {})
-    attacks = {arm.id: arm for _, arm in outline.attempts if arm.kind == "attack"}
+    searches = expand_searches(study, registries, models)
+    refuse_unlike_repeats(study, searches, arms)
+    outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {}, searches=searches)
+    attempts = (*outline.attempts, *((search.model, search.arm) for search in searches))
+    attacks = {arm.id: arm for _, arm in attempts if arm.kind == "attack"}
     known = {name: _resolved(arm, registries) for name, arm in attacks.items()}
-    for model, arm in outline.attempts:
+    for model, arm in attempts:
         if arm.id in known:
             _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries, names)
-    for model, arm in outline.attempts:
+    for model, arm in attempts:
         if arm.kind == "corruption":
             _refuse_inputs(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries, names)
@@ -158,6 +165,15 @@ def outline_plan(
     refuse_detectors(study, registries, detectors, models)
     refuse_measures(study, registries, models)
     return outline
+
+
+def _place(arm: Arm, study: StudySpec, registries: Registries, names: Named) -> Loc:
+    """Which entry of `arms` or `search` brings an arm."""
+    brought = place_of(arm, study, registries, names)
+    if len(brought) == 1:
+        models = [ModelCard("any", "", "gradients", 0)]
+        return next((one.place for one in expand_searches(study, registries, models) if one.arm.id == arm.id), brought)
+    return brought
 
 
 def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
@@ -222,7 +238,7 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
     if found:
         remedy = "use the objective ace or margin"
-        raise study.where.error(place_of(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
+        raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
 
 
 def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries, names: Named) -> None:
@@ -235,7 +251,7 @@ def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Regist
     if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
         found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
     if found:
-        raise study.where.error(place_of(arm, study, registries, names), f"{arm.id} {found}")
+        raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}")
 
 
 def _resolved(arm: Arm, registries: Registries) -> Resolved:
@@ -282,4 +298,4 @@ def _refuse_incapable(
     elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
         found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
     if found:
-        raise study.where.error(place_of(arm, study, registries, names), found)
+        raise study.where.error(_place(arm, study, registries, names), found)

@@ -1,5 +1,6 @@
 """Figures of certificates: p against eps, and what is certified of each model, beside its clean error."""
 
+import math
 from collections.abc import Sequence
 
 from advrisk.core.estimate import Estimate
@@ -8,6 +9,7 @@ from advrisk.risk.certificate.records import CertificateAssessment, ListCertific
 from advrisk.risk.certificate.statements import size_text
 
 SMALLEST_P = 1e-12  # what is below is drawn there
+_TICKS = (1, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 _WRONG, _RISK = "#D55E00", "#0072B2"
 
 
@@ -40,10 +42,22 @@ def p_curves(found: CertificateAssessment, norm: str) -> Figure:
                 "ticktext": [size_text(size) for size in sizes],
                 "range": list(ends),
             },
-            "yaxis": {"title": {"text": "p, on a log scale"}, "type": "log", "exponentformat": "power", "dtick": 2},
+            "yaxis": {"title": {"text": "p, on a log scale"}, **_p_axis(min(min(line["y"]) for line in lines))},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
             "height": 400,
         },
+    }
+
+
+def _p_axis(least: float) -> Figure:
+    """A log axis down to the least p, with ticks that people know."""
+    shown = [tick for tick in _TICKS if tick >= least / 2]
+    return {
+        "type": "log",
+        "range": [math.log10(min(least, 0.01) / 2), 0.15],
+        "tickmode": "array",
+        "tickvals": shown,
+        "ticktext": [f"{tick:g}" for tick in shown],
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.report.certificate_figures import p_text
 from advrisk.risk.certificate.signature import document_digest, signer
-from advrisk.risk.certificate.statements import percent, size_text
+from advrisk.risk.certificate.statements import percent, rate, size_text
 
 _METHODS = {
     "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",
@@ -37,6 +37,7 @@ def certificate_page(document: Mapping[str, Any]) -> str:
         classes=classes[:_CLASSES],
         n_more_classes=max(0, len(classes) - _CLASSES),
         percent=percent,
+        rate=rate,
         size_text=size_text,
         p_text=p_text,
     )

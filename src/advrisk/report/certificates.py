@@ -82,7 +82,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
 
 
 def _views(found: CertificateAssessment, figures: dict[str, Figure]) -> list[NormView]:
-    return [_view(found, norm, figures) for norm in dict.fromkeys(one.norm for one in found.lists)]
+    return [_view(found, norm, figures) for norm in sorted({one.norm for one in found.lists})]
 
 
 def _view(found: CertificateAssessment, norm: str, figures: dict[str, Figure]) -> NormView:

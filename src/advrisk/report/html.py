@@ -13,6 +13,7 @@ from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
@@ -20,6 +21,7 @@ from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
+from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.assessment import DamageAssessment
@@ -75,6 +77,7 @@ def write_report(
     indicators: IndicatorAssessment | None = None,
     failures: Sequence[FailureModes] = (),
     unassessed: str = "",
+    searches: Sequence[SearchRecord] = (),
     certificates: CertificateAssessment | None = None,
     uncertified: str = "",
     reason: str = "",
@@ -107,6 +110,7 @@ def write_report(
         | indicator_content(indicators, unassessed)
         | failure_content(folder, failures)
         | survival_content(survival)
+        | search_content(searches)
         | certificate_content(certificates, uncertified)
     )
     try:

@@ -220,7 +220,7 @@ class Workbench:
     def _keep_inputs(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
         if cell.is_needed:
             self._keep_crafted(cell, attempt, verdict)
-        if self.study.keep_inputs == "none":
+        if self.study.keep_inputs == "none" or not cell.keeps_inputs:
             return
         if not (clean := shard_inputs(self.folder, cell.shard.id)).exists():
             rows, space = [self.material.rows[name] for name in cell.shard.samples], self.material.space

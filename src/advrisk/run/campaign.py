@@ -198,7 +198,7 @@ def _n_cores() -> int:
 def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
     """The modules in which the parts of a study are defined: importing them registers the parts."""
     registries = bench.registries
-    arms = [arm for _, arm in plan.attempts]
+    arms = [*(arm for _, arm in plan.attempts), *(search.arm for search in plan.searches)]
     parts: list[Part[Any]] = [registries.attacks.get(arm.family) for arm in arms if arm.kind == "attack"]
     parts += [registries.corruptions.get(arm.family) for arm in arms if arm.kind == "corruption"]
     parts += [registries.objectives.get(arm.objective) for arm in arms if arm.objective]

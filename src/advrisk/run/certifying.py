@@ -1,26 +1,37 @@
-"""Towards a certificate: freeze the list of attacks, then hold it once against the samples to calibrate."""
+"""Towards a certificate: search, freeze the list of attacks, then hold it once against the samples to calibrate."""
 
-from collections.abc import Sequence
+from collections.abc import Set
 
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, frozen_list, write_frozen
 from advrisk.plan import Plan, calibrate_plan
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, unfinished_cells
-from advrisk.run.question import splits
+from advrisk.run.question import settle_searched_arms, splits
+from advrisk.run.search import carry_out_searches
 
 
 def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_errors: bool) -> None:
-    """Freeze what is to be certified, and carry out its cells; nothing where no certificate is asked for."""
-    if bench.study.assess.certificate is None or crew.out_of_time:
+    """Search for the worst settings, freeze what is to be certified, and carry out its cells.
+
+    Each only if the study asks for it, and nothing once time has run out.
+    """
+    if crew.out_of_time:
         return
-    wanted = calibrate_plan(bench.study, plan)
-    write_frozen(bench.folder, ledger, listed(bench, wanted))
+    found = carry_out_searches(bench, plan, ledger, crew, retry_errors=retry_errors)
+    if found is None:
+        return
+    frozen = {(model, arm.id) for model, arm in found.frozen}
+    settle_searched_arms(Ledger.open(bench.folder), frozen, found.tried)
+    if bench.study.assess.certificate is None:
+        return
+    wanted = calibrate_plan(bench.study, plan, found.frozen, found.recipes)
+    write_frozen(bench.folder, ledger, listed(bench, wanted, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
     crew.carry_out_more(missing, phase="calibrating", n_skipped=wanted.n_cells - len(missing))
 
 
-def listed(bench: Workbench, wanted: Plan, searched: Sequence[tuple[str, str]] = ()) -> list[FrozenList]:
+def listed(bench: Workbench, wanted: Plan, searched: Set[tuple[str, str]] = frozenset()) -> list[FrozenList]:
     """What a plan on samples to calibrate attacks, by model, norm and eps; `searched` are models and arm ids."""
     recipes: dict[tuple[str, str, float], dict[str, str]] = {}
     for model, arm in wanted.assessed:

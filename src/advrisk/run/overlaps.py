@@ -32,7 +32,6 @@ def refuse_overlaps(study: StudySpec, data: Dataset, chosen: Mapping[str, str]) 
         pairs = [f"{data.ids[a]} ({split_of[a]}) and {data.ids[b]} ({split_of[b]})" for a, b in found[:_SHOWN]]
         raise study.where.error(
             ("data",),
-            f"{counted(len(found), 'sample')} to tune or calibrate on {'is' if len(found) == 1 else 'are'} the same input "
-            f"as a sample of another split: {'; '.join(pairs)}; what is tuned or certified must not have been seen "
-            "elsewhere, so remove such doubles from the data",
+            f"the same input stands in two splits, {counted(len(found), 'time')}: {'; '.join(pairs)}; what attacks are "
+            "tuned on, or certified on, must not have been seen elsewhere, so remove such doubles from the data",
         )

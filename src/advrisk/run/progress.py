@@ -32,11 +32,12 @@ class Progress:
     learning: str = ""
     learned: float = 0.0
     phase: str = ""
+    rounds_left: int = 0  # of searches, whose cells are not known yet
 
     @property
     def finished(self) -> bool:
         beside = self.n_scored == self.n_to_score and self.n_measured == self.n_to_measure
-        return self.n_done == self.n_cells and beside
+        return self.n_done == self.n_cells and beside and not self.rounds_left
 
     @property
     def eta_s(self) -> float | None:

@@ -1,7 +1,7 @@
 """What a run is about: planning it against the ledger, and writing the question down beside the answers."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from advrisk.risk.losses import without_files
 from advrisk.run.bench import Workbench
 from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
-from advrisk.study import StudySpec, TargetSpec, load_study
+from advrisk.study import Arm, StudySpec, TargetSpec, load_study
 
 _EVASION = ("assess", "damage", "evasion")
 
@@ -229,12 +229,51 @@ def _models(bench: Workbench) -> list[dict[str, Any]]:
     ]
 
 
+def record_arms(
+    study: StudySpec,
+    ledger: Ledger,
+    pairs: Sequence[tuple[str, Arm]],
+    recipes: Mapping[tuple[str, str], str],
+    *,
+    origin: str,
+    like: Sequence[str] = (),
+) -> None:
+    """Write down arms that are in no plan; those that stand there with that origin, or one `like` it, stay."""
+    held = ledger.query("FROM arms").to_pylist()
+    alike = [row | {"origin": origin} for row in held if row["origin"] in like]
+    _append_arms(ledger, _unlike(_arm_rows(study, pairs, recipes, origin), [*held, *alike]))
+
+
+def settle_searched_arms(ledger: Ledger, frozen: Set[tuple[str, str]], tried: Set[tuple[str, str]]) -> None:
+    """Of the arms that searches brought: say which are frozen, and which no search asks for any more."""
+    rows = []
+    for row in ledger.query("FROM arms WHERE origin IN ('search', 'frozen')").to_pylist():
+        place = row["model"], row["arm"]
+        origin = "frozen" if place in frozen else "search" if place in tried else "dropped"
+        rows += [row | {"origin": origin}] if origin != row["origin"] else []
+    _append_arms(ledger, rows)
+
+
+def _append_arms(ledger: Ledger, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        ledger.append({"arms": table_from("arms", {column: [row[column] for row in rows] for column in rows[0]})})
+
+
 def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
+    return [
+        *_arm_rows(study, plan.assessed, plan.recipes, "study"),
+        *_arm_rows(study, plan.crafting, plan.recipes, "surrogate"),
+    ]
+
+
+def _arm_rows(
+    study: StudySpec, pairs: Sequence[tuple[str, Arm]], recipes: Mapping[tuple[str, str], str], origin: str
+) -> list[dict[str, Any]]:
     return [
         {
             "model": model,
             "arm": arm.id,
-            "recipe": plan.recipes[model, arm.id],
+            "recipe": recipes[model, arm.id],
             "origin": origin,
             "kind": arm.kind,
             "family": arm.family,
@@ -247,7 +286,6 @@ def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
             "params": json.dumps({**arm.params, **({"draws": arm.draws} if arm.draws > 1 else {})}, sort_keys=True),
             "seed": study.seed,
         }
-        for origin, pairs in (("study", plan.assessed), ("surrogate", plan.crafting))
         for model, arm in pairs
     ]
 

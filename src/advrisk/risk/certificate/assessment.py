@@ -20,7 +20,7 @@ from advrisk.risk.certificate.counts import Count, check_rate
 from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes
 from advrisk.risk.certificate.p_values import most_failures
 from advrisk.risk.certificate.planning import samples_to_certify, smallest_n
-from advrisk.risk.certificate.reading import AttackRows, Flags, ModelRows, read_rows
+from advrisk.risk.certificate.reading import AttackRows, Flags, ModelRows, read_rows, used_before
 from advrisk.risk.certificate.records import (
     BETTING,
     AnyMethod,
@@ -72,7 +72,7 @@ def assess_certificates(
         models=tuple(_model(rows, lists[rows.model], sizes) for rows in every),
         most_failures=int(most_failures(calibration.n, alpha, at_first, method=of_counts(method))),
         smallest_n=smallest_n(alpha, at_first, method=method),
-        notes=tuple(notes),
+        notes=(*notes, *used_before(ledger)),
     )
     return _of_models(found, models)
 
@@ -249,11 +249,15 @@ def _notes(found: CertificateAssessment) -> list[str]:
     untold = sum(attack.untold for one in found.lists for attack in one.attacks)
     if untold:
         notes.append(f"Rows that ended with an error or a timeout count as failures: {untold}.")
-    flagged = sorted({flag for one in found.lists for attack in one.attacks for flag in attack.flags})
+    flagged: dict[str, dict[str, None]] = {}
+    for one in found.lists:
+        for flag in (flag for attack in one.attacks for flag in attack.flags):
+            flagged.setdefault(flag, {})[one.model] = None
     if flagged:
+        told = "; ".join(f"{flag}, against {' and '.join(models)}" for flag, models in sorted(flagged.items()))
         notes.append(
-            f"Some attacks on samples to calibrate are flagged ({', '.join(flagged)}): they may be weaker than they "
-            "could be, and a certificate against a weak attack says little."
+            f"Some attacks on samples to calibrate are flagged ({told}): they may be weaker than they could be, and a "
+            "certificate against a weak attack says little."
         )
     if not found.finished:
         notes.append(

@@ -58,12 +58,10 @@ def check_rate(name: str, value: Any) -> None:
 
 
 def _whole(name: str, value: ArrayLike) -> Ints:
-    found = np.asarray(value)
-    if found.size and not (np.issubdtype(found.dtype, np.integer) or found.dtype == object):
-        raise RiskError(
-            f"{name} must be whole numbers, found {found.flat[0]!r}; give counts, not rates or sums of floats"
-        )
     try:
-        return found.astype(np.int64)
+        found = np.asarray(value)
+        if found.size == 0 or np.issubdtype(found.dtype, np.integer):
+            return found.astype(np.int64)
     except (TypeError, ValueError, OverflowError):
-        raise RiskError(f"{name} must be whole numbers, found {value!r}") from None
+        pass
+    raise RiskError(f"{name} must be whole numbers, found {value!r}; give counts, not rates or sums of floats")

@@ -123,7 +123,7 @@ class Member(_Part):
 
     model: str
     norm: str
-    eps: float
+    eps: float = Field(ge=0)
     failures: int | None = Field(description="of its worst attack; null: not finished")
     n: int
     p: float = Field(ge=0, le=1)
@@ -156,7 +156,7 @@ class CertificateDocument(_Part):
     version: Literal[1]
     claim: Claim
     model: Model
-    criterion: str = Field(description="what success is judged by: label, prediction or target")
+    criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
     calibration: Calibration
     clean_error: CleanError
     lists: list[AttackList] = Field(min_length=1)
@@ -214,7 +214,7 @@ def composed(
         version=VERSION,
         claim=_claim(found, model, told, family),
         model=about,
-        criterion=model.criterion,
+        criterion=model.criterion,  # type: ignore[arg-type]
         calibration=_calibration(found),
         clean_error=_clean(model),
         lists=[_list(found, one) for one in told],

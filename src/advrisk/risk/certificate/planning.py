@@ -40,11 +40,11 @@ def samples_to_certify(
     """
     check_rate("power", power)
     check_rate("alpha", alpha)
+    check_rate("zeta", zeta)
+    checked_method(method)
     _checked_risk(true_risk)
     if true_risk >= alpha:
-        raise RiskError(
-            f"a true risk of {true_risk:g} is not below alpha = {alpha:g}: no number of samples certifies it"
-        )
+        raise RiskError(f"a true risk of {true_risk:g} is not below alpha = {alpha:g}; no number of samples helps")
     good = _first_good(lambda m: float(_lows(np.array([m]), true_risk, alpha, zeta, method)[0]) >= power)
     reach = 50 + 4 * math.isqrt(good)
     around = np.arange(max(good - reach, 0), good + reach)

@@ -21,15 +21,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import did_you_mean, matches, no_match
+from advrisk.core.names import counted, did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.risk.certificate.calibration import CalibrationSet
 
 Flags = NDArray[np.bool_]
 
 _ARMS = """
     SELECT model, arm, origin, kind, family, norm, eps, objective, coalesce(repeats, 1) AS repeats, params
-    FROM arms WHERE origin IN ('study', 'frozen') ORDER BY model, norm, eps, arm
+    FROM arms WHERE origin IN ('study', 'search', 'frozen') ORDER BY model, norm, eps, arm
 """
 _ROWS = """
     SELECT arm, sample, coalesce(repeat, 0) AS repeat, outcome, clean_prediction, prediction, criterion, target
@@ -94,11 +95,14 @@ def read_rows(
     models: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
 ) -> tuple[ModelRows, ...]:
-    """Every model of the study with the attacks of its list: those of the study, and those that a search froze.
+    """Every model of the study with the attacks of its list: those of the study, and those that a search found.
 
-    `arms` are names or patterns of those that count. By default all attacks within some eps.
+    The lists are those that were frozen before the test; where nothing was frozen, all attacks of the study within some
+    eps. `arms` are names or patterns of those that count; what a search found always does.
     """
-    listed = _listed(ledger, arms)
+    lists = frozen_lists(ledger.path)
+    _refuse_other_samples(lists, calibration)
+    listed = _listed(ledger, arms, lists)
     for model in models or ():
         if model not in listed:
             raise RiskError(f"no model called {model!r} has attacks to certify; {did_you_mean(model, listed)}")
@@ -117,30 +121,64 @@ def refuse_unfinished(rows: ModelRows) -> None:
             )
 
 
-def _listed(ledger: Ledger, patterns: Sequence[str] | None) -> dict[str, list[dict[str, Any]]]:
+def used_before(ledger: Ledger) -> list[str]:
+    """Sentences about lists for which other ones were tested before, on samples of this run."""
+    return [
+        f"{one.model}, {one.norm} {one.eps:g}: {counted(len(one.earlier), 'other list')} of attacks met samples to "
+        "calibrate of this run before. If what is certified now was chosen after a look at that, nothing is "
+        "guaranteed: take new samples."
+        for one in frozen_lists(ledger.path)
+        if one.earlier
+    ]
+
+
+def _refuse_other_samples(lists: Sequence[FrozenList], calibration: CalibrationSet) -> None:
+    for one in lists:
+        if one.samples != calibration.fingerprint:
+            raise RiskError(
+                f"the attacks on {one.model} within {one.norm} {one.eps:g} were frozen for {one.n_samples} samples to "
+                f"calibrate, and the run now has {calibration.n} or others; counts of different samples are not mixed: "
+                "run the same study again"
+            )
+
+
+def _listed(
+    ledger: Ledger, patterns: Sequence[str] | None, lists: Sequence[FrozenList]
+) -> dict[str, list[dict[str, Any]]]:
     """Model -> its list of attacks."""
     table = [row for row in ledger.query(_ARMS).to_pylist() if row["kind"] == "attack"]
     if not table:
         raise RiskError("this run holds no attack, so there is nothing to certify against")
-    for pattern in patterns or ():
-        if complaint := no_match(pattern, {row["arm"] for row in table}):
-            raise RiskError(complaint)
-    chosen = [row for row in table if _asked(row, patterns)]
-    if not chosen:
+    sized = [row for row in _frozen(table, lists) if row["norm"] is not None and row["eps"] is not None]
+    if not sized:
         raise RiskError(
             "no attack of this run has both a norm and an eps, so there is no threat model to certify against; give "
             "one an eps and run the study again"
         )
+    for pattern in patterns or ():
+        if complaint := no_match(pattern, {row["arm"] for row in sized}):
+            raise RiskError(complaint)
     listed: dict[str, list[dict[str, Any]]] = {}
-    for row in chosen:
-        listed.setdefault(row["model"], []).append(row)
+    for row in sized:
+        if patterns is None or row["origin"] == "frozen" or matches(row["arm"], patterns):
+            listed.setdefault(row["model"], []).append(row)
     return listed
 
 
-def _asked(row: Mapping[str, Any], patterns: Sequence[str] | None) -> bool:
-    if row["norm"] is None or row["eps"] is None:
-        return False
-    return patterns is None or row["origin"] == "frozen" or matches(row["arm"], patterns)
+def _frozen(table: Sequence[dict[str, Any]], lists: Sequence[FrozenList]) -> list[dict[str, Any]]:
+    """The attacks of the frozen lists, those found by a search marked; of the study, where nothing was frozen."""
+    if not lists:
+        return [row for row in table if row["origin"] in ("study", "frozen")]
+    listed = {(one.model, arm) for one in lists for arm in one.arms}
+    searched = {(one.model, arm) for one in lists for arm in one.searched}
+    if missing := listed - {(row["model"], row["arm"]) for row in table}:
+        model, arm = min(missing)
+        raise RiskError(f"{arm} against {model} was to be certified and is gone; run the same study again")
+    return [
+        row | {"origin": "frozen" if (row["model"], row["arm"]) in searched else "study"}
+        for row in table
+        if (row["model"], row["arm"]) in listed
+    ]
 
 
 def _model_rows(

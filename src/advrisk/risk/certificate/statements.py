@@ -28,6 +28,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
+def rate(share: float) -> str:
+    """`6.67 %`: what was seen, as exactly as it is worth."""
+    return f"{100 * share:.3g} %"
+
+
 def size_text(eps: float) -> str:
     """A size as people write it: 8/255 rather than 0.03137."""
     steps = eps * 255
@@ -38,28 +43,50 @@ def size_text(eps: float) -> str:
 
 def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
     """Certified, in part, or not."""
-    if all(one.certified for one in lists):
-        return f"{model.model} is certified against the attacks listed here"
-    if any(one.certified for one in lists):
-        return f"{model.model} is certified in part: {'; '.join(_reach(lists))}"
-    return f"{model.model} is not certified"
+    held, fell = _held(lists), _fell(lists)
+    if not fell:
+        return f"{model.model} is certified against the attacks listed here: {held}"
+    if not held:
+        return f"{model.model} is not certified: {fell}"
+    return f"{model.model} is certified in part: {held}; not {fell}"
 
 
 def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
     """What is claimed, in one paragraph."""
     alpha, zeta = percent(found.alpha), percent(found.zeta)
-    certified = [one for one in lists if one.certified]
-    if not certified:
+    held, fell = _held(lists), _fell(lists)
+    if not held:
         return (
             f"It is not certified that the attacks listed here break at most {alpha} of the inputs to {model.model}. "
             "That does not show that they break more: for so few samples there were too many failures to rule it out "
             f"by a procedure that is wrong at most {zeta} of the time."
         )
     breaks = _BREAKS.get(model.criterion, _BREAKS["label"]).format(alpha=alpha, model=model.model)
+    rest = f" This is not certified {fell}." if fell else ""
     return (
-        f"No attack listed here {breaks}, {'; '.join(_reach(lists))}, where inputs are drawn {_like(found)}. Were the "
-        f"true risk above {alpha}, this procedure would certify it at most {zeta} of the time."
+        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. Were the "
+        f"true risk above {alpha}, this procedure would certify it at most {zeta} of the time.{rest}"
     )
+
+
+def _held(lists: Sequence[ListCertificate]) -> str:
+    """`within linf up to eps = 4/255, l2 up to eps = 1`: what is certified."""
+    largest: dict[str, float] = {}
+    for one in lists:
+        if one.certified:
+            largest[one.norm] = max(one.eps, largest.get(one.norm, 0.0))
+    told = [f"{norm} up to eps = {size_text(eps)}" for norm, eps in largest.items()]
+    return f"within {' and '.join(told)}" if told else ""
+
+
+def _fell(lists: Sequence[ListCertificate]) -> str:
+    """`within linf 8/255, 16/255`: what is not."""
+    sizes: dict[str, list[str]] = {}
+    for one in lists:
+        if not one.certified:
+            sizes.setdefault(one.norm, []).append(size_text(one.eps))
+    told = [f"{norm} {', '.join(found)}" for norm, found in sizes.items()]
+    return f"within {' and '.join(told)}" if told else ""
 
 
 def _like(found: CertificateAssessment) -> str:
@@ -72,20 +99,6 @@ def _like(found: CertificateAssessment) -> str:
 def _evened(found: CertificateAssessment) -> str:
     names = ["class" if name == "class" else f"value of {name}" for name in found.calibration.evened]
     return " and every ".join(names)
-
-
-def _reach(lists: Sequence[ListCertificate]) -> list[str]:
-    """`in linf up to eps = 4/255, not within 8/255`, for each norm."""
-    told = []
-    for norm in dict.fromkeys(one.norm for one in lists):
-        own = [one for one in lists if one.norm == norm]
-        held = [size_text(one.eps) for one in own if one.certified]
-        fell = [size_text(one.eps) for one in own if not one.certified]
-        upto = f"in {norm} " + (f"up to eps = {held[-1]}" if held else "at no eps")
-        told.append(
-            upto + (f", not within {', '.join(fell)}" if fell and held else f" ({', '.join(fell)})" if fell else "")
-        )
-    return told
 
 
 def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str:
@@ -149,7 +162,7 @@ def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[
         "certifies what it should not.",
         "Nothing is claimed about inputs of another kind than those sampled, nor about a time when they have changed.",
         "Inputs that are read wrongly without any attack do not count in the risk. This clean error is "
-        f"{percent(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
+        f"{rate(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
         "wrong with or without an attack stands beside every list.",
         "It does not say that the model is fit for a purpose, or that it conforms to a law or a norm.",
     ]
@@ -169,7 +182,7 @@ def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None
     if found.method != BETTING:
         most = int(most_failures(n, found.alpha, level, method=of_counts(found.method)))
         told.append(f"At most {most} would have been few enough." if most >= 0 else "Even none would be too many.")
-    seen = f"{100 * worst.risk.value:.3g} %"
+    seen = rate(worst.risk.value)
     needed = samples_needed(worst.risk.value, found.alpha, level, found.method)
     if needed is None:
         told.append(
@@ -178,7 +191,5 @@ def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None
         )
     else:
         told.append(f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten.")
-    told.append(
-        f"What these samples certify, taken by itself, is a risk of at most {100 * worst.certified_risk:.3g} %."
-    )
+    told.append(f"What these samples certify, taken by itself, is a risk of at most {rate(worst.certified_risk)}.")
     return " ".join(told)

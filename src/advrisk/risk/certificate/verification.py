@@ -134,6 +134,9 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
     """The document that its counts give."""
     claim, about = document.claim, document.model
     sizes = _sizes(document)
+    for one in document.lists:
+        if (about.name, one.norm) not in sizes:
+            raise RiskError(f"the list within {one.norm} {one.eps:g} is not among those of the run")
     lists = tuple(_list(document, one, sizes[about.name, one.norm]) for one in document.lists)
     _check_own(document, lists)
     clean = document.clean_error
@@ -178,7 +181,10 @@ def _sizes(document: CertificateDocument) -> dict[tuple[str, str], CertifiedSize
             p = float(p_value(one.failures, one.n, claim.alpha, method=of_counts(claim.method)))
         if not _alike(p, one.p):
             raise RiskError(f"family[{place}].p is {one.p}, and {one.failures} failures of {one.n} give {p}")
-        grids.setdefault("\x1f".join((one.model, one.norm)), {})[one.eps] = p
+        grid = grids.setdefault("\x1f".join((one.model, one.norm)), {})
+        if one.eps in grid:
+            raise RiskError(f"family[{place}]: {one.model}, {one.norm} {one.eps:g} stands there twice")
+        grid[one.eps] = p
     tested = certified_sizes(grids, claim.zeta)
     return {(name.partition("\x1f")[0], name.partition("\x1f")[2]): found for name, found in tested.items()}
 

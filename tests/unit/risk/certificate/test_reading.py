@@ -1,6 +1,8 @@
 """Which samples count as failures, by hand-made rows for every rule."""
 
+import json
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.calibration import read_calibration
-from advrisk.risk.certificate.reading import ModelRows, read_rows, refuse_unfinished
+from advrisk.risk.certificate.reading import ModelRows, read_rows, refuse_unfinished, used_before
 
 from .conftest import Make
 
@@ -124,4 +126,44 @@ def test_the_digest_names_the_rows_and_nothing_else(tmp_path_factory: pytest.Tem
 def test_attacks_that_never_ran_on_samples_to_calibrate(made: Make) -> None:
     ledger = made({"m": {PGD: ".."}}, facts={"clean": {"origin": "dropped"}})
     with pytest.raises(RiskError, match="were not run on the samples to calibrate; add `assess: "):
+        only(ledger)
+
+
+def freeze(ledger: Ledger, arms: list[str], searched: Sequence[str] = (), samples: str | None = None) -> None:
+    """A list beside the ledger, as a run writes it."""
+    known = read_calibration(ledger)
+    one = {
+        "id": f"list of {len(arms)}",
+        "model": "m",
+        "norm": "linf",
+        "eps": 0.1,
+        "arms": arms,
+        "searched": list(searched),
+    }
+    one |= {"recipes": [f"m/{arm}" for arm in arms], "samples": samples or known.fingerprint, "n_samples": known.n}
+    path = ledger.path.parent / "frozen.json"
+    lists = json.loads(path.read_text())["lists"] if path.exists() else []
+    one |= {"frozen_at": "2026-01-01T00:00:00+00:00"}
+    path.write_text(json.dumps({"current": [one["id"]], "lists": [*lists, one]}))
+
+
+def test_a_frozen_list_decides_which_attacks_count(made: Make) -> None:
+    ledger = made(
+        {"m": {PGD: "rr", FGSM: "rr", "nes,s=2@linf:0.1": "rr"}}, facts={"nes,s=2@linf:0.1": {"origin": "search"}}
+    )
+    freeze(ledger, [PGD, "nes,s=2@linf:0.1"], ["nes,s=2@linf:0.1"])
+    assert [(one.arm, one.origin) for one in only(ledger).attacks] == [("nes,s=2@linf:0.1", "frozen"), (PGD, "study")]
+    assert used_before(ledger) == []
+    freeze(ledger, [PGD])
+    assert [one.arm for one in only(ledger).attacks] == [PGD]
+    assert "m, linf 0.1: 1 other list of attacks met samples to calibrate" in used_before(ledger)[0]
+    freeze(ledger, [PGD, FGSM, "gone@linf:0.1"])
+    with pytest.raises(RiskError, match=r"gone@linf:0\.1 against m was to be certified and is gone"):
+        only(ledger)
+
+
+def test_a_list_that_was_frozen_for_other_samples_is_refused(made: Make) -> None:
+    ledger = made({"m": {PGD: "rr"}})
+    freeze(ledger, [PGD], samples="others")
+    with pytest.raises(RiskError, match="counts of different samples are not mixed"):
         only(ledger)

@@ -1,0 +1,69 @@
+"""Searches in words, for the terminal and the report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from advrisk.core.names import counted
+from advrisk.ledger.searches import SearchRecord, Trial
+from advrisk.report.figures import Figure
+from advrisk.report.search_figures import surface, trajectory
+
+ON_SEARCHES = (
+    "Failures are counted on the samples to tune on: a sample fails when it is right clean and wrong attacked. The "
+    "worst settings were picked because they look worst here, so their share of failures is no estimate of a risk; "
+    "that comes from samples that no search saw."
+)
+
+
+def search_words(one: SearchRecord) -> str:
+    """What a search did and found, in a sentence or two."""
+    n_rounds = f"{one.n_rounds_done} of {counted(one.n_rounds, 'round')}"
+    done = "" if one.finished else f" It is not finished: {n_rounds}."
+    tried = f"{counted(len(one.trials), 'setting')} tried by {one.method}"
+    worst = one.worst
+    if worst is None or not worst.n:
+        return f"{tried}.{done}"
+    return f"{tried}; the worst, {setting_text(worst)}, breaks {worst.failures} of {worst.n} samples.{done}"
+
+
+def setting_text(trial: Trial) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in trial.setting.items())
+
+
+def search_lines(searches: Sequence[SearchRecord]) -> list[dict[str, Any]]:
+    """Every setting of every search on a line of its own."""
+    return [
+        {
+            "search": one.name,
+            "model": one.model,
+            "norm": one.norm,
+            "eps": one.eps,
+            "round": trial.round,
+            "by": trial.by,
+            "setting": setting_text(trial),
+            "failures": trial.failures,
+            "n": trial.n,
+            "n_errors": trial.n_errors,
+            "frozen": trial.frozen,
+            "arm": trial.arm,
+        }
+        for one in searches
+        for trial in one.trials
+    ]
+
+
+def search_content(searches: Sequence[SearchRecord]) -> dict[str, Any]:
+    """What the template shows of searches; nothing where there are none."""
+    figures: dict[str, Figure] = {}
+    told = []
+    for place, one in enumerate(searches):
+        own = {f"search {place} {n}": figure for n, figure in enumerate([trajectory(one), *surface(one)])}
+        figures |= own
+        frozen = [trial for trial in one.trials if trial.frozen]
+        told.append({"label": one.label, "words": search_words(one), "frozen": frozen, "figures": list(own)})
+    return {
+        "searches": told,
+        "search_figures": figures,
+        "on_searches": ON_SEARCHES,
+        "setting_text": setting_text,
+    }

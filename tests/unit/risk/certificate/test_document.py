@@ -1,0 +1,243 @@
+"""The document of a certificate: its shape, and that nothing in it can be changed unnoticed."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk.core.errors import RiskError, RunError
+from advrisk.core.version import VERSION
+from advrisk.ledger import Ledger
+from advrisk.risk.certificate.document import CertificateDocument, read_document
+from advrisk.risk.certificate.signature import new_key, signature_problem, signed
+from advrisk.risk.certificate.verification import compare_documents, verify_document
+from tests.golden.make_certificate_v1 import BROKEN, MODEL, SAMPLES, document, golden_ledger
+
+from .conftest import write_rows
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "certificate-v1.json"
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return golden_ledger(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def whole(ledger: Ledger) -> dict[str, Any]:
+    return document(ledger)
+
+
+@pytest.fixture(scope="module")
+def by_betting(ledger: Ledger) -> dict[str, Any]:
+    return document(ledger, method="betting")
+
+
+def leaves(content: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every value that is neither a mapping nor a list, and every list and mapping that is empty."""
+    inside = (
+        list(content.items() if isinstance(content, dict) else enumerate(content))
+        if isinstance(content, dict | list)
+        else []
+    )
+    if not inside:
+        yield path
+    for name, value in inside:
+        yield from leaves(value, (*path, name))
+
+
+def changed(content: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
+    copied = copy.deepcopy(content)
+    place = copied
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = other(place[path[-1]])
+    return copied
+
+
+def other(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return value * 0.999 if value else 0.001
+    return f"{value} changed" if isinstance(value, str) else "something"
+
+
+def test_the_document_is_the_one_that_was_agreed_on(whole: dict[str, Any]) -> None:
+    """To change its shape or words is another version, with a file of its own here."""
+    agreed = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    agreed["provenance"]["advrisk"] = VERSION
+    assert agreed == whole
+
+
+def test_what_it_says(whole: dict[str, Any]) -> None:
+    claim = whole["claim"]
+    assert claim["certified"] is False
+    assert claim["largest_eps"] == {"l2": 1.0, "linf": 0.02}
+    assert "Were the true risk above 10 %, this procedure would certify it at most 5 % of the time." in claim["text"]
+    assert [(one["norm"], one["eps"], one["certified"]) for one in whole["lists"]] == [
+        ("l2", 1.0, True),
+        ("linf", 0.02, True),
+        ("linf", 0.05, False),
+    ]
+    assert whole["clean_error"]["wrong"] == 9
+    frozen = whole["lists"][1]["attacks"][0]
+    assert (frozen["arm"], frozen["origin"], frozen["tries"]) == ("nes@linf:0.02", "frozen", 2)
+    assert (frozen["failures"], frozen["first_try"]) == (2, 1)
+    assert whole["lists"][1]["union"]["failures"] == 3
+    assert whole["lists"][1]["wrong"]["failures"] == 12
+    assert whole["lists"][2]["attacks"][0]["untold"] == 1
+    assert "would have been few enough" in whole["lists"][2]["would_take"]
+    assert len(whole["family"]) == 4
+    assert sum(whole["calibration"]["classes"].values()) == len(SAMPLES)
+    assert whole["model"]["name"] == MODEL
+
+
+@pytest.mark.parametrize("which", ["whole", "by_betting"])
+def test_it_holds_as_it_is_also_after_it_was_written_and_read(
+    which: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    content = request.getfixturevalue(which)
+    (tmp_path / "a.json").write_text(json.dumps(content, indent=1))
+    found = verify_document(read_document(tmp_path / "a.json"))
+    assert found.problems == ()
+    assert "not signed" in found.notes[0]
+
+
+def test_no_value_can_be_changed_after_it_was_signed(whole: dict[str, Any], tmp_path: Path) -> None:
+    key, public = new_key(tmp_path / "key.pem")
+    document = signed(whole, key)
+    assert verify_document(document, key=public).holds
+    for path in leaves(document):
+        assert signature_problem(changed(document, path), public) is not None, path
+
+
+def test_every_changed_value_is_seen_in_the_run(whole: dict[str, Any]) -> None:
+    assert compare_documents(whole, whole).holds
+    unseen = {path for path in leaves(whole) if compare_documents(changed(whole, path), whole).holds}
+    assert unseen == {("provenance", "made"), ("provenance", "advrisk")}
+
+
+# What a document says of the run, and nobody can make again from its counts.
+FACTS = ("arm", "origin", "family", "objective", "params", "tries", "first_try", "untold", "flags")
+
+
+def test_numbers_and_words_that_do_not_follow_from_the_counts_are_told(whole: dict[str, Any]) -> None:
+    unseen = [path for path in leaves(whole) if verify_document(changed(whole, path)).holds]
+    free = [path for path in unseen if not any(part in FACTS for part in path)]
+    assert {path[0] for path in free} <= {"model", "calibration", "provenance", "notes", "family"}, free
+    assert ("model", "name") not in free
+    assert ("calibration", "n") not in free
+    assert not [path for path in free if path[0] == "family" and path[-1] in ("p", "failures", "n")]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("claim", "zeta"),
+        ("lists", 1, "attacks", 0, "p"),
+        ("lists", 1, "attacks", 0, "failures"),
+        ("lists", 1, "attacks", 0, "failed_at", 0),
+        ("lists", 1, "union", "failed_at", 0),
+        ("lists", 0, "wrong", "failed_at", 8),
+        ("lists", 0, "n"),
+    ],
+)
+def test_so_are_those_of_betting_which_depend_on_the_order(
+    by_betting: dict[str, Any], path: tuple[str | int, ...]
+) -> None:
+    assert not verify_document(changed(by_betting, path)).holds
+
+
+def test_more_failures_or_fewer_change_the_verdict_and_are_told_as_such(whole: dict[str, Any]) -> None:
+    better = copy.deepcopy(whole)
+    better["lists"][2]["attacks"][0]["failures"] = 1
+    (problem,) = verify_document(better).problems
+    assert "cannot have" in problem or "other numbers" in problem
+    renamed = copy.deepcopy(whole) | {"not_claimed": []}
+    assert "not_claimed" in verify_document(renamed).problems[0]
+
+
+def test_a_run_that_changed_says_what_changed(whole: dict[str, Any], ledger: Ledger, tmp_path: Path) -> None:
+    again = document(
+        write_rows(tmp_path, BROKEN | {"hardened": {"pgd@linf:0.02": "s".ljust(80, "r")}}, samples=SAMPLES)
+    )
+    told = " ".join(compare_documents(whole, again).problems)
+    assert "family" in told
+    others = copy.deepcopy(whole)
+    others["model"]["digest"] = others["calibration"]["fingerprint"] = others["provenance"]["ledger"] = "0"
+    told = " ".join(compare_documents(others, whole).problems)
+    assert "The run holds another model of that name" in told
+    assert "calibrated on other samples" in told
+    assert "rows of the run are not those" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "not a JSON file"),
+        ("{", "not a JSON file"),
+        ("[1]", "not a certificate"),
+        ('{"advrisk": "evasion"}', "not a certificate"),
+        ('{"advrisk": "certificate", "p": NaN}', "found NaN"),
+        ('{"advrisk": "certificate", "claim": {"alpha": 0.1, "alpha": 0.2}}', "'alpha' stands there twice"),
+        ("[" * 100_000, "not a JSON file"),
+    ],
+)
+def test_files_that_are_no_certificate(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(RiskError, match=complaint):
+        read_document(tmp_path / "a.json")
+    with pytest.raises(RunError, match="cannot be read"):
+        read_document(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("claim", "alpha"), 1.5),
+        (("claim", "zeta"), 0),
+        (("claim", "method"), "magic"),
+        (("lists",), []),
+        (("lists", 0, "attacks", 0, "failures"), -1),
+        (("lists", 0, "attacks", 0, "failures"), "3"),
+        (("lists", 0, "attacks", 0, "failures"), 10**9),
+        (("lists", 0, "n"), 0),
+        (("family",), []),
+        (("family", 0, "eps"), -1.0),
+        (("more",), 1),
+        (("version",), 2),
+        (("calibration", "n"), 10**30),
+    ],
+)
+def test_values_of_another_kind_are_a_message_and_no_traceback(
+    whole: dict[str, Any], path: tuple[str | int, ...], value: Any
+) -> None:
+    content = copy.deepcopy(whole)
+    place: Any = content
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    assert not verify_document(content).holds
+
+
+def test_missing_fields_are_a_message_and_no_traceback(whole: dict[str, Any]) -> None:
+    for name in whole:
+        content = {key: value for key, value in whole.items() if key != name}
+        assert not verify_document(content).holds, name
+
+
+def test_an_unfinished_run_gives_no_certificate(tmp_path: Path) -> None:
+    ledger = write_rows(tmp_path, {"m": {"pgd@linf:0.1": "r" * 30 + "." * 50}}, samples=SAMPLES)
+    with pytest.raises(RiskError, match=r"m: the attacks within linf 0\.1 are done on \d+ of 80 samples"):
+        document(ledger, "m")
+
+
+def test_the_schema_knows_every_field(whole: dict[str, Any]) -> None:
+    schema = CertificateDocument.model_json_schema()
+    assert set(whole) | {"signature"} == set(schema["properties"])

@@ -1,0 +1,189 @@
+"""Searches from their study to frozen lists, on a surface that can be counted by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advrisk.core.errors import StudyError
+from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import FILE, frozen_lists
+from advrisk.ledger.searches import SearchRecord, read_searches
+from advrisk.run.progress import Progress
+
+from .conftest import Hill, reach
+
+GRID = {"method": "grid", "rounds": 3, "batch": 3}
+
+
+def searched(folder: Path) -> list[SearchRecord]:
+    return read_searches(Ledger.open(folder))
+
+
+def tuned(folder: Path) -> np.ndarray:
+    """The numbers of the samples to tune on, from their ids: (n + 0.5) / 100."""
+    rows = Ledger.open(folder).query("SELECT sample FROM samples WHERE split = 'tune'")["sample"].to_pylist()
+    return np.array([(int(name.rpartition("/")[2]) + 0.5) / 100 for name in rows], dtype=np.float32)
+
+
+def test_every_setting_of_a_grid_is_counted_as_by_hand(hill: Hill) -> None:
+    folder = hill.run(hill.study(GRID | {"race": False}))
+    (one,) = searched(folder)
+    sizes = [trial.setting["size"] for trial in one.trials]
+    assert sizes == pytest.approx(np.geomspace(1e-4, 1, 9), rel=1e-5)
+    numbers = tuned(folder)
+    assert [trial.failures for trial in one.trials] == [int((numbers < reach(size)).sum()) for size in sizes]
+    assert {trial.n for trial in one.trials} == {36}
+    assert [trial.round for trial in one.trials] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert one.finished
+    assert one.worst is not None
+    assert one.worst.setting["size"] == pytest.approx(0.01)
+    assert [trial.arm for trial in one.trials if trial.frozen] == [one.worst.arm]
+
+
+def test_racing_finds_the_same_worst_with_fewer_rows(hill: Hill) -> None:
+    whole, raced = (
+        hill.run(hill.study(GRID | {"race": race, "freeze": 2}), name) for race, name in ((False, "a"), (True, "b"))
+    )
+    (slow,), (quick,) = searched(whole), searched(raced)
+    assert [trial.arm for trial in quick.trials if trial.frozen] == [trial.arm for trial in slow.trials if trial.frozen]
+    assert len([trial for trial in quick.trials if trial.frozen]) == 2
+    worst = {trial.arm: (trial.failures, trial.n) for trial in slow.trials}
+    assert all((trial.failures, trial.n) == worst[trial.arm] for trial in quick.trials if trial.frozen)
+    assert sum(trial.n for trial in quick.trials) < sum(trial.n for trial in slow.trials)
+
+
+def test_gp_ucb_finds_the_top_of_the_hill_and_freezes_it(hill: Hill) -> None:
+    folder = hill.run(hill.study({"rounds": 4, "batch": 2}))
+    (one,) = searched(folder)
+    assert [trial.by for trial in one.trials] == ["design"] * 4 + ["gp-ucb"] * 8
+    assert one.worst is not None
+    assert one.worst.failures >= int((tuned(folder) < 0.97).sum())
+    (found,) = frozen_lists(folder)
+    assert found.key == ("larger", "linf", 2.0)
+    assert found.searched == (one.worst.arm,)
+    assert set(found.arms) == {one.worst.arm, "hill-linf-2,size=0.03"}
+    assert found.n_samples == 12
+    rows = Ledger.open(folder).query(
+        "SELECT o.arm, count(*) AS n FROM outcomes o JOIN samples USING (sample) WHERE split = 'calibrate' GROUP BY ALL"
+    )
+    assert {row["arm"]: row["n"] for row in rows.to_pylist()} == dict.fromkeys([*found.arms, "clean"], 12)
+    origins = Ledger.open(folder).query("SELECT origin, count(*) AS n FROM arms GROUP BY ALL").to_pylist()
+    assert {row["origin"]: row["n"] for row in origins} == {"study": 2, "frozen": 1, "search": 11}
+
+
+def stopped(hill: Hill, content: dict[str, Any], name: str, after: int) -> None:
+    """A run that is interrupted once so many cells are done."""
+
+    def stop(progress: Progress) -> None:
+        if progress.n_done >= after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hill.run(content, name, on_progress=stop)
+
+
+@pytest.mark.parametrize(
+    "search", [pytest.param({"rounds": 2, "batch": 2}, marks=pytest.mark.slow), GRID], ids=["gp-ucb", "racing"]
+)
+def test_a_search_that_was_stopped_goes_the_same_way(hill: Hill, search: dict[str, Any]) -> None:
+    content = hill.study(search)
+    through = hill.run(content, "through")
+    for after in (9, 14):
+        stopped(hill, content, "stopped", after)
+        assert not any(one.finished for one in searched(hill.folder / "stopped"))
+    again = hill.run(content, "stopped")
+    assert searched(again) == searched(through)
+    (one,), (other,) = frozen_lists(again), frozen_lists(through)
+    assert one.id == other.id
+
+
+def test_nothing_is_run_twice_and_more_rounds_go_on(hill: Hill) -> None:
+    few = {"method": "random", "rounds": 3}
+    folder = hill.run(hill.study(few))
+    done: list[Progress] = []
+    hill.run(hill.study(few), on_progress=done.append)
+    assert done[-1].n_cells == done[-1].n_done == 0
+    before = searched(folder)[0].trials
+    hill.run(hill.study(few | {"rounds": 5}))
+    (after,) = searched(folder)
+    assert [trial.arm for trial in after.trials][:3] == [trial.arm for trial in before]
+    assert len(after.trials) == 5
+
+
+def test_time_that_runs_out_freezes_nothing(hill: Hill) -> None:
+    folder = hill.run(hill.study(GRID), deadline=0.0)
+    assert not (folder / FILE).exists()
+    assert searched(folder) == []
+
+
+def test_a_tested_list_that_another_replaces_is_remembered(hill: Hill) -> None:
+    folder = hill.run(hill.study(GRID))
+    (first,) = frozen_lists(folder)
+    assert first.earlier == ()
+    hill.run(hill.study(GRID | {"freeze": 2}))
+    (second,) = frozen_lists(folder)
+    assert [one.id for one in second.earlier] == [first.id]
+    assert len(second.arms) == 3
+    hill.run(hill.study(GRID))
+    (back,) = frozen_lists(folder)
+    assert (back.id, back.frozen_at) == (first.id, first.frozen_at)
+    assert [one.id for one in back.earlier] == [second.id]
+
+
+def test_a_list_that_was_never_tested_is_forgotten(hill: Hill) -> None:
+    content = hill.study(GRID)
+
+    def stop(progress: Progress) -> None:
+        if progress.phase == "calibrating":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hill.run(content, on_progress=stop)
+    assert json.loads((hill.folder / "run" / FILE).read_text())["current"]
+    folder = hill.run(hill.study(GRID | {"freeze": 2}))
+    (found,) = frozen_lists(folder)
+    assert found.earlier == ()
+
+
+def test_arms_of_a_search_that_is_gone_are_dropped(hill: Hill) -> None:
+    hill.run(hill.study(GRID))
+    folder = hill.run(hill.study())
+    origins = set(Ledger.open(folder).query("SELECT DISTINCT origin FROM arms")["origin"].to_pylist())
+    assert origins == {"study", "dropped"}
+    assert searched(folder) == []
+    (found,) = frozen_lists(folder)
+    assert found.searched == ()
+
+
+def test_fewer_samples_to_calibrate_are_not_counted_and_not_given_away(hill: Hill) -> None:
+    folder = hill.run(hill.study(data={"calibrate": 20, "tune": 0}, search=[]), "fewer")
+    folder = hill.run(hill.study(data={"calibrate": 7, "tune": 0}, search=[]), "fewer")
+    rows = Ledger.open(folder).query(
+        "SELECT count(DISTINCT sample) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'calibrate'"
+    )
+    assert rows["n"].to_pylist() == [7]
+    (found,) = frozen_lists(folder)
+    assert found.n_samples == 7
+    assert len(found.earlier) == 1, "looking at 20 samples and then at 7 of them is a second use"
+    with pytest.raises(Exception, match=r"was used as 'calibrate' in this run and is now 'evaluate'"):
+        hill.run(hill.study(data={"evaluate": 93, "calibrate": 7, "tune": 0}, search=[]), "fewer")
+
+
+def test_the_same_input_in_two_splits_is_refused(hill: Hill) -> None:
+    with np.load(hill.data) as held:
+        x, y = held["x"], held["y"]
+    np.savez(hill.data, x=np.concatenate([x, x[:50]]), y=np.concatenate([y, y[:50]]))
+    with pytest.raises(StudyError, match=r"the same input stands in two splits, \d+ times?: hill/\d+ \(\w+\) and"):
+        hill.run(hill.study(GRID, data={"evaluate": 20, "tune": 60, "calibrate": 60}))
+
+
+def test_whole_numbers_are_searched_and_ties_go_by_name(hill: Hill) -> None:
+    folder = hill.run(hill.study({"method": "grid", "rounds": 4, "over": {"steps": [1, 4]}, "size": 0.01}))
+    (one,) = searched(folder)
+    assert [trial.setting["steps"] for trial in one.trials] == [1, 2, 3, 4]
+    assert len({trial.failures for trial in one.trials}) == 1, "steps change nothing on this hill"
+    frozen = [trial.arm for trial in one.trials if trial.frozen]
+    assert frozen == [min(trial.arm for trial in one.trials)], "of equals the first by name"
