@@ -61,13 +61,17 @@ def kind_of(name: str) -> str:
 
 def train_seconds(path: Path) -> dict[str, float]:
     """Kind -> processor seconds of training for each sample, from a file that this program wrote."""
+    remedy = "make a table of training seconds with `python -m studies.survival_clock`"
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return {row["networks"]: float(row["train_s_per_sample"]) for row in csv.DictReader(file)}
-    except (OSError, KeyError, ValueError) as error:
-        raise RunError(
-            f"{path}: is no table of training seconds ({error}); make one with `python -m studies.survival_clock`"
-        ) from None
+            found = {row[COLUMNS[0]]: float(row[COLUMNS[-1]]) for row in csv.DictReader(file)}
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {error.strerror}; {remedy}") from None
+    except (KeyError, TypeError, ValueError):
+        raise RunError(f"{path}: needs the columns {COLUMNS[0]} and {COLUMNS[-1]}, with numbers; {remedy}") from None
+    if not found:
+        raise RunError(f"{path}: has no rows; {remedy}")
+    return found
 
 
 def _epoch(recipe: RecipeSpec, name: str) -> tuple[float, int]:
