@@ -17,18 +17,16 @@ _GRAY = "#888888"
 
 @dataclass(frozen=True)
 class Curve:
-    """The share of attacks that a depth has survived after so much work: as seen, with its band, and as fitted."""
+    """The share of attacks that a depth has survived after so much work: as seen, and as fitted."""
 
     name: str
     work: Floats
     seen: Floats
-    low: Floats
-    high: Floats
-    fitted: Floats | None = None  # at the same work
+    fitted: Floats  # at the same work
 
 
 def survival_curves(panels: Mapping[str, Sequence[Curve]], *, unit: str) -> Figure:
-    """A panel for each run, a step line with its band for each depth, and the fit as a dotted line."""
+    """A panel for each run, a step line for each depth, and its fit as a dotted line."""
     traces: list[Figure] = []
     layout: Figure = dict(COMMON)
     for place, (_, curves) in enumerate(panels.items(), start=1):
@@ -45,16 +43,13 @@ def survival_curves(panels: Mapping[str, Sequence[Curve]], *, unit: str) -> Figu
 def _curve(curve: Curve, rank: int, place: int) -> list[Figure]:
     colour = COLOURS[rank % len(COLOURS)]
     axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "type": "scatter", "mode": "lines"}
-    x, high, low = curve.work, curve.high, curve.low
-    steps_x = np.repeat(x, 2)[1:]
-    outline = {"x": [*steps_x, *steps_x[::-1]], "y": [*np.repeat(high, 2)[:-1], *np.repeat(low, 2)[:-1][::-1]]}
-    band = outline | {"fill": "toself", "fillcolor": f"{colour}22", "line": {"width": 0}, "showlegend": False}
-    seen = {"x": x.tolist(), "y": curve.seen.tolist(), "name": curve.name}
-    lines = [axes | band, axes | seen | {"line": {"color": colour, "width": 2, "shape": "hv"}}]
-    if curve.fitted is not None:
-        dots = {"color": colour, "width": 1.6, "dash": "dot"}
-        lines.append(axes | {"x": x.tolist(), "y": curve.fitted.tolist(), "line": dots, "showlegend": False})
-    return lines
+    x = curve.work.tolist()
+    solid = {"color": colour, "width": 2, "shape": "hv"}
+    dotted = {"color": colour, "width": 1.6, "dash": "dot"}
+    return [
+        axes | {"x": x, "y": curve.seen.tolist(), "name": curve.name, "line": solid},
+        axes | {"x": x, "y": curve.fitted.tolist(), "line": dotted, "showlegend": False},
+    ]
 
 
 def factor_plot(panels: Mapping[str, Mapping[str, Estimate]]) -> Figure:

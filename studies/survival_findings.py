@@ -4,7 +4,7 @@ Everything comes from the run's ledger through advrisk's own readers; nothing is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival import FAMILIES, SurvivalFit, fit_survival
 from advrisk.risk.survival.durations import COUNTED, Durations, Measure, read_durations
+from studies.survival_clock import train_seconds
 
 Frame = Mapping[str, NDArray[Any]]
 
@@ -50,6 +51,7 @@ class Findings:
     durations: Mapping[Measure, Durations]
     inference: Mapping[str, float]  # model -> processor seconds of a clean pass, for each sample
     beside: tuple[str, ...]  # covariates beside depth
+    trained: Mapping[str, float] = field(default_factory=dict)  # kind -> processor seconds of training for each sample
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -58,6 +60,10 @@ class Findings:
     def tag(self, model: str, name: str) -> Any:
         """A tag of a model."""
         return self.durations[PASSES].facts[model].tags.get(name)
+
+    def label(self, model: str) -> str:
+        """The defence of a model, with its level."""
+        return defence_of(self.durations[PASSES].facts[model].tags)
 
     @cached_property
     def frames(self) -> dict[Measure, Frame]:
@@ -95,8 +101,8 @@ class Findings:
         return dict(sorted(found.items(), key=lambda item: item[1].aic))
 
 
-def findings(folder: Path) -> Findings:
-    """A finished run; its models must be tagged with their depth."""
+def findings(folder: Path, clock: Path | None = None) -> Findings:
+    """A finished run; its models must be tagged with their depth. `clock` is a table of what training took."""
     run = Run.open(folder)
     status = run.status()
     if not status.complete:
@@ -119,7 +125,8 @@ def findings(folder: Path) -> Findings:
     ]
     inference = {row["model"]: row["seconds"] for row in run.query(_INFERENCE).to_pylist()}
     name = run.study.name if run.study else folder.name
-    return Findings(name, run, durations, inference, tuple(varying))
+    trained = {} if clock is None else train_seconds(clock)
+    return Findings(name, run, durations, inference, tuple(varying), trained)
 
 
 def defence_of(tags: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A run's networks as units: how long each lasts as one number, and how that changes with depth and with noise."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -25,34 +25,36 @@ def _kind(found: Findings, model: str) -> str:
     return f"{layers}, noise {noise_of(found.tag(model, 'noise'))}" if "noise" in found.beside else layers
 
 
-def network_survival(found: Findings) -> dict[str, float]:
-    """Model -> its mean passes until broken: restricted to what every model was tried for, geometric over arms.
+def arm_survival(found: Findings) -> dict[str, dict[str, float]]:
+    """Arm -> model -> its mean passes until broken, restricted to a time up to which every model was tried.
 
-    In each arm it is the area under the model's Kaplan-Meier curve up to a time that all models have in common, so a
-    sample that holds counts with all that was spent.
+    It is the area under the model's Kaplan-Meier curve, so a sample that holds counts with all that was spent on it.
     """
     frame = found.frames[PASSES]
-    logs: dict[str, list[float]] = {model: [] for model in found.models}
+    means: dict[str, dict[str, float]] = {}
     for arm in found.durations[PASSES].arms:
         own = {model: (frame["arm"] == arm) & (frame["model"] == model) for model in found.models}
         until = min(float(frame["duration"][rows].max()) for rows in own.values())
-        for model, rows in own.items():
-            curve = kaplan_meier(frame["duration"][rows], frame["event"][rows])
-            logs[model].append(math.log(curve.mean(until).value))
-    return {model: math.exp(float(np.mean(own))) for model, own in logs.items()}
+        curves = {model: kaplan_meier(frame["duration"][rows], frame["event"][rows]) for model, rows in own.items()}
+        means[arm] = {model: curve.mean(until).value for model, curve in curves.items()}
+    return means
 
 
-def network_trend(found: Findings) -> Trend:
+def network_survival(found: Findings) -> dict[str, float]:
+    """Model -> the geometric mean of these over arms: one of ten passes counts as much as one of two hundred."""
+    means = arm_survival(found).values()
+    return {model: math.exp(float(np.mean([math.log(own[model]) for own in means]))) for model in found.models}
+
+
+def network_trend(found: Findings, survival: Mapping[str, float]) -> Trend:
     """How survival changes with ten layers more, over networks, noise apart."""
-    survival = network_survival(found)
     depths = [found.tag(model, "depth") / LAYERS for model in found.models]
     noises = [noise_of(found.tag(model, "noise")) for model in found.models]
     return _as_factor(trend([math.log(survival[model]) for model in found.models], depths, noises))
 
 
-def noise_trend(found: Findings) -> dict[str, Trend]:
+def noise_trends(found: Findings, survival: Mapping[str, float]) -> dict[str, Trend]:
     """The same of each level of noise against none, depths apart."""
-    survival = network_survival(found)
     levels = sorted({noise_of(found.tag(model, "noise")) for model in found.models} - {"0"}, key=float)
     trends = {}
     for level in levels:
@@ -72,16 +74,18 @@ def _as_factor(found: Trend) -> Trend:
 
 
 def per_pass(found: Findings) -> float:
-    """How many times as long a pass takes with ten layers more: the slope of ln(seconds per pass) over all rows."""
-    passes, seconds = found.frames[PASSES], found.frames[SECONDS]
-    logs = [math.log(_spent(seconds, model) / _spent(passes, model)) for model in found.models]
+    """How many times as long a pass takes with ten layers more, noise and defences apart."""
+    speed = spent_per_pass(found)
     depths = [found.tag(model, "depth") / LAYERS for model in found.models]
-    groups = [noise_of(found.tag(model, "noise")) + str(found.tag(model, "defence")) for model in found.models]
-    return math.exp(trend(logs, depths, groups).slope.value)
+    groups = [f"{noise_of(found.tag(model, 'noise'))} {found.label(model)}" for model in found.models]
+    return math.exp(trend([math.log(speed[model]) for model in found.models], depths, groups).slope.value)
+
+
+def spent_per_pass(found: Findings) -> dict[str, float]:
+    """Model -> processor seconds for each forward pass of an attack, with the gradients that belong to it."""
+    passes, seconds = found.frames[PASSES], found.frames[SECONDS]
+    return {model: _spent(seconds, model) / _spent(passes, model) for model in found.models}
 
 
 def _spent(frame: Frame, model: str) -> float:
     return float(frame["duration"][frame["model"] == model].sum())
-
-
-Section = Callable[[Findings], list[str]]

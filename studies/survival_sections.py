@@ -1,7 +1,7 @@
 """The sections of `studies.survival`: each takes a run's findings and gives lines of text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -9,10 +9,21 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival import SurvivalFit, choose_family
-from advrisk.risk.survival.cost import broken, cost_ratio
-from studies.survival_findings import BARE, LAYERS, PASSES, SECONDS, Findings, Reading, correlation, depth_factor
+from advrisk.risk.survival.cost import BROKEN_FACTOR, ON_BROKEN, broken, cost_ratio
+from studies.survival_clock import kind_of
+from studies.survival_findings import (
+    BARE,
+    LAYERS,
+    PASSES,
+    SECONDS,
+    Findings,
+    Reading,
+    correlation,
+    depth_factor,
+    noise_of,
+)
 from studies.survival_nets import spread
-from studies.survival_networks import kinds_of, network_survival, network_trend, noise_trend, per_pass
+from studies.survival_networks import arm_survival, kinds_of, network_survival, network_trend, noise_trends, per_pass
 from studies.text import NOTHING, band_text, number_text, p_text, table, wrapped
 
 _TITLES = {PASSES: "forward passes", SECONDS: "processor seconds"}
@@ -150,7 +161,7 @@ def defences(found: Findings) -> list[str]:
     frame = found.frames[PASSES]
     entries = []
     for name in [BARE, *(name for name in factor if not name.endswith("more"))]:
-        own = [model for model in found.models if _label(found, model) == name]
+        own = [model for model in found.models if found.label(model) == name]
         if not own:
             continue
         facts = [found.durations[PASSES].facts[model] for model in own]
@@ -169,12 +180,6 @@ def defences(found: Findings) -> list[str]:
         )
     head = ["defence", "clean right", "clean refused", "attempts that broke", "passes, times as many as bare"]
     return ["Behind each defence, all depths together:", *table(head, entries)]
-
-
-def _label(found: Findings, model: str) -> str:
-    from studies.survival_findings import defence_of
-
-    return defence_of(found.durations[PASSES].facts[model].tags)
 
 
 def one_step(found: Findings) -> list[str]:
@@ -222,42 +227,43 @@ def networks(found: Findings) -> list[str]:
         f"a factor of {math.exp(varied.within):.2f}; between the {len(kinds)} kinds it is {varied.between:.3f}."
     )
     lines = ["Passes until broken: mean up to the end of the attack, then the geometric mean over arms."]
-    return [*lines, *table(head, entries), *wrapped([sentence]), *_trends(found)]
+    return [*lines, *table(head, entries), *wrapped([sentence]), *_trends(found, survival)]
 
 
-def _trends(found: Findings) -> list[str]:
-    entries = []
-    for name, own in {"depth": network_trend(found), **noise_trend(found)}.items():
-        entries.append([name, band_text(own.slope.value, own.slope.low, own.slope.high), p_text(own.p_value)])
-    head = ["", "times as long", "p, dealt out anew"]
-    first = f"Networks as units: {LAYERS:g} layers more, and noise on half of the training images against none:"
-    return [first, *table(head, entries)]
+def _trends(found: Findings, survival: Mapping[str, float]) -> list[str]:
+    trends = {f"{LAYERS:g} layers more": network_trend(found, survival)}
+    trends |= {f"{name} against none": one for name, one in noise_trends(found, survival).items()}
+    by_arm = {f"{LAYERS:g} layers more, {arm}": network_trend(found, own) for arm, own in arm_survival(found).items()}
+    rows = [[name, _short(one.slope), p_text(one.p_value)] for name, one in {**trends, **by_arm}.items()]
+    first = "Networks as units: times as many passes, and how often depths (or noise) dealt out anew do as much:"
+    return [first, *table(["", "times as many", "p"], rows)]
 
 
 def costs(found: Findings) -> list[str]:
     """Training seconds for each sample, over the mean seconds until a sample breaks."""
-    kinds = {kind: models for kind, models in kinds_of(found).items() if _trained(found, models)}
+    kinds = {kind: models for kind, models in kinds_of(found).items() if _training(found, models)}
     if not kinds:
         return wrapped([f"{found.name}: nobody says how long its networks were trained, so no cost can be told."])
     fit = found.fit(Reading(SECONDS, unit="sample"), best_family(found))
-    entries = []
+    rows = []
     for kind, models in kinds.items():
-        facts = [found.durations[SECONDS].facts[model] for model in models]
-        own = float(np.mean([one.train_s_per_sample for one in facts if one.train_s_per_sample]))
-        at = {"depth": float(found.tag(models[0], "depth"))}
+        own = _training(found, models)
+        at: dict[str, float | str] = {"depth": float(found.tag(models[0], "depth"))}
         if "noise" in found.beside:
-            from studies.survival_findings import noise_of
-
-            at |= {"noise": noise_of(found.tag(models[0], "noise"))}  # type: ignore[dict-item]
-        mean = fit.mean(at=at, until=fit.longest)
+            at["noise"] = noise_of(found.tag(models[0], "noise"))
         ratio = cost_ratio(own, fit, at=at)
-        entries.append([kind, f"{1e3 * own:.3g}", _milli(mean), _short(ratio), broken(ratio)])
+        mean = fit.mean(at=at, until=fit.longest)
+        rows.append([kind, f"{1e3 * own:.3g}", _milli(mean), _short(ratio), broken(ratio)])
     head = ["networks", "training ms / sample", "ms until broken", "ratio", "verdict"]
-    return ["Training against breaking, by the fit in processor seconds:", *table(head, entries)]
+    lines = ["Training against breaking, by the fit in processor seconds:", *table(head, rows)]
+    return lines + wrapped([ON_BROKEN.format(factor=BROKEN_FACTOR)])
 
 
-def _trained(found: Findings, models: Sequence[str]) -> bool:
-    return any(found.durations[SECONDS].facts[model].train_s_per_sample for model in models)
+def _training(found: Findings, models: Sequence[str]) -> float:
+    """Seconds of training for each sample: of the processor where they were measured, else by the clock."""
+    measured = found.trained.get(kind_of(models[0]))
+    facts = [found.durations[SECONDS].facts[model].train_s_per_sample or 0.0 for model in models]
+    return float(np.mean(facts)) if measured is None else measured
 
 
 def _milli(estimate: Estimate) -> str:

@@ -23,6 +23,7 @@ from studies.zoo import layer
 
 FOLDER = Path(studies.__file__).parent
 FILES = {"damage-mnist.yaml": (6, 1000, (28, 28)), "damage-cifar10.yaml": (7, 200, (32, 32, 3))}
+PAPER = {"fgsm", "pgd", "deepfool", "hopskipjump", "pixel", "threshold"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -141,3 +142,45 @@ def test_the_study_of_indicators_asks_about_networks_that_its_recipe_trains() ->
     assert list(spec.scenarios) == ["scanner", "street", "street-attacked"]
     for question in QUESTIONS:
         what_if(Scenario.from_mapping(question.scenario, spec.scenarios[question.scenario]), question.changes)
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_study_of_defences_can_be_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = Study.load(FOLDER / "survival-cifar10.yaml").spec
+    entry = {"arch": "flatten fc(3072,10)", "mean": [0], "std": [1], "dataset": "any"}
+    zoo = [model.params["args"]["name"] for model in spec.models.values()]
+    for classifier in zoo:
+        linear = nn.Linear(3072, 10)
+        save_file({"1.weight": linear.weight.data, "1.bias": linear.bias.data}, tmp_path / f"{classifier}.safetensors")
+    (tmp_path / "registry.json").write_text(json.dumps(dict.fromkeys(zoo, entry)))
+    images = np.zeros((200, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "cifar10_test.npz", x=images, y=np.repeat(np.arange(10), 20))
+    monkeypatch.setenv("ADVRISK_ZOO", str(tmp_path))
+    monkeypatch.setenv("ADVRISK_DATA", str(tmp_path))
+    bench = set_up(spec, tmp_path / "run", DEFAULTS)
+    cells = list(plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench).cells())
+    models, arms = {cell.model for cell in cells}, {cell.arm.id: cell.arm for cell in cells}
+    assert len(models) == 4 * 8, "bare, and behind seven defences"
+    assert len(cells) == len(models) * len(arms)
+    assert {arm.family for arm in arms.values()} <= PAPER | {"clean"}
+    (shard,) = {cell.shard for cell in cells}
+    labels = bench.material.data.y[[bench.material.rows[name] for name in shard.samples]]
+    assert np.bincount(labels).tolist() == [10] * 10
+
+
+def test_the_study_of_depth_asks_about_networks_that_its_recipe_trains() -> None:
+    spec = Study.load(FOLDER / "survival-mnist.yaml").spec
+    trained = yaml.safe_load((FOLDER / "survival-mnist-recipe.yaml").read_text())["models"]
+    assert list(spec.models) == list(trained)
+    kinds: dict[tuple[object, object], int] = {}
+    for name, model in spec.models.items():
+        assert Path(model.params["weights"]).name == f"{name}.safetensors"
+        assert model.params["args"] == trained[name]["args"]
+        assert model.tags["depth"] == 2 * 3 * model.params["args"]["blocks"] + 2
+        assert model.tags["noise"] == trained[name].get("sigma", 0)
+        kind = (model.tags["depth"], model.tags["noise"])
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert len(kinds) == 9
+    assert set(kinds.values()) == {5}
+    assert spec.data.order == "balanced"
+    assert {name for arm in spec.arms for name in arm.attack or ()} <= PAPER
