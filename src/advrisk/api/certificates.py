@@ -12,6 +12,7 @@ from advrisk.core.errors import RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
+from advrisk.plan import expand_defences
 from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
@@ -55,7 +56,10 @@ def certificate_doubts(study: StudySpec) -> list[str]:
     asked = study.assess.certificate
     if asked is None:
         return []
+    from advrisk.parts import REGISTRIES
+
     assessed = [name for name, spec in study.models.items() if not spec.surrogate]
+    assessed += [one.name for one in expand_defences(study, REGISTRIES) if not one.surrogate]
     norms = {norm for arm in study.arms for norm in arm.norm or ()}
     norms |= {norm for search in study.search for norm in search.norm or ()}
     needed = smallest_n(asked.alpha, asked.zeta / max(1, len(assessed) * len(norms)), method=asked.method)

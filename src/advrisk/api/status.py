@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from advrisk.ledger import Ledger
-from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
+from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.study import StudySpec
 
 _PLAN = """
@@ -33,7 +33,7 @@ _CALIBRATED = """
     SELECT model, arm, count(*) AS n FROM cells
     WHERE shard IN (SELECT shard FROM samples WHERE split = 'calibrate') GROUP BY ALL
 """
-_ARMS = "SELECT model, arm, kind, repeats, params FROM arms WHERE origin IN ('study', 'surrogate', 'frozen')"
+_ARMS = "SELECT model, arm, kind, origin, repeats, params FROM arms WHERE origin IN ('study', 'surrogate', 'frozen')"
 _MESSAGES = """
     SELECT message AS name, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout')
     GROUP BY ALL ORDER BY n DESC LIMIT 20
@@ -135,8 +135,7 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     if not lists:
         return 0, None
     arms = {(row["model"], row["arm"]): row for row in ledger.query(_ARMS).to_pylist()}
-    assessed = {name for name, spec in study.models.items() if not spec.surrogate}
-    wanted = {place for place, row in arms.items() if row["kind"] == "clean" and place[0] in assessed}
+    wanted = {place for place, row in arms.items() if row["kind"] == "clean" and row["origin"] != "surrogate"}
     wanted |= {(one.model, arm) for one in lists for arm in one.arms}
     params = [json.loads(arms[place]["params"] or "{}") for place in wanted if place in arms]
     wanted |= {(str(given["from"]), str(given["arm"])) for given in params if {"from", "arm"} <= given.keys()}

@@ -1,6 +1,5 @@
 """Options that several verbs share, and how what is written there is meant."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -83,45 +82,6 @@ def alarm_threshold(threshold: float | None, false_alarms: float | None) -> floa
     if threshold is not None and false_alarms is not None:
         raise StudyError("give either --threshold, a score, or --false-alarms, a share of clean inputs; found both")
     return threshold if false_alarms is None else {"false_alarms": false_alarms}
-
-
-# What `advrisk show` can show, for each option that means nothing elsewhere.
-_USED_BY = {
-    **dict.fromkeys(
-        ("--eps", "--evasion", "--cost", "--answers"),
-        ("damage", "convergence", "attacks", "arms", "models"),
-    ),
-    "--norm": ("damage", "convergence", "attacks", "survival", "arms", "models"),
-    **dict.fromkeys(
-        ("--detector", "--threshold", "--false-alarms"),
-        ("damage", "convergence", "attacks", "detection", "arms", "models"),
-    ),
-    "--arm": (
-        "damage",
-        "convergence",
-        "attacks",
-        "detection",
-        "indicators",
-        "survival",
-        "certificate",
-        "arms",
-        "models",
-    ),
-    "--model": ("detection", "indicators", "survival", "failures", "search", "certificate"),
-    **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
-    "--csv": ("detection", "indicators", "survival", "search", "certificate"),
-    **dict.fromkeys(("--measure", "--covariate", "--family", "--until"), ("survival",)),
-    **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),
-    **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
-    **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
-    **dict.fromkeys(("--samples", "--out"), ("failures",)),
-}
-
-
-def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
-    """Options of `advrisk show` that mean nothing for what is shown."""
-    if unused := [name for name, value in given.items() if value is not None and what not in _USED_BY[name]]:
-        raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
 
 
 def sizes_of(written: list[str] | None) -> list[float] | None:

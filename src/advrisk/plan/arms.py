@@ -344,8 +344,8 @@ def readable_id(
 
 def with_params(arm: Arm, part: Part[Any], params: Mapping[str, Any]) -> Arm:
     """The same attack with other parameters, by its own name."""
-    words = [arm.norm, _shown(arm.eps), arm.objective]
-    name = readable_id(part, words, params, keep=arm.keep, max_queries=arm.max_queries)
+    words = [arm.norm, shown(arm.eps), arm.objective]
+    name = readable_id(part, words, params, keep=arm.keep, max_queries=arm.max_queries, draws=arm.draws)
     return replace(arm, id=name, params=dict(params))
 
 

@@ -238,6 +238,16 @@ class StudySpec(Strict):
 
     _where: Source = PrivateAttr(default_factory=Source)
 
+    @model_validator(mode="after")
+    def _named_population(self) -> Self:
+        certified = self.assess.certificate
+        if self.data.order == "balanced" and certified is not None and certified.population is None:
+            raise ValueError(
+                "found `order: balanced`, and a certificate for nobody knows which inputs: say `population: balanced` "
+                "in assess.certificate, or `population: as-sampled` if all classes are equally frequent in deployment"
+            )
+        return self
+
     @property
     def criterion(self) -> Literal["label", "prediction", "target"]:
         """What success is judged by."""

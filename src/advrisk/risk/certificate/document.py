@@ -28,7 +28,7 @@ from advrisk.risk.certificate.verdict import Tested
 KIND: Literal["certificate"] = "certificate"
 VERSION: Literal[1] = 1
 MAX_BYTES = 20_000_000
-Order = Literal["shuffled", "file"]
+Order = Literal["shuffled", "balanced", "file"]
 
 
 class _Part(BaseModel):
