@@ -26,6 +26,7 @@ from advrisk.cli.options import (
     OfNorm,
     OfThreshold,
     RunFolder,
+    Shown,
     Workers,
     alarm_of,
     alarm_threshold,
@@ -200,21 +201,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 @app.command()
 def show(
     folder: RunFolder,
-    what: Annotated[
-        Literal[
-            "damage",
-            "convergence",
-            "attacks",
-            "detection",
-            "indicators",
-            "failures",
-            "search",
-            "certificate",
-            "arms",
-            "models",
-        ],
-        typer.Argument(help="What to show."),
-    ] = "damage",
+    what: Annotated[Shown, typer.Argument(help="What to show.")] = "damage",
     norm: OfNorm = None,
     arm: OfArms = None,
     eps: OfEps = None,

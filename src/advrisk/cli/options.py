@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -10,6 +10,18 @@ from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
 
+Shown = Literal[
+    "damage",
+    "convergence",
+    "attacks",
+    "detection",
+    "indicators",
+    "failures",
+    "search",
+    "certificate",
+    "arms",
+    "models",
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]

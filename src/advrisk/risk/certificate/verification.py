@@ -73,9 +73,7 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     try:
         again = _made_again(parsed(content))
     except RiskError as error:
-        return Verification(
-            tuple(held), (*problems, f"It is no certificate as advrisk writes it: {error}."), tuple(notes)
-        )
+        return Verification(tuple(held), (*problems, f"It does not hold together: {error}."), tuple(notes))
     wrong = list(differences(content, again))
     if wrong:
         problems += [f"It does not follow from its own counts: {text}." for text in wrong[:_MOST]]
