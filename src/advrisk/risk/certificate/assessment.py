@@ -239,7 +239,7 @@ def _model(
     return ModelCertificates(
         model=rows.model,
         criterion=rows.criterion,
-        clean_error=proportion(n_wrong, rows.wrong.size),
+        clean_error=proportion(n_wrong, max(1, int(rows.known.sum()))),
         n_wrong=n_wrong,
         lists=tuple(told),
         sizes=own,
