@@ -7,7 +7,7 @@ import sys
 # `labelling`, `fitting`, `detection_coverage`, `indicator_coverage`, and `coverage` (more than an hour).
 ALL = (
     *("startup", "ledger", "passes", "attacks", "distances", "workers"),
-    *("damage", "detection", "corruptions", "indicators"),
+    *("damage", "detection", "corruptions", "indicators", "search"),
 )
 
 for name in sys.argv[1:] or ALL:
