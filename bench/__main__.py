@@ -8,7 +8,7 @@ import sys
 # an hour).
 ALL = (
     *("startup", "ledger", "passes", "attacks", "distances", "workers"),
-    *("damage", "detection", "corruptions", "indicators", "certificate"),
+    *("damage", "detection", "corruptions", "indicators", "certificate", "search"),
 )
 
 for name in sys.argv[1:] or ALL:
