@@ -8,7 +8,7 @@ import sys
 # `coverage` (more than an hour).
 ALL = (
     *("startup", "ledger", "passes", "attacks", "distances", "workers"),
-    *("damage", "detection", "corruptions", "indicators", "survival", "certificate"),
+    *("damage", "detection", "corruptions", "indicators", "survival", "certificate", "search"),
 )
 
 for name in sys.argv[1:] or ALL:

@@ -41,9 +41,9 @@ SURFACES: dict[str, tuple[tuple[Axis, ...], Rate, float]] = {
         lambda at: 0.6 * bump(at["x"] + math.log10(at["sigma"]) / 4, -0.1, 0.15) * bump(at["x"], 0.4, 0.4),
         0.6,
     ),
-    "three parameters": (UNIT, lambda at: 0.9 * math.prod(bump(at[n], t, 0.4) for n, t in zip("xyz", TOPS)), 0.9),
+    "three parameters": (UNIT, lambda at: 0.9 * math.prod(bump(at[name], top, 0.4) for name, top in TOPS.items()), 0.9),
 }
-TOPS = (0.3, 0.6, 0.8)
+TOPS = {"x": 0.3, "y": 0.6, "z": 0.8}
 
 
 def main() -> None:
@@ -108,7 +108,8 @@ def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, batch: int) -> str:
 def _real() -> None:
     """NES against the demo's noise-augmented model: both searches as a user would run them."""
     print(
-        f"\nNES (linf 0.15, 20 steps of 20 queries) on 64 digits, a grid of {SIDE} × {SIDE} and GP-UCB from the paper's design:"
+        f"\nNES (linf 0.15, 20 steps of 20 queries) on 64 digits, a grid of {SIDE} × {SIDE}, and GP-UCB from the "
+        "paper's design:"
     )
     grid, gp = (_found(method, rounds) for method, rounds in (("grid", SIDE * SIDE), ("gp-ucb", ROUNDS)))
     best = max(trial.failures for trial in grid.trials)
@@ -117,7 +118,8 @@ def _real() -> None:
     print(f"  grid: {best} of {n} broken at worst, {len(grid.trials)} settings")
     worst = max(trial.failures for trial in gp.trials)
     print(
-        f"  gp-ucb: {worst} of {n} broken at worst, {len(gp.trials)} settings; as many as the grid after {_shown(place)}"
+        f"  gp-ucb: {worst} of {n} broken at worst, {len(gp.trials)} settings; "
+        f"as many as the grid after {_shown(place)}"
     )
     shares = np.quantile([trial.failures for trial in grid.trials], [0.5, 0.9])
     print(f"  (half of the grid's settings break at most {shares[0]:.0f}, nine in ten at most {shares[1]:.0f})")

@@ -23,6 +23,7 @@ from advrisk.risk.certificate.verification import Verification, compare_document
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
 
 FOLDER = "certificates"  # of a run
+_LATER = " Chosen after a look, it holds for each list taken by itself, not for all of them together."
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
     stated = study is not None and study.assess.certificate is not None
     notes = [
         f"{name} = {getattr(asked, name)} is not the study's, which says {getattr(base, name)}."
-        + (" It must have been settled before the samples to calibrate were looked at." if name != "alpha" else "")
+        + (_LATER if name == "alpha" else " It must have been settled before the samples to calibrate were looked at.")
         for name in ("alpha", "zeta", "method")
         if stated and getattr(asked, name) != getattr(base, name)
     ]

@@ -55,7 +55,7 @@ def print_certificates(found: "CertificateAssessment") -> None:
     columns = ["model", "within", "p", "worst attack broke", "any attack", "or wrong before", "certified"]
     print_fitting(console, columns, [_row(one) for one in found.lists])
     for model in found.models:
-        indented(console, f"{model.model}: {model.n_wrong} of {found.calibration.n:,} wrong without any attack", by=0)
+        indented(console, f"{model.model}: {model.n_wrong} of {model.clean_error.n:,} wrong without any attack", by=0)
     for one in _stopped_at(found):
         needed = would_take(found, one) or _so_far(one)
         indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}", by=0)

@@ -9,7 +9,8 @@ from advrisk.risk.certificate.records import CertificateAssessment, ListCertific
 from advrisk.risk.certificate.statements import size_text
 
 SMALLEST_P = 1e-12  # what is below is drawn there
-_TICKS = (1, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
+_FINE = (1, 0.5, 0.1, 0.05, 0.01, 1e-3)
+_COARSE = (1, 0.01, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 _WRONG, _RISK = "#D55E00", "#0072B2"
 
 
@@ -51,10 +52,12 @@ def p_curves(found: CertificateAssessment, norm: str) -> Figure:
 
 def _p_axis(least: float) -> Figure:
     """A log axis down to the least p, with ticks that people know."""
-    shown = [tick for tick in _TICKS if tick >= least / 2]
+    shown = [tick for tick in (_FINE if least > 3e-4 else _COARSE) if tick >= least / 2]
+    bottom = math.log10(min(least, 0.01) / 2)
     return {
         "type": "log",
-        "range": [math.log10(min(least, 0.01) / 2), 0.15],
+        "range": [bottom, -0.05 * bottom],
+        "automargin": True,
         "tickmode": "array",
         "tickvals": shown,
         "ticktext": [f"{tick:g}" for tick in shown],

@@ -14,8 +14,8 @@ ON_ATTACKS = (
     "claimed about it."
 )
 ON_UNION = (
-    "“Any attack” counts a sample if some attack of the list breaks it, “wrong” also if it was wrong without one. "
-    "These bounds, and those of single attacks, are wrong at most {zeta} of the time, each taken by itself."
+    "“Any attack” counts a sample if some attack of the list breaks it, the number beside it also if it was wrong "
+    "before. These bounds, and those of single attacks, are wrong at most {zeta} of the time, each taken by itself."
 )
 
 

@@ -60,6 +60,11 @@ def assess_certificates(
     if method not in METHODS:
         raise RiskError(f"no method is called {method!r}; {did_you_mean(method, METHODS)}")
     calibration = read_calibration(ledger, seed=seed, population=population)
+    if method == BETTING and calibration.population == "balanced":
+        raise RiskError(
+            "a balanced set is not drawn sample by sample, and bets are made on the next draw: `method: betting` and "
+            "`population: balanced` do not go together; choose another method"
+        )
     every = read_rows(ledger, calibration, arms=arms)
     lists = {rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, method=method) for rows in every}
     sizes = _sizes(lists, zeta)
@@ -129,7 +134,7 @@ def _list(
         eps=eps,
         attacks=_worst_first([_facts(one, seen) for one in attacks], certificate),
         certificate=certificate,
-        look=_look(attacks, alpha=alpha, zeta=zeta),
+        look=_look(attacks, calibration, alpha=alpha, zeta=zeta),
         certified=False,
         level=zeta,
         n_total=calibration.n,
@@ -202,10 +207,10 @@ def _seen(attacks: Sequence[AttackRows]) -> int:
     return int(finished.size if finished.all() else np.argmin(finished))
 
 
-def _look(attacks: Sequence[AttackRows], *, alpha: float, zeta: float) -> Look:
+def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, zeta: float) -> Look:
     seen = _seen(attacks)
-    if not seen:
-        return Look(0, 1.0, None)
+    if not seen or calibration.population == "balanced":
+        return Look(seen, 1.0, None)
     p = np.max([betting_p_values(attack.broken[:seen].astype(np.float64), alpha) for attack in attacks], axis=0)
     decided = np.flatnonzero(p <= zeta)
     return Look(seen, float(p[-1]), int(decided[0]) + 1 if decided.size else None)
@@ -234,7 +239,7 @@ def _model(
     return ModelCertificates(
         model=rows.model,
         criterion=rows.criterion,
-        clean_error=proportion(n_wrong, rows.wrong.size),
+        clean_error=proportion(n_wrong, max(1, int(rows.known.sum()))),
         n_wrong=n_wrong,
         lists=tuple(told),
         sizes=own,

@@ -102,6 +102,7 @@ class CleanError(_Part):
     """Samples that are wrong without any attack, with an interval."""
 
     wrong: int = Field(ge=0)
+    n: int = Field(ge=1, description="samples of which it is known")
     share: float
     low: float
     high: float
@@ -312,7 +313,7 @@ def _calibration(found: CertificateAssessment) -> Calibration:
 
 def _clean(model: ModelCertificates) -> CleanError:
     own = model.clean_error
-    return CleanError(wrong=model.n_wrong, share=own.value, low=own.low, high=own.high, level=own.level)
+    return CleanError(wrong=model.n_wrong, n=own.n, share=own.value, low=own.low, high=own.high, level=own.level)
 
 
 def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:

@@ -83,6 +83,7 @@ class ModelRows:
 
     model: str
     wrong: Flags  # (n,): clean error
+    known: Flags  # (n,): false where nobody knows yet how the clean input is read
     attacks: tuple[AttackRows, ...]
     criterion: str
     digest: str  # of every row that decides
@@ -204,11 +205,12 @@ def _model_rows(
     table = table.filter(pa.array(inside))
     shape = (len(number), most, calibration.n)
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
-    wrong = _wrong(ledger, table, where, calibration, shape)
+    wrong, known = _clean(ledger, table, where, calibration, shape)
     flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
     return ModelRows(
         model=model,
         wrong=wrong,
+        known=known,
         attacks=tuple(
             _attack(row, {name: marks[number[row["arm"]]] for name, marks in outcome.items()}, wrong, flags)
             for row in arms
@@ -244,19 +246,21 @@ def _attack(
     )
 
 
-def _wrong(
+def _clean(
     ledger: Ledger, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet, shape: tuple[int, ...]
-) -> Flags:
-    """Samples that some row says were read wrongly when clean."""
+) -> tuple[Flags, Flags]:
+    """Samples that some row says were read wrongly when clean, and those of which some row says how they were read."""
     labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
     label = np.full(calibration.n, -1, dtype=np.int64)
     label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()
     clean = pc.fill_null(table["clean_prediction"], -1).to_numpy().astype(np.int64)
     own = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
     clean = np.where(where[0] == 0, np.where(own >= 0, own, clean), clean)
-    known = label[where[2]]
-    misread = (clean >= 0) & (known >= 0) & (clean != known)
-    return np.asarray(_marked(shape, where, misread | _is(table, "already_wrong")).any(axis=(0, 1)))
+    true = label[where[2]]
+    misread = (clean >= 0) & (true >= 0) & (clean != true)
+    wrong = _marked(shape, where, misread | _is(table, "already_wrong")).any(axis=(0, 1))
+    told = _marked(shape, where, ~_is(table, *_UNTOLD) | (clean >= 0)).any(axis=(0, 1))
+    return np.asarray(wrong), np.asarray(told)
 
 
 def _criterion(table: pa.Table, model: str) -> str:
@@ -293,8 +297,8 @@ def _digest(model: str, table: pa.Table, arms: Sequence[Mapping[str, Any]]) -> s
     hasher = hashlib.blake2b(digest_size=16)
     for row in arms:
         hasher.update(json.dumps([model, dict(row)], sort_keys=True).encode())
-    rows = table.to_pydict()
-    names = sorted(rows)
-    for line in sorted(json.dumps([rows[name][place] for name in names]) for place in range(len(table))):
-        hasher.update(line.encode())
+    columns = [table[name].cast(pa.string()) for name in sorted(table.column_names)]
+    lines = pc.binary_join_element_wise(*columns, "\x1f", null_handling="replace", null_replacement="\x1e")
+    ordered = lines.take(pc.sort_indices(lines))
+    hasher.update("\n".join(ordered.to_pylist()).encode())
     return hasher.hexdigest()

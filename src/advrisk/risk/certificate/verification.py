@@ -73,9 +73,7 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     try:
         again = _made_again(parsed(content))
     except RiskError as error:
-        return Verification(
-            tuple(held), (*problems, f"It is no certificate as advrisk writes it: {error}."), tuple(notes)
-        )
+        return Verification(tuple(held), (*problems, f"It does not hold together: {error}."), tuple(notes))
     wrong = list(differences(content, again))
     if wrong:
         problems += [f"It does not follow from its own counts: {text}." for text in wrong[:_MOST]]
@@ -140,10 +138,12 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
     lists = tuple(_list(document, one, sizes[about.name, one.norm]) for one in document.lists)
     _check_own(document, lists)
     clean = document.clean_error
+    if clean.n > document.calibration.n or (claim.method != BETTING and clean.n != document.calibration.n):
+        raise RiskError(f"clean_error.n is {clean.n}, but there are {document.calibration.n} samples to calibrate")
     model = ModelCertificates(
         model=about.name,
         criterion=document.criterion,
-        clean_error=proportion(clean.wrong, document.calibration.n),
+        clean_error=proportion(clean.wrong, clean.n),
         n_wrong=clean.wrong,
         lists=lists,
         sizes={norm: found for (name, norm), found in sizes.items() if name == about.name},

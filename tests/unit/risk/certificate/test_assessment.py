@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
@@ -158,3 +159,24 @@ def test_everything_is_plain_values_for_json_and_csv(made: Make) -> None:
         ("pgd@linf:0.2", 0),
     ]
     assert len({tuple(line) for line in lines}) == 1, "one header for all"
+
+
+def test_a_balanced_set_is_named_and_not_bet_on(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": broken(3)}}, samples=[{"label": place % 10} for place in range(N)])
+    found = assess_certificates(ledger, population="balanced")
+    assert found.calibration.evened == ("class",)
+    assert found.lists[0].look.p == 1.0
+    with pytest.raises(RiskError, match="do not go together"):
+        assess_certificates(ledger, population="balanced", method="betting")
+
+
+def test_few_failures_of_a_balanced_set_are_no_more_likely_than_the_binomial_says() -> None:
+    """Hoeffding (1956), by convolution: classes of unlike risk, each with as many samples."""
+    for risks in ((0.0, 0.2), (0.05, 0.15), (0.0, 0.0, 0.3), (0.3, 0.02, 0.0, 0.1)):
+        each, alpha = 60 // len(risks), sum(risks) / len(risks)
+        counts = np.array([1.0])
+        for risk in risks:
+            counts = np.convolve(counts, binom.pmf(np.arange(each + 1), each, risk))
+        n = each * len(risks)
+        few = np.arange(int(n * alpha - 1) + 1)
+        assert (np.cumsum(counts)[few] <= binom.cdf(few, n, alpha) + 1e-12).all()

@@ -39,6 +39,13 @@ def test_only_what_was_right_and_is_broken_fails_and_an_error_counts_as_broken(m
     assert attack.finished.all()
 
 
+def test_clean_error_is_known_where_some_row_tells(made: Make) -> None:
+    ledger = made({"m": {PGD: "re.w"}}, facts={"clean": {"origin": "dropped"}})
+    found = only(ledger)
+    assert in_order(ledger, found.known) == "x--x"
+    assert in_order(ledger, found.wrong) == "---x"
+
+
 def test_an_error_on_a_sample_that_was_wrong_before_is_clean_error(made: Make) -> None:
     ledger = made({"m": {PGD: "wrr", FGSM: "err"}})
     found = only(ledger)
