@@ -2,8 +2,8 @@
 
 Run: python -m bench survival_coverage (some minutes); `main` takes another number of runs.
 
-Worlds: exact times with censoring; whole passes, at most 8 or 3, as intervals; samples that recur six or ten times, with an
-effect of their own, where only errors by cluster can be right.
+Worlds: exact times with censoring; whole passes, at most 8 or 3, as intervals; samples that recur six or ten times,
+with an effect of their own, where only errors by cluster can be right.
 """
 
 import math
