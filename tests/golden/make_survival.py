@@ -63,7 +63,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     if case.get("exactly", True):  # as it comes, it stops some digits early
         fitter._scipy_fit_method = "SLSQP"
         options["fit_options"] = {"ftol": 1e-15, "maxiter": 2000}
-    began = time.perf_counter()
+    began = time.process_time()
     if "lower" in case:
         seen = columns[case["event"]] == 1
         frame["low"] = np.where(seen, np.maximum(columns[case["lower"]], 1e-30), columns[case["duration"]])
@@ -72,8 +72,9 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     else:
         frame["t"], frame["e"] = columns[case["duration"]], columns[case["event"]]
         fitter.fit(frame, duration_col="t", event_col="e", **formulas, **options)
+    fit_s = time.process_time() - began
     concordance = fitter.concordance_index_ if "lower" not in case else None
-    found: dict[str, Any] = {"seconds": time.perf_counter() - began}
+    found: dict[str, Any] = {"seconds": {"fit": fit_s, "with concordance": time.process_time() - began}}
     for part, key in (("scale", fitter._primary_parameter_name), ("shape", fitter._ancillary_parameter_name)):
         found[part] = {_name(name): value for name, value in fitter.params_[key].items()}
         found[f"{part}_errors"] = {_name(name): value for name, value in fitter.standard_errors_[key].items()}

@@ -90,17 +90,18 @@ def check_names(covariates: Sequence[str], outcome: Collection[str], forbidden: 
             )
 
 
-def check_copies(columns: Columns, covariates: Sequence[str], duration: Floats, event: Floats) -> None:
-    """No covariate that is the duration or the event in other words; rows are sorted by duration."""
-    seen, rest = np.flatnonzero(event > 0), np.flatnonzero(event == 0)
-    telling = _distinct(duration[seen]) >= _TELLING
+def check_copies(
+    columns: Columns, covariates: Sequence[str], duration: Floats, event: Floats, by_time: NDArray[np.intp]
+) -> None:
+    """No covariate that is the duration or the event in other words; `by_time` sorts rows by duration."""
+    seen, rest = by_time[event[by_time] > 0], np.flatnonzero(event == 0)
     for name in covariates:
         values = _codes(columns[name])
         if _one_value(values, seen) and rest.size and _one_value(values, rest) and values[seen[0]] != values[rest[0]]:
             raise RiskError(f"covariate {name!r} says whether the event was seen: it is the outcome; leave it out")
-        if columns[name].dtype.kind == "f" and (
-            _monotone_copy(values, duration) or (telling and _monotone_copy(values, duration, seen))
-        ):
+    asked = [name for name in covariates if columns[name].dtype.kind == "f"]
+    for rows in (by_time, *([seen] if _distinct(duration[seen]) >= _TELLING else [])):
+        for name in _rising(columns, _rising(columns, asked, duration, rows[:_A_FEW]), duration, rows):
             raise RiskError(
                 f"covariate {name!r} orders the rows exactly as the duration does (rank correlation 1 or -1): it is "
                 "computed from the outcome; leave it out"
@@ -206,21 +207,14 @@ def _one_value(values: Floats, rows: NDArray[np.intp]) -> bool:
     return all(bool((values[some] == values[rows[0]]).all()) for some in (rows[:_A_FEW], rows))
 
 
-def _monotone_copy(values: Floats, duration: Floats, rows: NDArray[np.intp] | None = None) -> bool:
-    """Whether the values rise, or fall, exactly where the duration, which is sorted, rises."""
-    if rows is not None:
-        return _rise_together(values[rows[:_A_FEW]], duration[rows[:_A_FEW]]) and _monotone_copy(
-            values[rows], duration[rows]
-        )
-    few = _rise_together(values[:_A_FEW], duration[:_A_FEW])
-    return few and duration[0] < duration[-1] and _rise_together(values, duration)
-
-
-def _rise_together(values: Floats, duration: Floats) -> bool:
-    rises, change = np.diff(duration) > 0, np.diff(values)
-    if (change[~rises] != 0).any():
-        return False
-    return bool((change[rises] > 0).all() or (change[rises] < 0).all())
+def _rising(columns: Columns, names: Sequence[str], duration: Floats, rows: NDArray[np.intp]) -> list[str]:
+    """The columns that rise, or fall, exactly where the duration rises; rows are sorted by it."""
+    if not names:
+        return []
+    rises = np.diff(duration[rows]) > 0
+    change = np.sign(np.diff(np.stack([columns[name][rows] for name in names])))
+    same = [(change == way * rises).all(axis=1) for way in (1, -1)]
+    return [name for name, up, down in zip(names, *same, strict=True) if up or down]
 
 
 def _distinct(ordered: Floats) -> int:

@@ -21,35 +21,33 @@ def concordance(duration: Floats, predicted: Floats, event: Floats) -> float:
     pairs = int(before.sum())
     if not pairs:
         raise RiskError("no two rows can be compared: no row is known to last longer than one with an event")
-    ranks = _ranks(predicted[order])
-    less, equal = counts_before(ranks[happened], before, ranks)
+    predicted = predicted[order]
+    by_value = np.argsort(predicted)
+    ranks = np.empty(len(times), dtype=np.int32)
+    ranks[by_value] = np.cumsum(np.diff(predicted[by_value], prepend=-np.inf) > 0)  # equal values have the same rank
+    less, equal = counts_before(ranks[happened], before[by_value], ranks[by_value])
     return (int(less.sum()) + int(equal.sum()) / 2) / pairs
 
 
-def counts_before(values: Integers, ends: Integers, wanted: Integers) -> tuple[Integers, Integers]:
+def counts_before(values: Integers, ends: Integers, wanted: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each query, how many of values[:end] are less than the wanted one, and how many equal it.
 
     Values are sorted by one bit after the other, from the highest (a wavelet matrix); each query follows its range.
-    Queries are taken by what they want, so that neighbours look at the same places.
+    It is quickest if queries are sorted by what they want: neighbours look at the same places then.
     """
-    order = np.argsort(wanted, kind="stable")
-    wanted, high = wanted[order], ends[order]
-    less, low = np.zeros_like(high), np.zeros_like(high)
-    top = int(max(values.max(), wanted.max(), 1))
-    for bit in reversed(range(top.bit_length())):
+    low, high = np.zeros_like(ends), ends
+    less = np.zeros(len(ends), dtype=np.int64)
+    zeros_before = np.zeros(len(values) + 1, dtype=np.int32)
+    for bit in reversed(range(int(max(values.max(), wanted.max(), 1)).bit_length())):
         ones = (values >> bit) & 1 == 1
-        zeros_before = np.zeros(len(values) + 1, dtype=np.int32)
         np.cumsum(~ones, out=zeros_before[1:])
         asked = (wanted >> bit) & 1 == 1
-        low_zeros, high_zeros = zeros_before[low], zeros_before[high]
-        n_zeros = zeros_before[-1]
+        low_zeros, high_zeros = zeros_before.take(low), zeros_before.take(high)
         less += (high_zeros - low_zeros) * asked
-        low = np.where(asked, n_zeros + low - low_zeros, low_zeros)
-        high = np.where(asked, n_zeros + high - high_zeros, high_zeros)
+        low = np.where(asked, zeros_before[-1] + low - low_zeros, low_zeros)
+        high = np.where(asked, zeros_before[-1] + high - high_zeros, high_zeros)
         values = np.concatenate([values[~ones], values[ones]])
-    counts = np.empty((2, len(order)), dtype=np.int32)
-    counts[:, order] = less, high - low
-    return counts[0], counts[1]
+    return less, (high - low).astype(np.int64)
 
 
 def _events_before(times: Floats, happened: NDArray[np.bool_]) -> Integers:
@@ -58,8 +56,3 @@ def _events_before(times: Floats, happened: NDArray[np.bool_]) -> Integers:
     new = np.flatnonzero(np.diff(times, prepend=-np.inf) > 0)
     lengths = np.diff(np.append(new, len(times)))
     return np.where(happened, np.repeat(up_to[new], lengths), np.repeat(up_to[new + lengths], lengths))
-
-
-def _ranks(values: Floats) -> Integers:
-    """Equal values have the same rank."""
-    return np.unique(values, return_inverse=True)[1].astype(np.int32)

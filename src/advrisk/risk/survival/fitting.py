@@ -65,10 +65,8 @@ def _prepared(
     scale, shape = (coding_of(columns, given, reference) for given in names)
     checks.check_outcome(outcome.duration, times, events, len(scale.columns) + len(shape.columns))
     by_time = np.argsort(times, kind="stable")
-    columns = {name: values[by_time] for name, values in columns.items()}
-    times, events = columns[outcome.duration], columns[outcome.event]
-    checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events)
-    rows, order = sorted_rows(times, events, columns[outcome.lower] if outcome.lower else None)
+    checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events, by_time)
+    rows, order = sorted_rows(times, events, columns[outcome.lower] if outcome.lower else None, by_time)
     columns = {name: values[order] for name, values in columns.items()}
     model = Model(law, rows, scale.matrix(columns), shape.matrix(columns))
     checks.check_collinear(model.x, scale)

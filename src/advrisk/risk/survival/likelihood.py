@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.risk.survival.families import Family, Slopes
 from advrisk.risk.survival.frames import Floats
@@ -44,8 +45,10 @@ class Rows:
         return slice(self.n_exact + self.n_censored, len(self.log_t))
 
 
-def sorted_rows(duration: Floats, event: Floats, lower: Floats | None) -> tuple[Rows, np.ndarray]:
-    """The rows by kind, and the order that puts a column of the frame beside them."""
+def sorted_rows(
+    duration: Floats, event: Floats, lower: Floats | None, first: NDArray[np.intp] | None = None
+) -> tuple[Rows, NDArray[np.intp]]:
+    """The rows by kind, and the order that puts a column of the frame beside them; within a kind as in `first`."""
     happened = event > 0
     log_t = np.log(duration)
     log_lower = np.full_like(log_t, -np.inf)
@@ -58,8 +61,8 @@ def sorted_rows(duration: Floats, event: Floats, lower: Floats | None) -> tuple[
         narrow = exact & (width > 0)
         constant[narrow] = np.log(width[narrow])
         log_t = np.where(exact, (log_t + np.where(exact, log_lower, 0.0)) / 2, log_t)
-    kind = np.where(exact, 0, np.where(happened, 2, 1))
-    order = np.argsort(kind, kind="stable")
+    kind = np.where(exact, 0, np.where(happened, 2, 1)).astype(np.int8)
+    order = np.argsort(kind, kind="stable") if first is None else first[np.argsort(kind[first], kind="stable")]
     n_exact, n_censored = int(exact.sum()), int((~happened).sum())
     late = order[n_exact + n_censored :]
     return Rows(log_t[order], log_lower[late], constant[order[:n_exact]], n_exact, n_censored), order
@@ -186,6 +189,8 @@ class Model:
 
 def _weighted(left: Floats, weights: Floats, right: Floats) -> Floats:
     """left' diag(weights) right, a block of rows at a time, so that it is done in the processor's cache."""
+    if right.shape[1] == 1:
+        return np.asarray(left.T @ (weights * right[:, 0]))[:, None]
     total = np.zeros((left.shape[1], right.shape[1]))
     for start in range(0, len(weights), _BLOCK):
         rows = slice(start, start + _BLOCK)

@@ -54,8 +54,9 @@ def _ascent(now: Likelihood) -> Floats:
     ridge = 0.0
     while True:
         try:
-            factor = np.linalg.cholesky(information + np.diag(ridge * size))
-            return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, now.gradient)))
+            raised = information + np.diag(ridge * size) if ridge else information
+            np.linalg.cholesky(raised)  # fails unless positive definite
+            return np.asarray(np.linalg.solve(raised, now.gradient))
         except np.linalg.LinAlgError:
             ridge = max(4 * ridge, 1e-8)
 
