@@ -179,7 +179,7 @@ def assess_survival(
     return SurvivalAssessment(
         durations=durations,
         models=tuple(sorted(rows, key=_lasting)),
-        covariates=tuple(names),
+        covariates=fitted.names if fitted.fit is not None else tuple(names),
         fit=fitted.fit,
         unfitted=fitted.why_not,
         families=fitted.families,
@@ -218,17 +218,33 @@ def _fitted(
     *,
     asked: bool,
 ) -> _Fitted:
-    """The fit of the chosen family, and all families beside it; or why there is none."""
-    durations, names = _breakable(durations, names, notes)
+    """The fit of the chosen family, and all families beside it; or why there is none.
+
+    Covariates that nobody asked for are dropped from the last one on until the rest can be fitted.
+    """
+    durations, kept = _breakable(durations, names, notes)
+    first: RiskError | None = None
+    for n in range(len(kept), -1, -1):
+        try:
+            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes)
+        except RiskError as error:
+            if asked:
+                raise
+            first = first or error
+            continue
+        if first is not None:
+            notes.add(f"Not among the covariates: {', '.join(kept[n:])}. With it, {first}.")
+        return found
+    return _Fitted(why_not=str(first))
+
+
+def _fitted_with(
+    durations: Durations, names: Sequence[str], family: str, level: float, until: float, seed: int, notes: _Notes
+) -> _Fitted:
     frame, options = _frame(durations, names, level, notes)
-    try:
-        families, choice = families_table(
-            frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
-        )
-    except RiskError as error:
-        if asked:
-            raise
-        return _Fitted(why_not=str(error))
+    families, choice = families_table(
+        frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
+    )
     fit = next(one.fit for one in families if one.chosen)
     if choice is None and family == AUTO:
         notes.add("The family is chosen by AIC: there are too few samples to hold some out.")

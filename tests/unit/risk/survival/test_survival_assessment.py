@@ -40,6 +40,7 @@ def ledger_of(
     train: bool = True,
     seconds: float | None = 0.01,
     clean: bool = True,
+    beside: dict[str, Any] | None = None,
 ) -> Ledger:
     """Times of each model and eps as the law above has them, rounded up to passes; the first sample is wrong clean."""
     rng = np.random.default_rng(8)
@@ -47,11 +48,25 @@ def ledger_of(
     arms, cells, outcomes = [], [], []
     arms_of = [(norm, size) for norm in norms for size in eps]
     for model, times in factor.items():
-        for arm, norm, size in [("clean", None, None)] * clean + [(f"pgd-{m}-{e}", m, e) for m, e in arms_of]:
+        asked: list[tuple[str, str | None, float | None]] = [("clean", None, None)] * clean
+        asked += [
+            (f"{attack}-{m}-{e}", m, e)
+            for attack in ("pgd", *([beside["attack"]] if beside else []))
+            for m, e in arms_of
+        ]
+        for arm, norm, size in asked:
+            lasting = beside["factor"] if beside and arm.startswith(beside["attack"]) else times
             own = {"cell": f"{model}-{arm}", "model": model, "arm": arm, "repeat": 0}
             kind = "clean" if arm == "clean" else "attack"
             arms.append(
-                {"model": model, "arm": arm, "recipe": own["cell"], "origin": "study", "kind": kind, "family": "pgd"}
+                {
+                    "model": model,
+                    "arm": arm,
+                    "recipe": own["cell"],
+                    "origin": "study",
+                    "kind": kind,
+                    "family": arm.partition("-")[0],
+                }
                 | {"norm": norm, "eps": size, "keep": "first", "repeats": 1, "params": '{"steps": 29}'}
             )
             cells.append(own | {"recipe": own["cell"], "accounting": "sample", "n_samples": n, "n_errors": 0})
@@ -62,8 +77,8 @@ def ledger_of(
                 if kind == "attack" and place == 0:
                     row["outcome"] = "already_wrong"
                 elif kind == "attack":
-                    scale = SCALE * times * math.exp(SLOPE * (size - 0.1))
-                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(times) else MOST + 1
+                    scale = SCALE * lasting * math.exp(SLOPE * ((size or 0) - 0.1))
+                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else MOST + 1
                     row |= {"outcome": "success" if last <= MOST else "resisted", "n_forward": min(last, MOST)}
                     row["n_forward_first"] = last if last <= MOST else None
                 spent = None if seconds is None else row["n_forward"] * seconds
@@ -212,7 +227,7 @@ class TestTelling:
 class TestWhatCanBeMissing:
     def test_a_model_that_nobody_breaks_is_told_apart(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 1.0, "steel": math.inf}, n=40))
-        assert found.covariates == ("eps", "model")
+        assert found.covariates == ("eps",)  # one model is left
         assert "Not in the fit, as no attack broke any of its samples: steel." in found.notes
         assert found.of("steel").mean is None
         assert found.of("steel").curve is not None
@@ -220,6 +235,17 @@ class TestWhatCanBeMissing:
         assert found.models[0].model == "steel"
         json.dumps(found.as_dict(), allow_nan=False)
         assert survival_content(found)["lasts_figures"]["survival curves"]["data"]
+
+    def test_a_covariate_that_nobody_asked_for_may_go(self, tmp_path: Path) -> None:
+        """Of an attack that broke nothing, the effect would be infinite."""
+        weak = {"attack": "tickle", "factor": math.inf}
+        found = assess_survival(ledger_of(tmp_path / "run", n=40, beside=weak))
+        assert found.covariates == ("eps", "model")
+        (note,) = [note for note in found.notes if note.startswith("Not among the covariates: attack.")]
+        assert "'attack' = 'pgd'" in note
+        assert found.of("a").mean is not None
+        with pytest.raises(RiskError, match="no row has an event"):
+            assess_survival(ledger_of(tmp_path / "again", n=40, beside=weak), covariates=["eps", "attack"])
 
     def test_where_nothing_broke_the_curves_stand_alone(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", factor={"steel": math.inf}, eps=(0.1,), n=10))
