@@ -201,4 +201,4 @@ def test_a_study_without_durations_says_nothing_of_them(
     page = run.report(tmp_path / "asked.html").read_text()
     assert "Nothing can be said of how long models last: no arm has a duration" in page  # the study asks
     monkeypatch.setattr(run, "study", None)
-    assert run._survived() == ""
+    assert 'id="survival"' not in run.report(tmp_path / "not-asked.html").read_text()

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.findings import run_findings
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
-from advrisk.core.errors import LedgerError, RiskError, StudyError
+from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
@@ -20,7 +21,6 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import arm_shares, flagged_arms, write_report
-from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
@@ -35,9 +35,7 @@ from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_mode
 from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
-from advrisk.risk.survival.durations import NoDurationsError
 from advrisk.risk.survival.money import Hardware
-from advrisk.risk.walk import detectors_of
 from advrisk.study import (
     AVERAGE,
     AlarmSpec,
@@ -111,7 +109,7 @@ class Run:
         return assess_damage(
             self.ledger,
             asked,
-            seed=self._seed,
+            seed=self.seed,
             evasion=curve,
             answers=said,
             cost=asked.cost if cost is None else cost,
@@ -142,7 +140,7 @@ class Run:
     ) -> Convergence:
         """How damage, success ratios and sizes settle as samples are added; arguments are those of `damage`."""
         found = self.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
-        return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self._seed))
+        return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self.seed))
 
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
@@ -177,7 +175,7 @@ class Run:
             level=asked.level,
             resamples=asked.resamples,
             threshold={"false_alarms": asked.false_alarms} if threshold is None else threshold,
-            seed=key("detection", self._seed),
+            seed=key("detection", self.seed),
         )
 
     def indicators(
@@ -210,7 +208,7 @@ class Run:
                 models=models,
                 arms=arms,
                 level=asked.level,
-                seed=key("indicators", self._seed),
+                seed=key("indicators", self.seed),
             )
         except MissingArmsError as error:
             advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
@@ -310,7 +308,7 @@ class Run:
             models=models,
             usual_norm=self.study.assess.damage.norm if self.study else "linf",
             hardware=machine,
-            seed=self._seed,
+            seed=self.seed,
             **asked.model_dump(exclude={"hardware"}),
         )
 
@@ -369,87 +367,9 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
-        assessment = settled = attacks = None
-        reason = ""
         question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
-        try:
-            assessment, attacks = self._assessed(*question), self.attacks()
-            if assessment.comparison:
-                settled = assessed_convergence(assessment, rng=generator("convergence", self._seed))
-        except RiskError as error:  # corruptions alone, say: the rest of the report stands
-            assessment, reason = None, str(error)
-        detection, undetected = self._detected()
-        indicators, failures, unassessed = self._in_deployment()
-        certificates, uncertified = self._certified()
-        return write_report(
-            self.folder,
-            self.ledger,
-            self.study,
-            target,
-            assessment=assessment,
-            settled=settled,
-            attacks=attacks,
-            flags=self.flags(),
-            detection=detection,
-            undetected=undetected,
-            indicators=indicators,
-            failures=failures,
-            unassessed=unassessed,
-            searches=self.searches(),
-            certificates=certificates,
-            uncertified=uncertified,
-            reason=reason,
-            survival=self._survived(),
-        )
-
-    def _survived(self) -> SurvivalAssessment | str:
-        """How long models last, or why that cannot be said; nothing where nobody asked and no arm has a duration."""
-        asked = bool(self.study and "survival" in self.study.assess.model_fields_set)
-        try:
-            return self.survival()
-        except NoDurationsError as error:
-            return str(error) if asked else ""
-        except RiskError as error:  # the rest of the report stands
-            return str(error)
-
-    def _detected(self) -> tuple[DetectionAssessment | None, str]:
-        """What detectors do, or why that cannot be said; neither where there is none."""
-        if not detectors_of(self.ledger):
-            return None, ""
-        try:
-            return self.detection(), ""
-        except RiskError as error:  # not all is scored yet, say: the rest of the report stands
-            return None, str(error)
-
-    def _certified(self) -> tuple[CertificateAssessment | None, str]:
-        """What is certified, or why nothing can be; neither where the study does not ask."""
-        if self.study is None or self.study.assess.certificate is None:
-            return None, ""
-        try:
-            return self.certificate(), ""
-        except RiskError as error:  # not begun yet, say: the rest of the report stands
-            return None, str(error)
-
-    def _in_deployment(self) -> tuple[IndicatorAssessment | None, list[FailureModes], str]:
-        """Indicators and failure modes, or why there are none; nothing where nobody asked and nature did nothing."""
-        stated = bool(self.study and self.study.scenarios)
-        if not stated and not len(self.query("SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")):
-            return None, [], ""
-        try:
-            found = self.own_indicators
-        except (RiskError, StudyError) as error:  # not finished, or a file of costs is lost: the rest stands
-            return None, [], str(error)
-        failures = [
-            failure_modes(
-                self.ledger,
-                one,
-                found.tensors or {},
-                models=[row.model for row in one.models[:MAX_MODELS]],
-                n=SHOWN,
-            )
-            for one in found.results
-        ]
-        return found, failures, ""
+        found = run_findings(self, lambda: self._assessed(*question))
+        return write_report(self.folder, self.ledger, self.study, target, found)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}
@@ -511,7 +431,8 @@ class Run:
         return self.study.name if self.study else self.folder.name
 
     @property
-    def _seed(self) -> int:
+    def seed(self) -> int:
+        """The study's seed; 0 without a study."""
         return self.study.seed if self.study else 0
 
     def _arms(self) -> list[str] | None:

@@ -13,12 +13,12 @@ from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.findings import Findings, or_why
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
 from advrisk.report.search import search_content
@@ -26,13 +26,8 @@ from advrisk.report.summary import damage_name, findings, headline, money, on_sp
 from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
-from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.indicators.failures import FailureModes
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -62,33 +57,8 @@ _FLAGS = f"""
 MAX_FLAGS = 50
 
 
-def write_report(
-    folder: Path,
-    ledger: Ledger,
-    study: StudySpec | None,
-    target: Path,
-    *,
-    assessment: DamageAssessment | None,
-    settled: Convergence | None,
-    attacks: ArmComparison | None,
-    flags: list[dict[str, Any]],
-    detection: DetectionAssessment | None = None,
-    undetected: str = "",
-    indicators: IndicatorAssessment | None = None,
-    failures: Sequence[FailureModes] = (),
-    unassessed: str = "",
-    searches: Sequence[SearchRecord] = (),
-    certificates: CertificateAssessment | None = None,
-    uncertified: str = "",
-    reason: str = "",
-    survival: SurvivalAssessment | str = "",
-) -> Path:
-    """Render everything the run holds into `target`.
-
-    `reason` says why there is no assessment, where there is none, `undetected` why there is none of detectors, and
-    `unassessed` why there are no indicators, `uncertified` why nothing is certified; `survival` is an assessment, or
-    why there is none.
-    """
+def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
+    """Render everything the run holds into `target`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -103,15 +73,15 @@ def write_report(
         "to_three": _to_three,
     }
     page = environment.get_template("template.html").render(
-        content(folder, ledger, study, flags)
-        | damage_content(folder, ledger, assessment, settled, reason)
-        | attack_content(attacks)
-        | detection_content(detection, undetected)
-        | indicator_content(indicators, unassessed)
-        | failure_content(folder, failures)
-        | survival_content(survival)
-        | search_content(searches)
-        | certificate_content(certificates, uncertified)
+        content(folder, ledger, study, list(found.flags))
+        | damage_content(folder, ledger, *or_why(found.damage), found.settled)
+        | attack_content(found.attacks)
+        | detection_content(*or_why(found.detection))
+        | indicator_content(*or_why(found.indicators))
+        | failure_content(folder, found.failures)
+        | survival_content(found.survival)
+        | search_content(found.searches)
+        | certificate_content(*or_why(found.certificates))
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +118,7 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
 
 
 def damage_content(
-    folder: Path, ledger: Ledger, assessment: DamageAssessment | None, settled: Convergence | None, reason: str
+    folder: Path, ledger: Ledger, assessment: DamageAssessment | None, reason: str, settled: Convergence | None
 ) -> dict[str, Any]:
     """What the template shows of damage."""
     figures: dict[str, Figure] = {}
