@@ -56,8 +56,8 @@ class Status:
     messages: Mapping[str, int]
     n_passes: int
     n_imported: int  # rows that somebody else's program made
-    clean_accuracy: Mapping[str, float]  # model -> share of clean inputs that are answered rightly
-    clean_rejection: Mapping[str, float]  # model -> share of clean inputs that are refused; empty if nothing ever is
+    clean_accuracy: Mapping[str, float] = field(default_factory=dict)  # model -> share of clean inputs it has right
+    clean_rejection: Mapping[str, float] = field(default_factory=dict)  # and that it refuses; empty if none ever is
     elsewhere: Mapping[str, int] = field(default_factory=dict)  # outcomes on samples to tune and to calibrate
     n_rounds: int = 0  # of all searches together
     n_rounds_expected: int = 0
