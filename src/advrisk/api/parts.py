@@ -9,6 +9,7 @@ from advrisk.core.traits import (
     DETECTOR,
     AttackTraits,
     CorruptionTraits,
+    DefenceTraits,
     DetectorTraits,
     LossTraits,
     MeasureTraits,
@@ -48,6 +49,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
         facts = [f"needs {traits.needs}"]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
+    if isinstance(traits, DefenceTraits):
+        facts = _facts_of_defence(traits)
     if isinstance(traits, TrainingTraits):
         facts = ["for inputs within [0, 1]"] if traits.perturbs else []
         facts += [f"needs {traits.classes} classes or more"] if traits.classes > 2 else []
@@ -93,6 +96,14 @@ def _facts_of_corruption(traits: CorruptionTraits) -> list[str]:
     facts += [
         f"level 1 to {len(values)}: {name} {', '.join(map(str, values))}" for name, values in traits.levels.items()
     ]
+    return facts
+
+
+def _facts_of_defence(traits: DefenceTraits) -> list[str]:
+    facts = [f"needs {traits.needs}" + ("; for images only" if traits.images else "")]
+    facts += ["answers at random"] if traits.random else []
+    facts += ["may refuse to answer"] if traits.rejects else []
+    facts += [f"{name} studied: {', '.join(map(str, values))}" for name, values in traits.levels.items()]
     return facts
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from advrisk.ledger import Ledger
+from advrisk.risk.clean import clean_accuracy, clean_rejection
 
 _PLAN = """
     SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models,
@@ -42,6 +43,8 @@ class Status:
     messages: Mapping[str, int]
     n_passes: int
     n_imported: int  # rows that somebody else's program made
+    clean_accuracy: Mapping[str, float]  # model -> share of clean inputs that are answered rightly
+    clean_rejection: Mapping[str, float]  # model -> share of clean inputs that are refused; empty if nothing ever is
 
     @property
     def complete(self) -> bool:
@@ -72,4 +75,6 @@ def run_status(ledger: Ledger, study: str, flags: Mapping[str, int]) -> Status:
         messages=tally(_MESSAGES),
         n_passes=row(_PASSES)["n"],
         n_imported=row(_IMPORTED)["n"],
+        clean_accuracy={model: share.value for model, share in clean_accuracy(ledger).items()},
+        clean_rejection={model: share.value for model, share in clean_rejection(ledger).items()},
     )

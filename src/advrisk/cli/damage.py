@@ -145,6 +145,8 @@ def _print_lines(console: Console, shown: Shown, widths: dict[str, int]) -> None
 def _fields(found: "DamageAssessment") -> dict[str, Field]:
     """The columns of the table; the verdict is last."""
     fields: dict[str, Field] = {"clean accuracy": lambda row: percent(row.clean_accuracy)}
+    if any(row.clean_rejection for row in found.models):
+        fields["clean inputs refused"] = lambda row: percent(row.clean_rejection)
     fields |= {f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds}
     fields[damage_name(relative=found.relative)] = lambda row: (
         _estimate(row.relative_damage) if found.relative else percent(row.damage)

@@ -171,6 +171,9 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     console.print(f"{short(state.n_passes)} passes", highlight=False)
     for name, count in state.outcomes.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)
+    for name, share in state.clean_rejection.items():
+        right = f"{state.clean_accuracy[name]:.1%} of clean inputs answered rightly"
+        console.print(f"  {name}: {right}, {share:.1%} refused", markup=False, highlight=False)
     for name, count in state.flags.items():
         indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
         _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)

@@ -10,7 +10,8 @@ FLAGS = {
     "not-increasing": "samples that resisted were never moved upwards: the attack may be blind; try another objective "
     "or a random start",
     "still-gaining": "the attack was still getting better when it ended: give it more steps",
-    "random-model": "the model answers the same input differently each time: successes were redrawn, gradients not",
+    "random-model": "the model answers the same input differently each time: successes were redrawn; "
+    "give its arms `draws`, so that they follow the mean of several slopes",
     "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
     "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
     NO_START: "samples resisted because no point was found to begin from, which says nothing of how near a success is: "

@@ -14,7 +14,10 @@ from advrisk.engine.goal import Goal
 from advrisk.engine.model import Model, predicted
 from advrisk.engine.noise import Draw, Noise
 
-CONFIRM_DRAWS = 11  # a success on a model that answers at random must be one in most of so many draws
+# A success on a model that answers at random must be one in this share of so many draws. Most of them would not do: of
+# many points that succeed now and then some would pass by luck, end the attack, and fail before the judge.
+CONFIRM_DRAWS = 11
+CONFIRM_SHARE = 0.8
 _FAILING_LEAD = 50.0  # of the class that a sample should lose, in an answer that stands for none
 _LEAD = 1e-5  # of the largest score: ten times what rounding was seen to change
 

@@ -18,7 +18,7 @@ from advrisk.core.errors import ModelError
 from advrisk.core.traits import gives
 from advrisk.engine.clock import now
 from advrisk.engine.goal import Goal
-from advrisk.engine.heard import CONFIRM_DRAWS, Heard, failing_scores, heard
+from advrisk.engine.heard import CONFIRM_DRAWS, CONFIRM_SHARE, Heard, failing_scores, heard
 from advrisk.engine.memory import Memory
 from advrisk.engine.model import Model
 from advrisk.engine.noise import Noise
@@ -274,7 +274,7 @@ class Probe:
         return told
 
     def _confirmed(self, x: Tensor, rows: Tensor, goal: Goal, success: Tensor, known: Heard) -> Tensor:
-        """Of the successes seen on a model that answers at random, those that are one in most of `CONFIRM_DRAWS` draws.
+        """Of the successes seen on a model that answers at random, those that hold in nearly all of some more draws.
 
         The point is asked about again, each time counted, until that is decided: one lucky draw is no success, and
         neither is one of which nobody knows because no queries are left. The last of all points (`keep: last`) is
@@ -282,9 +282,10 @@ class Probe:
         """
         hits, draws = known.hits(goal), known.n
         most, confirmed = max(CONFIRM_DRAWS, draws), success.clone()
+        needed = math.ceil(CONFIRM_SHARE * most)
         if self.task.keep == "last":
             success = success & (self.memory.n_forward_first.index_select(0, rows) < 0)
-        while len(open_ := (success & (2 * hits <= most) & (2 * (hits + most - draws) > most)).nonzero().squeeze(1)):
+        while len(open_ := (success & (hits < needed) & (hits + most - draws >= needed)).nonzero().squeeze(1)):
             whose = rows.index_select(0, open_)
             left = self._left(whose, 1)
             confirmed[open_[~left]] = False
@@ -297,7 +298,7 @@ class Probe:
                 self.memory.spend(self.memory.n_forward, whose, now(self.x0) - began)
                 hits.index_add_(0, open_, again.hits(goal.of(open_)))
             draws += 1
-        return torch.where(success, 2 * hits > most, confirmed)
+        return torch.where(success, hits >= needed, confirmed)
 
     def _near(self, x: Tensor, rows: Tensor) -> Tensor | None:
         """Whether each point lies within eps; None where that goes without saying."""

@@ -136,6 +136,8 @@ def failure_content(folder: Path, found: Sequence[FailureModes]) -> dict[str, An
 
 def caption(failure: Failure) -> str:
     """`7 read as 1, 98 %`."""
+    if failure.outcome == "rejected":
+        return "refused" if failure.label is None else f"{failure.label} refused"
     said = "read as " + ("something else" if failure.prediction is None else str(failure.prediction))
     if failure.label is not None:
         said = f"{failure.label} {said}"

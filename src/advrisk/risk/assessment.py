@@ -12,6 +12,7 @@ from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
 from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
+from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.risk.convergence import Convergence, convergence
 from advrisk.risk.damage import (
     DamageComparison,
@@ -41,6 +42,7 @@ class ModelDamage:
 
     model: str
     clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
+    clean_rejection: Estimate | None  # share of clean inputs refused; None where no model of the run refuses anything
     success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it
     damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
     relative_damage: Estimate | None  # without either; None for a single model: the number is relative
@@ -146,7 +148,8 @@ def assess_damage(
         distances,
         question,
         thresholds=tuple(question.thresholds or _usual_thresholds(ledger, distances)),
-        accuracy=_clean_accuracy(ledger, question.level),
+        accuracy=clean_accuracy(ledger, level=question.level),
+        rejection=clean_rejection(ledger, level=question.level),
         targeted=_targeted(ledger),
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,
@@ -164,6 +167,7 @@ def assess_distances(
     *,
     thresholds: tuple[float, ...] = (),
     accuracy: Mapping[str, Estimate] | None = None,
+    rejection: Mapping[str, Estimate] | None = None,
     targeted: bool = False,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
@@ -180,6 +184,7 @@ def assess_distances(
         ModelDamage(
             model=model,
             clean_accuracy=(accuracy or {}).get(model),
+            clean_rejection=(rejection or {}).get(model),
             success_ratio={eps: _ratio(found, eps, question.level) for eps in thresholds},
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
@@ -315,20 +320,11 @@ def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
     return sorted({sizes[0], sizes[-1]}) if sizes else []
 
 
-def _clean_accuracy(ledger: Ledger, level: float) -> dict[str, Estimate]:
-    """Over all samples to be evaluated, also those that an attack gave no verdict on."""
-    rows = ledger.query(
-        "SELECT o.model, count(*) AS n, count(*) FILTER (o.prediction = s.label) AS hits FROM outcomes o "
-        "JOIN samples s USING (sample) WHERE o.kind = 'clean' AND s.split = 'evaluate' AND o.prediction IS NOT NULL "
-        "GROUP BY o.model"
-    ).to_pylist()
-    return {row["model"]: proportion(row["hits"], row["n"], level=level) for row in rows}
-
-
 def _model_dict(row: ModelDamage) -> dict[str, Any]:
     return {
         "model": row.model,
         "clean_accuracy": row.clean_accuracy.as_dict() if row.clean_accuracy else None,
+        "clean_rejection": row.clean_rejection.as_dict() if row.clean_rejection else None,
         "success_ratio": [{"eps": eps, **ratio.as_dict()} for eps, ratio in row.success_ratio.items()],
         "damage": row.damage.as_dict() if row.damage else None,
         "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,

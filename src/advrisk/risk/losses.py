@@ -35,7 +35,8 @@ class Answers:
     """What a model said, one row for each answer; the same rows of the clean inputs they were made from.
 
     Of a model that says its class only, logits and confidences are not known: `logits` is None, confidences are nan.
-    Where only the largest logits were stored, `classes` says whose they are.
+    Where only the largest logits were stored, `classes` says whose they are. `rejected` marks answers that the model
+    refused to give: what stands there is what it would have said. None: there are none.
     """
 
     prediction: Integers
@@ -47,6 +48,7 @@ class Answers:
     classes: Integers | None = None  # (n, k)
     clean_logits: Floats | None = None
     clean_classes: Integers | None = None
+    rejected: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -62,9 +64,13 @@ class Loss:
     needs: Literal["labels", "scores"] = "labels"
     range: tuple[float, float] = (-math.inf, math.inf)
     own: bool = False  # a function that a user handed over
+    counts_refusals: bool = False  # it says what a refused input costs; of others that is nothing
 
     def __call__(self, answers: Answers) -> Floats:
-        """The loss of each answer; what is no number for each, or out of the range it states, is refused."""
+        """The loss of each answer; what is no number for each, or out of the range it states, is refused.
+
+        An input that the model refuses to answer is no wrong answer: it costs 0, or the least the loss can be.
+        """
         if self.needs == "scores" and answers.logits is None:
             raise RiskError(
                 f"the loss {self.label} needs scores, but this model says its class only, or its scores were not "
@@ -78,6 +84,8 @@ class Loss:
         if values.shape != (len(answers),):
             raise RiskError(f"the loss {self.label} gave an array of shape {values.shape} for {len(answers)} answers")
         low, high = self.range
+        if answers.rejected is not None and not self.counts_refusals:
+            values = np.where(answers.rejected, max(low, 0.0), values)
         if self.own and bool(np.isnan(values).any()):
             raise RiskError(
                 f"the loss {self.label} gave nan for {int(np.isnan(values).sum())} of {len(answers)} answers"
@@ -123,7 +131,8 @@ def bound_loss(entry: object, *, folder: Path = Path(), n_classes: int | None = 
         params = _read_costs(params, n_classes)
     elif part.function is class_cost and n_classes is not None:
         _refuse_unknown(_class_costs(params), n_classes)
-    return Loss(label, part.function, params, part.traits.needs, part.traits.bounds(params))
+    counting = part.function is rejected
+    return Loss(label, part.function, params, part.traits.needs, part.traits.bounds(params), counts_refusals=counting)
 
 
 def bound_losses(entries: Sequence[object], *, folder: Path = Path(), n_classes: int | None = None) -> tuple[Loss, ...]:
@@ -173,6 +182,12 @@ def class_change(answers: Answers) -> Floats:
     """1 where the predicted class is not that of the clean input, else 0; nan where nobody asked about that."""
     changed = np.asarray(answers.prediction != answers.clean_prediction, dtype=np.float64)
     return np.where(answers.clean_prediction < 0, np.nan, changed)
+
+
+@losses.register("rejected", traits=LossTraits("an answer that is withheld costs something, too", range=_FLAGS))
+def rejected(answers: Answers) -> Floats:
+    """1 where the model refused to answer, else 0; of all other losses a refused input has none."""
+    return np.zeros(len(answers)) if answers.rejected is None else answers.rejected.astype(np.float64)
 
 
 @losses.register(

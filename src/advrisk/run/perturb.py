@@ -12,13 +12,13 @@ from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
 from advrisk.core.traits import DETECTOR, Accounting, AttackTraits, gives
-from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust
+from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust, predicted
 from advrisk.engine.clock import now
 from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
 from advrisk.run.loading import Material
-from advrisk.run.redrawing import Redrawn, finite, redrawn
+from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Success, TargetSpec
 
 Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
@@ -97,23 +97,30 @@ def load_target(material: Material, cell: Cell, success: Success, *, seed: int) 
     rows = np.array([material.rows[name] for name in cell.shard.samples])
     x0 = torch.from_numpy(material.data.x[rows]).to(model.device)
     label = torch.from_numpy(material.data.y[rows]).to(model.device)
-    chance = Noise([key("clean", seed, sample) for sample in cell.shard.samples], device=model.device)
+    chance = Noise(clean_keys(seed, cell), device=model.device)
+    return target_of(model, material.space, x0, label, success, chance)
+
+
+def target_of(
+    model: Model, space: Space, x0: Tensor, label: Tensor, success: Success, chance: Noise | None = None
+) -> Target:
+    """Samples with what the model says of them unperturbed; one that answers at random, with these streams."""
     began = now(x0)
-    told = redrawn(model, x0, torch.arange(len(x0), device=model.device), chance)
+    told = redrawn(model, x0, torch.arange(len(x0), device=x0.device), chance)
     inference_s = (now(x0) - began) / len(x0) / told.n
-    goal = goal_of(success, label, model, told)
+    goal = goal_of(success, label, model, told.answer, said=told.most_frequent)
     rejected = told.rejection_rate > 0.5
-    return Target(model, material.space, x0, label, told.answer, told.prediction(goal), rejected, goal, inference_s)
+    return Target(model, space, x0, label, told.answer, told.prediction(goal), rejected, goal, inference_s)
 
 
-def goal_of(success: Success, label: Tensor, model: Model, clean: Redrawn) -> Goal:
-    """What a study's `success` means for these samples."""
-    scores = clean.answer if gives(model.capability, "scores") else None
+def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, said: Tensor | None = None) -> Goal:
+    """What a study's `success` means for these samples; `said` is what a model that answers at random says most."""
+    clean = clean_answer if gives(model.capability, "scores") else None
     if success == "prediction":
-        return Goal(clean.most_frequent, clean=scores)
+        return Goal(predicted(model, clean_answer) if said is None else said, clean=clean)
     if isinstance(success, TargetSpec):
-        return Goal(label, _targets(success, label, model, clean.answer), scores)
-    return Goal(label, clean=scores)
+        return Goal(label, _targets(success, label, model, clean_answer), clean)
+    return Goal(label, clean=clean)
 
 
 def _targets(success: TargetSpec, label: Tensor, model: Model, clean_answer: Tensor) -> Tensor:
@@ -137,9 +144,9 @@ def perturb(
     suspicion: Suspicion | None = None,
 ) -> Attempt:
     """Run the cell's arm on its shard; `crafted` is what a transfer takes over, `suspicion` the detector it knows."""
-    keys = cell_keys("noise", seed, cell)
+    keys = _cell_keys("noise", seed, cell)
     if cell.arm.kind == "attack":
-        streams = keys, cell_keys("chance", seed, cell)
+        streams = keys, _cell_keys("chance", seed, cell)
         return _attack(target, cell, registries, streams, max_cell_s, crafted, suspicion)
     x = target.x0
     if cell.arm.kind == "corruption":
@@ -150,7 +157,17 @@ def perturb(
     return Attempt(kept=x)
 
 
-def cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
+def judge_keys(seed: int, cell: Cell) -> list[int]:
+    """The keys of the judge's own draws."""
+    return _cell_keys("judge", seed, cell)
+
+
+def clean_keys(seed: int, cell: Cell) -> list[int]:
+    """The keys of the draws about clean inputs: the same for all arms."""
+    return [key("clean", seed, sample) for sample in cell.shard.samples]
+
+
+def _cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
     """One key for each sample of a cell: whatever shares its shard, it has the same random numbers."""
     return [key(word, seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
 

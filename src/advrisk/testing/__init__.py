@@ -9,6 +9,7 @@ from advrisk.testing.conformance import (
     check_corruption,
     check_model,
 )
+from advrisk.testing.defences import check_defence
 from advrisk.testing.detectors import check_detector
 
-__all__ = ["ConformanceError", "check_attack", "check_corruption", "check_detector", "check_model"]
+__all__ = ["ConformanceError", "check_attack", "check_corruption", "check_defence", "check_detector", "check_model"]

@@ -15,7 +15,7 @@ from advrisk.core.traits import AttackTraits, CorruptionTraits
 from advrisk.engine import Space
 from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, Shard
-from advrisk.run.perturb import Target, goal_of
+from advrisk.run.perturb import target_of
 from advrisk.study import CLEAN, Arm
 from advrisk.testing import toys
 
@@ -33,10 +33,7 @@ class Scene:
         model = model or self.model
         x0 = torch.tensor([[1.0, 0.0]]).repeat(n, 1) if x0 is None else x0
         label = torch.zeros(len(x0), dtype=torch.int64) if label is None else label
-        with torch.no_grad():
-            answer = model.ask(x0)
-        goal = goal_of(criterion, label, model, answer)
-        return Target(model, space or Space.box(-10, 10), x0, label, answer, goal)
+        return target_of(model, space or Space.box(-10, 10), x0, label, criterion)
 
     def arm(self, **changes):
         return replace(Arm("mine-linf-5", "attack", "mine", norm="linf", eps=5.0, keep="first"), **changes)

@@ -4,10 +4,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from advrisk.engine import Space
+from advrisk.core.seeds import key
+from advrisk.engine import Noise, Space
+from advrisk.parts.defences import defences, defended_model
 from advrisk.run.judge import judge
-from advrisk.run.perturb import Attempt
+from advrisk.run.perturb import Attempt, target_of
 from advrisk.testing import toys
 
 IMAGE = toys.Linear(torch.eye(2), torch.zeros(2), bounds=(0.0, 1.0))
@@ -165,3 +168,77 @@ class TestEightBits:
         verdict = judge(scene.target(), at(2.0, 0.5, 0.5), scene.arm())
         assert verdict.n_judge.tolist() == [1, 1, 1]
         assert not verdict.survives_8bit.any()
+
+
+def behind(name, inner, **params):
+    part = defences.get(name)
+    return defended_model("defended", inner, part, part.bind(params))
+
+
+class TestRefusal:
+    """conf at 0.9: an answer needs a lead of log 9 = 2.2, and the samples (1, 0) themselves are refused."""
+
+    def target(self, scene, **more):
+        return scene.target(model=behind("conf", scene.model, threshold=0.9), **more)
+
+    def test_is_neither_a_success_nor_resisted(self, scene):
+        verdict = judge(self.target(scene), at(2.0, 4.0, -4.0, claimed=[False, True, False]), scene.arm())
+        assert verdict.outcome == ["rejected", "success", "resisted"]
+        assert verdict.success_rate.tolist() == [0, 1, 0]
+        assert verdict.n_unconfirmed == 0
+
+    def test_a_clean_input_that_is_refused_is_not_wrong_already(self, scene):
+        x0 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 5.0], [5.0, 0.0]])
+        target = self.target(scene, x0=x0, label=torch.zeros(4, dtype=torch.int64))
+        assert target.settled() == {2: ("already_wrong", "")}
+        assert target.clean_rejected.tolist() == [True, True, False, False]
+        clean = judge(target, Attempt(x0), scene.clean)
+        assert clean.outcome == ["rejected", "rejected", "success", "resisted"]
+
+
+class TestRedrawing:
+    """gauss-out on logits: (1, a) is a success if a − 1 > σ(n₁ − n₂), so with probability Φ((a − 1) / (σ√2))."""
+
+    def test_success_rates_follow_the_normal_tail(self, scene):
+        n = 400
+        target = scene.target(n, model=behind("gauss-out", scene.model, sigma=1.0, on="logits"))
+        for lead in (-1.0, 0.0, 1.0):
+            chance = Noise([key("judge", lead, row) for row in range(n)])
+            verdict = judge(target, at(*[1.0 + lead] * n), scene.arm(), chance)
+            p = stats.norm.cdf(lead / math.sqrt(2))
+            drawn = verdict.n_judge.tolist()
+            assert set(drawn) <= {11, 22}, "and in 8 bits, if it is an image"
+            assert verdict.success_rate.double().mean().item() == pytest.approx(
+                p, abs=4 * math.sqrt(p * (1 - p) / n / 11)
+            )
+            most = stats.binom.sf(5, 11, p)
+            granted = sum(outcome == "success" for outcome in verdict.outcome) / n
+            assert granted == pytest.approx(most, abs=4 * math.sqrt(most * (1 - most) / n))
+
+    def test_a_class_is_never_recorded_that_contradicts_the_outcome(self, scene):
+        """Three classes: the label may be the most frequent one, and yet be missed in most draws."""
+        n = 300
+        flat = toys.Linear(torch.zeros(3, 2), torch.tensor([0.5, 0.0, 0.0])).model
+        target = scene.target(n, model=behind("gauss-out", flat, sigma=1.0, on="logits"))
+        verdict = judge(target, at(*[0.0] * n), scene.arm(), Noise([key("judge", row) for row in range(n)]))
+        wrong = [prediction != 0 for prediction in verdict.prediction.tolist()]
+        assert wrong == [outcome == "success" for outcome in verdict.outcome]
+        assert 0 < sum(wrong) < n
+
+    def test_the_answer_is_the_logarithm_of_the_mean_probability(self, scene):
+        model = behind("gauss-out", scene.model, sigma=1.0, on="logits")
+        verdict = judge(scene.target(1, model=model), at(0.5), scene.arm(), Noise([7]))
+        chance = Noise([7])
+        said = [torch.tensor([[1.0, 0.5]]) + chance.normal(torch.tensor([0]), (2,)) for _ in range(11)]
+        expected = torch.stack(said).softmax(2).mean(0).log()
+        torch.testing.assert_close(verdict.answer, expected)
+
+    def test_clean_answers_are_redrawn_too(self, scene):
+        model = behind("gauss-out", scene.model, sigma=2.0, on="logits")
+        n = 300
+        chance = Noise([key("clean", row) for row in range(n)])
+        x0, label = torch.tensor([[1.0, 0.0]]).repeat(n, 1), torch.zeros(n, dtype=torch.int64)
+        target = target_of(model, Space.box(-10, 10), x0, label, "label", chance)
+        wrong = sum(name == "already_wrong" for name, _ in target.settled().values()) / n
+        p = stats.binom.sf(5, 11, stats.norm.cdf(-1 / math.sqrt(8)))
+        assert wrong == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / n))

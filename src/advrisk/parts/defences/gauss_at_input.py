@@ -16,7 +16,6 @@ from advrisk.parts.defences.registry import Defence, defences
     traits=DefenceTraits(
         "the model bears noise (it was trained with it, say), and small perturbations should drown in it",
         random=True,
-        levels={"sigma": (0.001, 0.01, 0.1, 0.3, 0.5, 1.0)},
     ),
 )
 @dataclass(frozen=True, kw_only=True)

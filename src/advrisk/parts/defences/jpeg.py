@@ -18,7 +18,6 @@ from advrisk.parts.defences.straight import Gradient, sloped
     traits=DefenceTraits(
         "pictures are stored or sent as JPEG anyway, which takes away what the eye would not see",
         images=True,
-        levels={"quality": (90, 75, 50, 25, 10)},
     ),
 )
 @dataclass(frozen=True, kw_only=True)

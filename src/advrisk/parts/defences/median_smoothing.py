@@ -14,7 +14,7 @@ from advrisk.parts.detectors.feature_squeezing import median_filtered
 
 @defences.register(
     "median-smoothing",
-    traits=DefenceTraits("perturbations change few pixels by much", images=True, levels={"window": (2, 3, 4)}),
+    traits=DefenceTraits("perturbations change few pixels by much", images=True, levels={"window": (2, 3)}),
 )
 @dataclass(frozen=True, kw_only=True)
 class MedianSmoothing(Defence):

@@ -207,7 +207,7 @@ def _failure(
 
     worst = min(rows, key=lambda row: (-cost(row), row["outcome"] != "success", -(row["confidence"] or 0.0),
                                        row["arm"], row["repeat"]))  # fmt: skip
-    unchanged = worst["prediction"] is None
+    unchanged = worst["prediction"] is None and worst["outcome"] != "rejected"
     label = int(tensor.label[place])
     return Failure(
         sample=tensor.samples[place],

@@ -23,8 +23,8 @@ _OUTCOMES = """
 _CELLS = "SELECT cell, arm, coalesce(repeat, 0) AS repeat FROM cells WHERE model = $model"
 _OUTPUTS = "SELECT cell, sample, logits, classes FROM outputs WHERE cell IN (SELECT unnest($cells))"
 
-_NONE, _TOLD, _UNCHANGED, _FAILED = 0, 1, 2, 3  # `unchanged`: the clean answer stands
-_CODES = {"already_wrong": _UNCHANGED, "rejected": _UNCHANGED, "error": _FAILED, "timeout": _FAILED}
+_NONE, _TOLD, _UNCHANGED, _FAILED, _REJECTED = range(5)  # `unchanged`: the clean answer stands
+_CODES = {"already_wrong": _UNCHANGED, "rejected": _REJECTED, "error": _FAILED, "timeout": _FAILED}
 _MOST_LOGITS = 50_000_000  # held at a time
 
 
@@ -89,7 +89,8 @@ def read_tensor(
 
     `arms` are names or patterns; by default those of the study, or those imported where there is no study; the clean
     inputs are always there. Rows that ended with an error or a timeout, and those not there yet, are nan. Where an
-    attack had nothing to do, since the clean input is wrong already, the clean answer stands.
+    attack had nothing to do, since the clean input is wrong already, the clean answer stands. What the model refused to
+    answer costs nothing, but under the loss `rejected`.
     """
     bound = bound_losses(losses)
     chosen = [row for row in _arm_rows(ledger, arms) if row["model"] == model]
@@ -177,6 +178,8 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
     clean, sure = _clean(arms, prediction, confidence, clean_of_row, n_repeats, n)
     unchanged = np.flatnonzero(outcome == _UNCHANGED)
     prediction[unchanged], confidence[unchanged] = clean[unchanged % n], sure[unchanged % n]
+    refused = np.flatnonzero(outcome == _REJECTED)
+    prediction[refused] = np.maximum(clean[refused % n], 0)  # any class: nobody will hear it
     prediction[outcome == _FAILED] = -1
     if (prediction < 0).all() and (outcome == _TOLD).any():
         raise RiskError(
@@ -228,7 +231,8 @@ def _losses(
         answers, there = _answers(rows, label, told + ends[0], ends[0], held, clean)
         for place, loss in enumerate(losses):
             found = loss(answers)
-            values[place, told + ends[0]] = np.where(there, found, np.nan) if loss.needs == "scores" else found
+            missing = ~there if answers.rejected is None else ~there & ~answers.rejected
+            values[place, told + ends[0]] = np.where(missing, np.nan, found) if loss.needs == "scores" else found
     return np.asarray(values.reshape(len(losses), n_arms, n_repeats, n).transpose(0, 3, 1, 2))
 
 
@@ -249,6 +253,8 @@ def _answers(
         "confidence": rows.confidence[told],
         "clean_confidence": rows.clean_confidence[sample],
     }
+    if (refused := rows.outcome[told] == _REJECTED).any():
+        common["rejected"] = refused
     there = np.ones(told.size, dtype=np.bool_)
     if held is None or clean is None:
         return Answers(**common), there
