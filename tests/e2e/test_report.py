@@ -25,7 +25,7 @@ def report(study: dict[str, Any], tmp_path: Path) -> Path:
 def test_the_report_draws_and_stays_offline(browser: Any, report: Path, width: int, scheme: str) -> None:
     visit = Visit(browser, report, width=width, scheme=scheme)
     figures = visit.page.locator(".figure:visible")
-    assert figures.count() == 13
+    assert figures.count() == 13 + 5  # the five of survival
     for place in range(figures.count()):
         assert figures.nth(place).locator(".trace, .hm image, .slice").count() > 0, "an empty plot"
     for link in visit.page.locator("nav a").all():

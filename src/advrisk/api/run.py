@@ -30,6 +30,9 @@ from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indic
 from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_modes
 from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold, detector_answers
+from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.risk.survival.durations import NoDurationsError
+from advrisk.risk.survival.money import Hardware
 from advrisk.risk.walk import detectors_of
 from advrisk.study import (
     AVERAGE,
@@ -40,6 +43,7 @@ from advrisk.study import (
     Norm,
     Source,
     StudySpec,
+    SurvivalSpec,
     load_study,
     validated,
 )
@@ -224,6 +228,43 @@ class Run:
             self.ledger, found.results[0], found.tensors or {}, models=None if model is None else [model], n=n
         )
 
+    def survival(
+        self,
+        *,
+        measure: str | None = None,
+        covariates: list[str] | None = None,
+        family: str | None = None,
+        norm: Norm | None = None,
+        models: list[str] | None = None,
+        arms: list[str] | None = None,
+        level: float | None = None,
+        until: float | None = None,
+        eps_max: float | None = None,
+        broken_factor: float | None = None,
+        hardware: Mapping[str, Any] | None = None,
+    ) -> SurvivalAssessment:
+        """How long until each model breaks, what that depends on, and what it costs (Meyers et al.), as the study asks.
+
+        `measure` is forward, gradient, seconds or process-seconds; `covariates` are things known before the attack, by
+        default those that differ; `family` is weibull, lognormal, loglogistic or auto; `hardware` is as in
+        `{"name": "one GPU", "per_hour": 2.5}`.
+        """
+        given: dict[str, Any] = {"measure": measure, "covariates": covariates, "family": family, "norm": norm}
+        given |= {"arms": arms, "level": level, "until": until, "eps_max": eps_max, "hardware": hardware}
+        given |= {"broken_factor": broken_factor}
+        base = self.study.assess.survival if self.study else SurvivalSpec()
+        changed = {name: value for name, value in given.items() if value is not None}
+        asked = validated(SurvivalSpec, base.model_dump() | changed, Source())
+        machine = None if asked.hardware is None else Hardware(asked.hardware.name, asked.hardware.per_hour)
+        return assess_survival(
+            self.ledger,
+            models=models,
+            usual_norm=self.study.assess.damage.norm if self.study else "linf",
+            hardware=machine,
+            seed=self._seed,
+            **asked.model_dump(exclude={"hardware"}),
+        )
+
     def tensor(
         self, model: str, *, losses: Sequence[object] | None = None, arms: list[str] | None = None
     ) -> RiskTensor:
@@ -297,7 +338,18 @@ class Run:
             failures=failures,
             unassessed=unassessed,
             reason=reason,
+            survival=self._survived(),
         )
+
+    def _survived(self) -> SurvivalAssessment | str:
+        """How long models last, or why that cannot be said; nothing where nobody asked and no arm has a duration."""
+        asked = bool(self.study and "survival" in self.study.assess.model_fields_set)
+        try:
+            return self.survival()
+        except NoDurationsError as error:
+            return str(error) if asked else ""
+        except RiskError as error:  # the rest of the report stands
+            return str(error)
 
     def _detected(self) -> tuple[DetectionAssessment | None, str]:
         """What detectors do, or why that cannot be said; neither where there is none."""

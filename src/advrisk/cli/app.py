@@ -18,12 +18,16 @@ from advrisk.cli.options import (
     OfAnswers,
     OfArms,
     OfCost,
+    OfCovariates,
     OfDetector,
     OfEps,
     OfEvasion,
     OfFalseAlarms,
+    OfFamily,
+    OfMeasure,
     OfNorm,
     OfThreshold,
+    OfUntil,
     RunFolder,
     Workers,
     alarm_of,
@@ -198,7 +202,9 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 def show(
     folder: RunFolder,
     what: Annotated[
-        Literal["damage", "convergence", "attacks", "detection", "indicators", "failures", "arms", "models"],
+        Literal[
+            "damage", "convergence", "attacks", "detection", "indicators", "survival", "failures", "arms", "models"
+        ],
         typer.Argument(help="What to show."),
     ] = "damage",
     norm: OfNorm = None,
@@ -211,7 +217,7 @@ def show(
     cost: OfCost = None,
     answers: OfAnswers = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Detection, indicators, failures: this model only; repeat for more.")
+        list[str] | None, typer.Option(help="Detection, indicators, survival, failures: this model only; repeat.")
     ] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
@@ -230,8 +236,12 @@ def show(
         typer.Option("--what-if", help="Indicators: another weight, as in wet.rain=0.9; repeat for more."),
     ] = None,
     out_csv: Annotated[
-        Path | None, typer.Option("--csv", help="Detection, indicators: write every entry to this file.")
+        Path | None, typer.Option("--csv", help="Detection, indicators, survival: write every entry to this file.")
     ] = None,
+    measure: OfMeasure = None,
+    covariate: OfCovariates = None,
+    family: OfFamily = None,
+    until: OfUntil = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
     ] = None,
@@ -249,13 +259,19 @@ def show(
     from advrisk.cli.failures import show_failures
     from advrisk.cli.findings import show_finding
     from advrisk.cli.indicators import show_indicators
+    from advrisk.cli.survival import show_survival
 
     opened = Run.open(folder)
     given: dict[str, object | None] = {"--norm": norm, "--arm": arm, "--eps": eps, "--evasion": evasion, "--cost": cost}
     given |= {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--answers": answers}
     given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
     given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
+    given |= {"--measure": measure, "--covariate": covariate, "--family": family, "--until": until}
     refuse_unused(what, given)
+    if what == "survival":
+        laws: dict[str, Any] = {"measure": measure, "covariates": covariate, "family": family, "until": until}
+        show_survival(opened, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **laws)
+        return
     if what == "failures":
         show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -39,6 +39,23 @@ OfAnswers = Annotated[
     str | None,
     typer.Option("--answers", metavar="URL", help="Where people's answers are kept, if not in the run's folder."),
 ]
+OfMeasure = Annotated[
+    Literal["forward", "gradient", "seconds", "process-seconds"] | None,
+    typer.Option("--measure", help="Survival: what durations are counted in (default: the study's, forward passes)."),
+]
+OfCovariates = Annotated[
+    list[str] | None,
+    typer.Option("--covariate", help="Survival: what explains durations: eps, model, a tag, …; repeat for more."),
+]
+OfFamily = Annotated[
+    Literal["auto", "weibull", "lognormal", "loglogistic"] | None,
+    typer.Option(
+        "--family", help="Survival: the law of durations (default: the one that explains unseen samples best)."
+    ),
+]
+OfUntil = Annotated[
+    float | None, typer.Option("--until", help="Survival: means are up to this many passes or seconds.")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
 
@@ -71,17 +88,19 @@ def alarm_threshold(threshold: float | None, false_alarms: float | None) -> floa
 # What `advrisk show` can show, for each option that means nothing elsewhere.
 _USED_BY = {
     **dict.fromkeys(
-        ("--norm", "--eps", "--evasion", "--cost", "--answers"),
+        ("--eps", "--evasion", "--cost", "--answers"),
         ("damage", "convergence", "attacks", "arms", "models"),
     ),
+    "--norm": ("damage", "convergence", "attacks", "survival", "arms", "models"),
     **dict.fromkeys(
         ("--detector", "--threshold", "--false-alarms"),
         ("damage", "convergence", "attacks", "detection", "arms", "models"),
     ),
-    "--arm": ("damage", "convergence", "attacks", "detection", "indicators", "arms", "models"),
-    "--model": ("detection", "indicators", "failures"),
+    "--arm": ("damage", "convergence", "attacks", "detection", "indicators", "survival", "arms", "models"),
+    "--model": ("detection", "indicators", "survival", "failures"),
     **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
-    "--csv": ("detection", "indicators"),
+    "--csv": ("detection", "indicators", "survival"),
+    **dict.fromkeys(("--measure", "--covariate", "--family", "--until"), ("survival",)),
     **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
     **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
     **dict.fromkeys(("--samples", "--out"), ("failures",)),

@@ -20,6 +20,7 @@ from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settl
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
+from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
@@ -27,6 +28,7 @@ from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.failures import FailureModes
+from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -71,11 +73,12 @@ def write_report(
     failures: Sequence[FailureModes] = (),
     unassessed: str = "",
     reason: str = "",
+    survival: SurvivalAssessment | str = "",
 ) -> Path:
     """Render everything the run holds into `target`.
 
     `reason` says why there is no assessment, where there is none, `undetected` why there is none of detectors, and
-    `unassessed` why there are no indicators.
+    `unassessed` why there are no indicators; `survival` is an assessment, or why there is none.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -88,6 +91,7 @@ def write_report(
         "loss_text": loss_text,
         "losses_text": losses_text,
         "breaking": _breaking,
+        "to_three": _to_three,
     }
     page = environment.get_template("template.html").render(
         content(folder, ledger, study, flags)
@@ -96,6 +100,7 @@ def write_report(
         | detection_content(detection, undetected)
         | indicator_content(indicators, unassessed)
         | failure_content(folder, failures)
+        | survival_content(survival)
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -217,6 +222,13 @@ def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
         return "–"
     value, low, high = (loss_text(number, bounds) for number in (estimate.value, estimate.low, estimate.high))
     return _stacked(value, f"[{low.removesuffix(' %')}, {high.removesuffix(' %')}]")
+
+
+def _to_three(estimate: Estimate | None) -> "Markup | str":
+    """A number of any size, to three digits."""
+    if estimate is None:
+        return "–"
+    return _stacked(number_text(estimate.value), f"[{number_text(estimate.low)}, {number_text(estimate.high)}]")
 
 
 def _breaking(name: str) -> "Markup":

@@ -1,11 +1,13 @@
 """Survival: how long until a model breaks (Meyers et al.).
 
-`fit_survival` fits accelerated-failure-time models, `choose_family` says which, `calibration` whether it holds, and
-`kaplan_meier` what the rows show without a model: these work on arrays and know no ledger.
+`fit_survival` fits accelerated-failure-time models, `choose_family` says which, `calibration` whether it holds,
+`kaplan_meier` what the rows show without a model, and `cost_ratio` what breaking costs beside training: these work on
+arrays and know no ledger.
 """
 
 from advrisk.risk.survival.calibration import Calibration, calibration
 from advrisk.risk.survival.choice import FamilyChoice, choose_family
+from advrisk.risk.survival.cost import cost_ratio
 from advrisk.risk.survival.families import FAMILIES, FamilyName
 from advrisk.risk.survival.fit import Outcome, SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
@@ -28,6 +30,7 @@ __all__ = [
     "SurvivalFit",
     "calibration",
     "choose_family",
+    "cost_ratio",
     "fit_survival",
     "kaplan_meier",
 ]

@@ -12,6 +12,7 @@ from advrisk.risk.survival.frames import Columns, Floats, numbers
 from advrisk.risk.survival.likelihood import Model
 
 FEWEST_CLUSTERS = 30
+_A_FEW = 100
 _TELLING = 10  # a covariate that orders this many different event times exactly is made from them
 
 
@@ -43,7 +44,7 @@ def checked_lower(columns: Columns, name: str, duration: Floats, event: Floats) 
     """Where the interval of an event begins; of censored rows nothing is asked."""
     values = columns[name]
     if values.dtype.kind != "f":
-        raise RiskError(f"column {name!r} (the lower end) must be of numbers, found text such as {values[0]!r}")
+        raise RiskError(f"column {name!r} (the lower end) must be of numbers, found text such as {str(values[0])!r}")
     with np.errstate(invalid="ignore"):
         wrong = (event > 0) & ~((values >= 0) & (values <= duration))
     if wrong.any():
@@ -89,18 +90,18 @@ def check_names(covariates: Sequence[str], outcome: Collection[str], forbidden: 
             )
 
 
-def check_copies(columns: Columns, covariates: Sequence[str], duration: Floats, event: Floats) -> None:
-    """No covariate that is the duration or the event in other words."""
-    order = np.argsort(duration, kind="stable")
-    early = order[event[order] > 0]
+def check_copies(
+    columns: Columns, covariates: Sequence[str], duration: Floats, event: Floats, by_time: NDArray[np.intp]
+) -> None:
+    """No covariate that is the duration or the event in other words; `by_time` sorts rows by duration."""
+    seen, rest = by_time[event[by_time] > 0], np.flatnonzero(event == 0)
     for name in covariates:
         values = _codes(columns[name])
-        if _same_two(values, event):
+        if _one_value(values, seen) and rest.size and _one_value(values, rest) and values[seen[0]] != values[rest[0]]:
             raise RiskError(f"covariate {name!r} says whether the event was seen: it is the outcome; leave it out")
-        if columns[name].dtype.kind == "f" and (
-            _monotone_copy(values[order], duration[order])
-            or (_distinct(duration[early]) >= _TELLING and _monotone_copy(values[early], duration[early]))
-        ):
+    asked = [name for name in covariates if columns[name].dtype.kind == "f"]
+    for rows in (by_time, *([seen] if _distinct(duration[seen]) >= _TELLING else [])):
+        for name in _rising(columns, _rising(columns, asked, duration, rows[:_A_FEW]), duration, rows):
             raise RiskError(
                 f"covariate {name!r} orders the rows exactly as the duration does (rank correlation 1 or -1): it is "
                 "computed from the outcome; leave it out"
@@ -109,10 +110,11 @@ def check_copies(columns: Columns, covariates: Sequence[str], duration: Floats, 
 
 def check_collinear(x: Floats, coding: Coding) -> None:
     """No column of the design that the columns before it add up to."""
-    scaled = x / np.sqrt((x**2).sum(axis=0))
-    if np.linalg.eigvalsh(scaled.T @ scaled)[0] > 1e-9:
+    gram = x.T @ x
+    size = np.sqrt(np.diag(gram))
+    if np.linalg.eigvalsh(gram / np.outer(size, size))[0] > 1e-9:
         return
-    triangle: Floats = np.asarray(np.linalg.qr(scaled, mode="r"))
+    triangle: Floats = np.asarray(np.linalg.qr(x / size, mode="r"))
     owner = ["", *(one.name for one in coding.covariates for _ in one.columns)]
     for place in range(1, len(owner)):
         if abs(triangle[place, place]) < 1e-7:
@@ -200,21 +202,19 @@ def _codes(values: NDArray[np.generic]) -> Floats:
     return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.float64)
 
 
-def _same_two(values: Floats, event: Floats) -> bool:
-    """Whether a column has two values, and they are the two of the event."""
-    if event.min() == event.max():
-        return False
-    one, other = values[event > 0], values[event == 0]
-    return bool(one.min() == one.max() and other.min() == other.max() and one[0] != other[0])
+def _one_value(values: Floats, rows: NDArray[np.intp]) -> bool:
+    """Whether all these rows have one value; a few of them mostly say that they have not."""
+    return all(bool((values[some] == values[rows[0]]).all()) for some in (rows[:_A_FEW], rows))
 
 
-def _monotone_copy(values: Floats, duration: Floats) -> bool:
-    """Whether the values rise, or fall, exactly where the duration, which is sorted, rises."""
-    rises = np.diff(duration) > 0
-    change = np.diff(values)
-    if not rises.any() or (change[~rises] != 0).any():
-        return False
-    return bool((change[rises] > 0).all() or (change[rises] < 0).all())
+def _rising(columns: Columns, names: Sequence[str], duration: Floats, rows: NDArray[np.intp]) -> list[str]:
+    """The columns that rise, or fall, exactly where the duration rises; rows are sorted by it."""
+    if not names:
+        return []
+    rises = np.diff(duration[rows]) > 0
+    change = np.sign(np.diff(np.stack([columns[name][rows] for name in names])))
+    same = [(change == way * rises).all(axis=1) for way in (1, -1)]
+    return [name for name, up, down in zip(names, *same, strict=True) if up or down]
 
 
 def _distinct(ordered: Floats) -> int:

@@ -99,7 +99,11 @@ class Coding:
     def matrix(self, columns: Columns) -> Floats:
         """The design matrix of these rows."""
         n = len(next(iter(columns.values())))
-        return np.hstack([np.ones((n, 1)), *(one.coded(columns[one.name]) for one in self.covariates)])
+        matrix, place = np.ones((n, len(self.columns)), order="F"), 1
+        for one in self.covariates:
+            matrix[:, place : place + len(one.columns)] = one.coded(columns[one.name])
+            place += len(one.columns)
+        return matrix
 
     def natural(self) -> Floats:
         """The matrix that takes coefficients of the coded columns to those of natural units."""
@@ -114,7 +118,7 @@ class Coding:
         """A copy of the design matrix in which these covariates have one value for all rows."""
         if not any(one.name in at for one in self.covariates):
             return matrix
-        replaced, place = matrix.copy(), 1
+        replaced, place = matrix.copy(order="K"), 1
         for one in self.covariates:
             if one.name in at:
                 replaced[:, place : place + len(one.columns)] = one.coded_value(at[one.name])

@@ -22,8 +22,8 @@ Verdict = Literal["broken", "not broken", "undecided"]
 
 BROKEN_FACTOR = 10.0
 ON_BROKEN = (
-    "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one, and "
-    "the whole interval says so."
+    "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one "
+    "does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so."
 )
 
 
@@ -141,16 +141,22 @@ def scaled(estimate: Estimate, factor: float, method: str) -> Estimate:
     return Estimate(value, low, high, estimate.level, estimate.n, method)
 
 
-def broken(ratio: Estimate, factor: float = BROKEN_FACTOR) -> Verdict:
-    """Whether breaking is cheaper than training by that factor; undecided where the interval holds it.
+def broken(ratio: Estimate, factor: float = BROKEN_FACTOR, *, extrapolated: Estimate | None = None) -> Verdict:
+    """Whether breaking is cheaper than training by that factor; undecided where an interval holds it.
+
+    A mean up to a limit is at most E[T], so `ratio` is at least what it would be without a limit: below the factor it
+    decides, above it the `extrapolated` one, where given, must be, too. Else a model that nobody breaks would be called
+    broken because attacks gave up early.
 
     One order of magnitude by default: seconds on one machine vary by less than that, and the paper calls a model broken
     where orders of magnitude lie between the two.
     """
     _check_positive("factor", factor)
-    if ratio.low >= factor:
-        return "broken"
-    return "not broken" if ratio.high < factor else "undecided"
+    if ratio.high < factor:
+        return "not broken"
+    return (
+        "broken" if min(ratio.low, ratio.low if extrapolated is None else extrapolated.low) >= factor else "undecided"
+    )
 
 
 def _check_rows(hits: Floats, time: Floats) -> None:

@@ -1,13 +1,15 @@
 """What durations may be explained by: things that were known before the attack began.
 
 Of the arm (its size, norm, attack, objective), of the model (its name, tags, training, seconds of a clean pass, clean
-accuracy) and of the sample (its class and strata). What the attack itself brought about explains nothing: it is refused.
+accuracy) and of the sample (its class and strata). What the attack itself brought about explains nothing, so it is
+refused.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
@@ -19,12 +21,45 @@ CLASS = "class"
 _TAGS, _STRATA = "tags.", "strata."
 
 # Names under which the outcome of an attack goes by in ledgers and papers.
-_OUTCOMES = (
-    "outcome prediction confidence survives_8bit success success_rate message target duration event lower "
-    "d_l0 d_l1 d_l2 d_linf distance n_forward n_backward n_judge n_rejected n_forward_first n_backward_first first_s "
-    "spent_s wall_s process_s failures n_failures failure_rate adversarial_failures adversarial_accuracy adv_accuracy "
-    "f_adv adv_fit_time adv_failure_rate accuracy_adv"
-).split()
+_OUTCOMES = frozenset(
+    {
+        "outcome",
+        "prediction",
+        "confidence",
+        "survives_8bit",
+        "success",
+        "success_rate",
+        "message",
+        "target",
+        "duration",
+        "event",
+        "lower",
+        "d_l0",
+        "d_l1",
+        "d_l2",
+        "d_linf",
+        "distance",
+        "n_forward",
+        "n_backward",
+        "n_judge",
+        "n_rejected",
+        "n_forward_first",
+        "n_backward_first",
+        "first_s",
+        "spent_s",
+        "wall_s",
+        "process_s",
+        "failures",
+        "n_failures",
+        "failure_rate",
+        "adversarial_failures",
+        "adversarial_accuracy",
+        "adv_accuracy",
+        "f_adv",
+        "adv_failure_rate",
+        "accuracy_adv",
+    }
+)
 
 
 def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Durations, list[str]]:
@@ -57,13 +92,35 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
 
 
 def default_covariates(durations: Durations) -> list[str]:
-    """Those that differ between the rows: eps, the attack, its objective, and which model it is."""
-    found = []
-    for name in ("eps", "attack", "norm", "objective"):
-        values = {durations.arms[arm]["family" if name == "attack" else name] for arm in durations.arms}
-        if len(values) > 1 and None not in values:
-            found.append(name)
-    return found + (["model"] if len(durations.models) > 1 else [])
+    """What differs between the rows and can be told apart: eps, the model, the attack, its norm and objective."""
+    sizes = {row["eps"] for row in durations.arms.values() if row["eps"] is not None}
+    found = ["eps"] if len(sizes) > 1 else []
+    arms = [row for row in durations.arms.values() if not found or row["eps"] is not None]
+    cells = [(model, row) for model in durations.models for row in arms]
+    design = [np.ones((len(cells), 1)), *_coded([row["eps"] for _, row in cells] if found else [])]
+    for name, field in (("model", "model"), ("attack", "family"), ("norm", "norm"), ("objective", "objective")):
+        values = [model if name == "model" else row[field] for model, row in cells]
+        if None in values or len(set(values)) == 1:
+            continue
+        wider = np.hstack([*design, *(added := _coded(values))])
+        if np.linalg.matrix_rank(wider) == wider.shape[1]:
+            found, design = [*found, name], [*design, *added]
+    return found
+
+
+def _coded(values: Sequence[Any]) -> list[NDArray[np.float64]]:
+    """Numbers as one column, text as one for each level but the first; nothing for nothing."""
+    if not values or isinstance(values[0], float):
+        return [np.array(values, dtype=np.float64)[:, None]] if values else []
+    return [np.array([[value == level] for value in values], dtype=np.float64) for level in sorted(set(values))[1:]]
+
+
+def of_model(durations: Durations, model: str, names: Sequence[str]) -> dict[str, Any]:
+    """The values of those covariates that belong to the model itself."""
+    rows = durations.of_model(model)
+    tags = {tag for facts in durations.facts.values() for tag in facts.tags}
+    own = [name for name in names if name in OF_MODEL or name.removeprefix(_TAGS) in tags - set(OF_ARM)]
+    return {name: durations.columns[name][rows][0] for name in own if rows.any()}
 
 
 def known_covariates(durations: Durations) -> list[str]:

@@ -34,16 +34,16 @@ def refuse_divergence(model: Model, found: Maximum, coding: Coding) -> None:
             f"{' and '.join(map(repr, named))} together tell rows without an event from those with one, so the effects "
             "have no finite estimate; leave one out, or leave out the rows that they settle"
         )
+    _, u = model.predictors(found.at)
+    if np.exp(u).max() > _HUGE_SPREAD:
+        raise RiskError(
+            f"the {model.family.name} fit spreads the log durations without end (sigma = {np.exp(u).max():.3g}): "
+            "events come at once or not at all; compare shares that fail instead of times"
+        )
     if not found.converged:
         raise RiskError(
             f"the {model.family.name} fit did not converge in {found.iterations} steps; leave out covariates of the "
             "scale or of the shape"
-        )
-    _, u = model.predictors(found.at)
-    if np.exp(u).max() > _HUGE_SPREAD:
-        raise RiskError(
-            f"the {model.family.name} fit spreads the log durations without end (sigma = {np.exp(u).max():.3g}): events "
-            "come at once or not at all; compare shares that fail instead of times"
         )
 
 

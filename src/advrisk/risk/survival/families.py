@@ -146,21 +146,23 @@ class LogLogistic:
     centre = 0.0
 
     def log_density(self, z: Floats) -> Slopes:
-        from scipy.special import expit, log_expit
-
-        p = expit(z)
-        return Slopes(z + 2 * log_expit(-z), 1 - 2 * p, -2 * p * (1 - p))
+        log_left, p = self._tails(z)
+        return Slopes(z + 2 * log_left, 1 - 2 * p, -2 * p * (1 - p))
 
     def log_survival(self, z: Floats) -> Slopes:
-        from scipy.special import expit, log_expit
-
-        p = expit(z)
-        return Slopes(log_expit(-z), -p, -p * (1 - p))
+        log_left, p = self._tails(z)
+        return Slopes(log_left, -p, -p * (1 - p))
 
     def log_failure(self, z: Floats) -> Floats:
         from scipy.special import log_expit
 
         return np.asarray(log_expit(z))
+
+    def _tails(self, z: Floats) -> tuple[Floats, Floats]:
+        """log(1 - p) and p = 1/(1 + exp(-z)), from one exponential that is at most 1."""
+        small = np.exp(-np.abs(z))
+        larger = 1 / (1 + small)
+        return np.log(larger) - np.maximum(z, 0.0), np.where(z >= 0, larger, small * larger)
 
     def quantile(self, survival: Floats) -> Floats:
         return np.asarray(np.log1p(-survival) - np.log(survival))

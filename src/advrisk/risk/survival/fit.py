@@ -3,6 +3,7 @@
 Meyers et al., "A Systematic Approach to Robustness Modelling": accelerated failure time, log T = x beta + sigma W.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -231,7 +232,8 @@ class SurvivalFit:
         found: Predicted = law(family, *predictors(family, self._theta, x, v))
         n = len(x)
         slope = np.concatenate([found.eta @ x, family.shape_sign * (found.u @ v)]) / n
-        value, error = float(found.value.mean()), float(np.sqrt(max(slope @ self._covariance @ slope, 0.0)))
+        value = float(found.value.mean())
+        error = math.sqrt(max(float(slope @ self._covariance @ slope), 0.0))
         over = "" if n == 1 else f", mean over {n} rows"
         if not np.isfinite(value) or not 0 < value < (1 if scale is LOG_LOG else np.inf):
             return self._estimate(

@@ -46,7 +46,7 @@ def fit_survival(
         checks.check_names(list(given), outcome.columns[: 3 if lower else 2], forbidden)
     columns = read_columns(frame, [*outcome.columns, *covariates, *shape_covariates])
     model, codings, columns = _prepared(columns, outcome, law, (covariates, shape_covariates), reference or {})
-    found = maximise(model.at, starting_point(model))
+    found = maximise(model.at, starting_point(model), longest=model.longest_step)
     refuse_divergence(model, found, codings[0])
     return described(model, found, outcome, codings, level, _clusters(columns, cluster), columns[duration].max())
 
@@ -58,13 +58,15 @@ def _prepared(
     names: tuple[Sequence[str], Sequence[str]],
     reference: Mapping[str, str],
 ) -> tuple[Model, tuple[Coding, Coding], Columns]:
-    """The checked model, its codings, and the columns in the order of the model's rows."""
+    """The checked model, its codings, and the columns in the order of the model's rows: by kind, then by time."""
     times, events = checks.checked_duration(columns, outcome.duration), checks.checked_event(columns, outcome.event)
-    lower = checks.checked_lower(columns, outcome.lower, times, events) if outcome.lower else None
+    if outcome.lower:
+        checks.checked_lower(columns, outcome.lower, times, events)
     scale, shape = (coding_of(columns, given, reference) for given in names)
     checks.check_outcome(outcome.duration, times, events, len(scale.columns) + len(shape.columns))
-    checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events)
-    rows, order = sorted_rows(times, events, lower)
+    by_time = np.argsort(times, kind="stable")
+    checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events, by_time)
+    rows, order = sorted_rows(times, events, columns[outcome.lower] if outcome.lower else None, by_time)
     columns = {name: values[order] for name, values in columns.items()}
     model = Model(law, rows, scale.matrix(columns), shape.matrix(columns))
     checks.check_collinear(model.x, scale)

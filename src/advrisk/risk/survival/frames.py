@@ -50,7 +50,7 @@ def numbers(columns: Columns, name: str, what: str) -> Floats:
     """A column that must be of finite numbers."""
     values = columns[name]
     if values.dtype.kind != "f":
-        raise RiskError(f"column {name!r} ({what}) must be of numbers, found text such as {values[0]!r}")
+        raise RiskError(f"column {name!r} ({what}) must be of numbers, found text such as {str(values[0])!r}")
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise RiskError(
@@ -97,6 +97,8 @@ def _checked(name: str, values: Any) -> NDArray[Any]:
         array = np.asarray(values)
     except ValueError:
         raise RiskError(f"column {name!r} is not an array of numbers or of text") from None
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, dtype=object)  # numbers among text would be taken for text
     if array.ndim != 1:
         raise RiskError(f"column {name!r} must have one dimension, found the shape {array.shape}")
     if array.dtype.kind in "biuf":

@@ -1,7 +1,7 @@
 """Durations of ledgers written by hand: every outcome, every way of counting, and what is left out."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -9,10 +9,13 @@ import pytest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
 from advrisk.risk.survival.covariates import default_covariates, known_covariates, with_covariates
-from advrisk.risk.survival.durations import Durations, Tally, read_durations
+from advrisk.risk.survival.durations import Durations, Tally
+from advrisk.risk.survival.reading import read_durations
+
+Rows = dict[str, tuple[Any, ...]]
 
 # One row of each kind: outcome, forward, backward, and both until the first success.
-ROWS: dict[str, tuple[str, int, int, int | None, int | None]] = {
+ROWS: Rows = {
     "s0": ("success", 5, 4, 5, 4),  # ended by its first success
     "s1": ("success", 11, 10, 3, 2),  # went on after it
     "s2": ("resisted", 11, 10, None, None),
@@ -36,7 +39,7 @@ def arm_row(model: str, arm: dict[str, Any]) -> dict[str, Any]:
 def build(
     folder: Path,
     arms: list[dict[str, Any]],
-    rows: dict[str, dict[str, tuple[Any, ...]]],
+    rows: dict[str, Rows],
     *,
     models: tuple[str, ...] = ("plain",),
     accounting: dict[str, str] | None = None,
@@ -152,10 +155,10 @@ class TestEveryOutcome:
 
 
 class TestArmsThatAreNotFitted:
-    ONE: dict[str, tuple[Any, ...]] = {"s0": ("success", 2, 1, 2, 1), "s1": ("resisted", 2, 1, None, None)}
-    FREE: dict[str, tuple[Any, ...]] = {"s0": ("success", 9, 0, 9, 0), "s1": ("resisted", 50, 0, None, None)}
-    WHOLE: dict[str, tuple[Any, ...]] = {"s0": ("success", 8, 8, None, None), "s1": ("resisted", 8, 8, None, None)}
-    AT_ONCE: dict[str, tuple[Any, ...]] = {"s0": ("success", 2, 1, 2, 1), "s1": ("success", 2, 1, 2, 1)}
+    ONE: ClassVar[Rows] = {"s0": ("success", 2, 1, 2, 1), "s1": ("resisted", 2, 1, None, None)}
+    FREE: ClassVar[Rows] = {"s0": ("success", 9, 0, 9, 0), "s1": ("resisted", 50, 0, None, None)}
+    WHOLE: ClassVar[Rows] = {"s0": ("success", 8, 8, None, None), "s1": ("resisted", 8, 8, None, None)}
+    AT_ONCE: ClassVar[Rows] = {"s0": ("success", 2, 1, 2, 1), "s1": ("success", 2, 1, 2, 1)}
 
     def ledger(self, folder: Path) -> Ledger:
         arms = [
@@ -170,7 +173,7 @@ class TestArmsThatAreNotFitted:
             {"arm": "later", "family": "pgd"},
             {"arm": "clean", "family": "clean", "kind": "clean"},
         ]
-        rows: dict[str, dict[str, tuple[Any, ...]]] = dict.fromkeys(("fgsm", "pgd-1", "mine"), self.ONE)
+        rows: dict[str, Rows] = dict.fromkeys(("fgsm", "pgd-1", "mine"), self.ONE)
         rows |= {"pgd": ROWS, "square": self.FREE, "foolbox": self.WHOLE, "transfer": self.WHOLE, "later": {}}
         rows |= {"strong": self.AT_ONCE, "clean": {"s0": ("resisted", 0, 0, None, None)}}
         return build(folder, arms, rows, accounting={"foolbox": "batch", "transfer": "none"})
@@ -258,7 +261,7 @@ class TestCovariates:
     @pytest.fixture
     def found(self, tmp_path: Path) -> Durations:
         arms = [PGD, PGD | {"arm": "pgd-l2", "norm": "l2", "eps": 1.0}, {"arm": "square", "family": "square"}]
-        rows: dict[str, dict[str, tuple[Any, ...]]] = {
+        rows: dict[str, Rows] = {
             "pgd": ROWS,
             "pgd-l2": ROWS,
             "square": TestArmsThatAreNotFitted.FREE,
@@ -281,7 +284,7 @@ class TestCovariates:
         ]
 
     def test_by_default_what_differs_is_taken(self, found: Durations) -> None:
-        assert default_covariates(found) == ["attack", "model"]  # square has neither eps nor norm
+        assert default_covariates(found) == ["eps", "model"]  # two sizes in two norms: one of them tells the other
         assert {"depth", "site", "eps"} <= set(known_covariates(found))
 
     def test_prefixes_tell_tags_from_strata(self, found: Durations) -> None:

@@ -1,0 +1,121 @@
+"""Coverage: how often 95 % intervals of survival fits hold the truth, and how often calibration is doubted in vain.
+
+Run: python -m bench survival_coverage (some minutes); `main` takes another number of runs.
+
+Worlds: exact times with censoring; whole passes, at most 8, as intervals; samples that recur six or ten times, with an
+effect of their own, where only errors by cluster can be right.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.risk.survival import FAMILIES, SurvivalFit, calibration, fit_survival
+from advrisk.risk.survival.families import family_named
+
+RUNS = 1000
+SHOWN = ("intercept", "eps", "kind", "shape", "median", "restricted mean", "mean", "survival")
+SIGMA = 0.7
+AT = {"eps": 1.0, "kind": 0.0}
+TIME, UNTIL = 2.0, 5.0
+
+
+@dataclass(frozen=True)
+class World:
+    n: int
+    passes: bool = False
+    samples: int = 0  # 0: every row is its own
+
+    def table(self, family: str, rng: np.random.Generator) -> dict[str, Any]:
+        n = self.n
+        eps, kind = rng.uniform(0, 2, n), (rng.uniform(size=n) < 0.4).astype(float)
+        log_t = 1 - 0.6 * eps + 0.4 * kind + SIGMA * self._noise(family, rng)
+        t = np.exp(log_t) * (2 if self.passes else 1)
+        stopped = np.full(n, 8.0) if self.passes else rng.exponential(8.0, n) + 0.2
+        event = t <= stopped
+        t = np.ceil(np.minimum(t, stopped)) if self.passes else np.minimum(t, stopped)
+        sample = np.arange(n) % self.samples if self.samples else np.arange(n)
+        return {"eps": eps, "kind": kind, "t": t, "low": t - 1, "e": event.astype(float), "sample": sample}
+
+    def _noise(self, family: str, rng: np.random.Generator) -> NDArray[np.float64]:
+        """W; where samples recur, rows of one sample have normal scores with a correlation of one half."""
+        from scipy.special import ndtr
+
+        z = rng.normal(size=self.n)
+        if self.samples:
+            z = (z + rng.normal(size=self.samples)[np.arange(self.n) % self.samples]) / math.sqrt(2)
+        return family_named(family).quantile(1 - ndtr(z)) if family != "lognormal" else z
+
+    def fit(self, table: dict[str, Any], family: str) -> SurvivalFit:
+        return fit_survival(
+            table,
+            duration="t",
+            event="e",
+            covariates=["eps", "kind"],
+            family=family,
+            lower="low" if self.passes else None,
+            cluster="sample" if self.samples else None,
+        )
+
+    def truth(self, family: str) -> dict[str, float]:
+        law, shift = family_named(family), math.log(2) if self.passes else 0.0
+        eta = 1 + shift - 0.6
+        z = (math.log(UNTIL) - eta) / SIGMA
+        log_mean = float(law.log_mean(np.array([SIGMA]))[0][0])
+        return {
+            "intercept": 1 + shift,
+            "eps": -0.6,
+            "kind": 0.4,
+            "shape": law.shape_sign * math.log(SIGMA),
+            "median": math.exp(eta + SIGMA * float(law.quantile(np.array([0.5]))[0])),
+            "restricted mean": UNTIL * float(law.restricted(np.array([SIGMA]), np.array([z]))[0]),
+            "mean": math.exp(eta + log_mean),
+            "survival": math.exp(float(law.log_survival(np.array([(math.log(TIME) - eta) / SIGMA])).value[0])),
+        }
+
+
+WORLDS = {"exact": World(300), "passes": World(300, passes=True), "recurring": World(600, samples=100)}
+FEW = {"30 samples recur": World(300, samples=30), "50 samples recur": World(500, samples=50)}
+
+
+def estimates(fit: SurvivalFit) -> dict[str, Any]:
+    return {
+        **{name: fit.coefficient(name).natural.estimate for name in ("intercept", "eps", "kind")},
+        "shape": fit.coefficient("intercept", part="shape").natural.estimate,
+        "median": fit.median(at=AT),
+        "restricted mean": fit.mean(at=AT, until=UNTIL),
+        "mean": fit.mean(at=AT),
+        "survival": fit.survival(TIME, at=AT),
+    }
+
+
+def coverage(world: World, family: str, runs: int) -> dict[str, float]:
+    truth = world.truth(family)
+    held = dict.fromkeys(truth, 0)
+    for run in range(runs):
+        found = estimates(world.fit(world.table(family, np.random.default_rng([run, world.n])), family))
+        for name, value in truth.items():
+            held[name] += found[name].low <= value <= found[name].high
+    return {name: count / runs for name, count in held.items()}
+
+
+def doubted(family: str, runs: int) -> tuple[float, float]:
+    """How often a right fit of other rows is called badly calibrated at 5 %, and its mean ICI with 2,000 rows."""
+    fit = WORLDS["exact"].fit(World(100_000).table(family, np.random.default_rng(1)), family)
+    found = [calibration(fit, World(2000).table(family, np.random.default_rng([run, 2])), TIME) for run in range(runs)]
+    return float(np.mean([one.p_value < 0.05 for one in found])), float(np.mean([one.ici.value for one in found]))
+
+
+def main(runs: int = RUNS) -> None:
+    """Print a line for each world and family."""
+    print(f"{'':16} {'':11} " + " ".join(f"{name:>9}" for name in SHOWN).replace("restricted mean", "mean to 5"))
+    for name, world in {**WORLDS, **FEW}.items():
+        for family in FAMILIES:
+            found = coverage(world, family, runs)
+            print(f"{name:16} {family:11} " + " ".join(f"{found[one]:9.1%}" for one in SHOWN), flush=True)
+    for family in FAMILIES:
+        share, ici = doubted(family, runs // 2)
+        print(f"calibration of a right {family} fit doubted at 5 %: {share:.1%} of the runs; mean ICI {ici:.3f}")

@@ -1,0 +1,130 @@
+"""Survival as text for a terminal: how long each model lasts, what that depends on, and what breaking it costs."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from advrisk.cli.fitting import print_fitting
+from advrisk.cli.lines import write_lines
+from advrisk.cli.tables import indented
+from advrisk.core.estimate import Estimate
+from advrisk.report.survival import (
+    ON_CONCORDANCE,
+    cost_words,
+    factor_names,
+    number_text,
+    standing_text,
+    survival_headline,
+    survival_words,
+    verdict_text,
+)
+
+if TYPE_CHECKING:
+    from advrisk.api import Run
+    from advrisk.risk.survival.assessment import SurvivalAssessment
+
+
+def show_survival(run: "Run", *, out_csv: Path | None, as_json: bool, **asked: Any) -> None:
+    """`advrisk show RUN survival`."""
+    found = run.survival(**asked)
+    if out_csv is not None:
+        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
+    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_survival(found)
+
+
+def print_survival(found: "SurvivalAssessment") -> None:
+    """The models, what explains them, the laws, the costs, and who is beaten."""
+    console = Console()
+    _say(console, [survival_headline(found)])
+    _print_models(console, found)
+    _print_factors(console, found)
+    _print_families(console, found)
+    _print_costs(console, found)
+    if found.pareto:
+        console.print("Beaten in everything, or not:", markup=False, highlight=False)
+        print_fitting(console, ["model", "standing"], [[one.model, standing_text(one)] for one in found.pareto])
+    _say(console, [f"· {sentence}" for sentence in survival_words(found)])
+
+
+def _print_models(console: Console, found: "SurvivalAssessment") -> None:
+    columns = ["model", f"mean up to {found.until:.4g}", "median", "broken", "held", "at zero", "f_ben", "f_adv"]
+    rows = [
+        [
+            one.model,
+            _stacked(one.mean),
+            _stacked(one.median),
+            str(one.tally.events),
+            str(one.tally.censored),
+            str(one.tally.at_zero),
+            _stacked(None if one.benign is None else one.benign.estimate),
+            _stacked(None if one.adversarial is None else one.adversarial.estimate),
+        ]
+        for one in found.models
+    ]
+    print_fitting(console, columns, rows)
+
+
+def _print_factors(console: Console, found: "SurvivalAssessment") -> None:
+    factors = () if found.fit is None else found.fit.acceleration_factors()
+    if not factors:
+        return
+    console.print("What makes it last longer (above 1) or shorter:", markup=False, highlight=False)
+    names = factor_names(found)
+    rows = [[names[one.name], _stacked(one.per_range), _stacked(one.per_unit)] for one in factors]
+    print_fitting(console, ["covariate", "times as long, whole range", "for one unit"], rows)
+
+
+def _print_families(console: Console, found: "SurvivalAssessment") -> None:
+    if not found.families:
+        return
+    columns = ["law", "AIC", "BIC", "log-likelihood", "concordance", "behind", "mean", "extrapolated", "median"]
+    rows = [
+        [
+            f"{one.family}{' (taken)' if one.chosen else ''}",
+            *(f"{value:.1f}" for value in (one.aic, one.bic, one.log_likelihood)),
+            f"{one.concordance:.3f}",
+            "–" if one.behind is None else f"{one.behind:.1f}",
+            *(_stacked(value) for value in (one.mean, one.endless_mean, one.median)),
+        ]
+        for one in found.families
+    ]
+    print_fitting(console, columns, rows)
+    said = [f"· {ON_CONCORDANCE}"]
+    if (checked := found.calibrated) is not None:
+        off = f"{100 * checked.ici.value:.1f} points [{100 * checked.ici.low:.1f}, {100 * checked.ici.high:.1f}]"
+        said.append(f"· On samples that it had not seen, the law is off by {off} on average (ICI).")
+    _say(console, said)
+
+
+def _print_costs(console: Console, found: "SurvivalAssessment") -> None:
+    costs = [one.cost for one in found.models if one.cost is not None]
+    if not costs:
+        return
+    console.print("\nWhat breaking costs beside training:", markup=False, highlight=False)
+    columns = ["model", "verdict", "seconds to break", "ratio, attacked", "ratio, extrapolated", "ratio, benign"]
+    rows = [
+        [one.model, verdict_text(one), *map(_stacked, (one.break_s, one.adversarial, one.extrapolated, one.benign))]
+        for one in costs
+    ]
+    if found.hardware is not None:
+        columns += ["cost to break", "cost of training"]
+        rows = [
+            [*row, _stacked(one.break_cost), number_text(one.train_cost)] for row, one in zip(rows, costs, strict=True)
+        ]
+    print_fitting(console, columns, rows)
+    _say(console, [f"· {sentence}" for sentence in cost_words(found)])
+
+
+def _say(console: Console, sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        indented(console, sentence, by=0)
+
+
+def _stacked(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{number_text(estimate.value)}\n[{number_text(estimate.low)}, {number_text(estimate.high)}]"

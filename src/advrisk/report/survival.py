@@ -1,0 +1,222 @@
+"""Survival in words and tables, and which figures the report shows of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
+from advrisk.report.figures import Figure
+from advrisk.report.survival_figures import (
+    MOST_MODELS,
+    calibration_plot,
+    covariate_curves,
+    factor_plot,
+    pareto_plot,
+    survival_curves,
+)
+from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.risk.survival.choice import FamilyChoice
+from advrisk.risk.survival.coding import NumberCovariate
+from advrisk.risk.survival.cost import ON_BROKEN
+from advrisk.risk.survival.money import ModelCost
+from advrisk.risk.survival.paired import ACCURACY, FAILURES
+from advrisk.risk.survival.pareto import Standing
+from advrisk.risk.survival.records import AccelerationFactor
+
+ON_TIME = (
+    "A duration is the work that an attack did until its first success within eps. Samples that held are counted as "
+    "lasting at least as long as they were attacked; samples that were wrong from the start are counted apart."
+)
+ON_COST = (
+    "The ratio is training seconds for each training sample over the mean seconds until a sample breaks. Above 1, "
+    "breaking one sample takes less time than training on one did. It means something only if both were measured on "
+    "like machines."
+)
+ON_CONCORDANCE = "Concordance says how often the covariates order two times rightly; 0.5 is chance."
+_REASONS = 3  # arms that are named for each reason
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several figures that a reader can choose."""
+
+    figure: str
+    label: str
+
+
+def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
+    """What the template shows of survival, or why it cannot."""
+    if isinstance(found, str):
+        return {"lasts": None, "lasts_not": found, "lasts_figures": {}}
+    figures: dict[str, Figure] = {}
+    shown = found.models[:MOST_MODELS]
+    figures["survival curves"] = survival_curves(found, shown)
+    choices = []
+    factors: Sequence[AccelerationFactor] = ()
+    if found.fit is not None:
+        factors = found.fit.acceleration_factors()
+        for name in (one.name for one in found.fit.scale_coding.covariates):
+            figures[f"survival by {name}"] = covariate_curves(found, name)
+            choices.append(Choice(f"survival by {name}", name))
+        if factors:
+            figures["survival factors"] = factor_plot(factors, factor_names(found))
+    if found.calibrated is not None:
+        figures["survival calibration"] = calibration_plot(found.calibrated)
+    if found.pareto and {ACCURACY, FAILURES} <= {one.name for one in found.criteria}:
+        figures["survival pareto"] = pareto_plot(found)
+    return {
+        "lasts": found,
+        "lasts_not": "",
+        "lasts_figures": figures,
+        "lasts_headline": survival_headline(found),
+        "lasts_words": survival_words(found),
+        "lasts_choices": choices,
+        "lasts_factors": factors,
+        "lasts_names": factor_names(found),
+        "lasts_more": len(found.models) - len(shown),
+        "lasts_left_out": left_out_words(found),
+        "on_cost": cost_words(found),
+        "on_standing": standing_text,
+        "on_verdict": verdict_text,
+        "number_text": number_text,
+        "on_concordance": ON_CONCORDANCE,
+    }
+
+
+def survival_headline(found: SurvivalAssessment) -> str:
+    """Which model lasts longest, in a sentence."""
+    told = [one for one in found.models if one.mean is not None]
+    if not told:
+        return f"No law could be fitted: {found.unfitted}." if found.unfitted else "Nothing could be fitted."
+    first = told[0]
+    mean = _in_brackets(first.mean)
+    if len(told) == 1:
+        return f"A sample of {first.model} takes {mean} {found.unit} to break, on average up to {found.until:.4g}."
+    last = told[-1]
+    return (
+        f"{first.model} lasts longest: {mean} {found.unit} on average up to {found.until:.4g}; "
+        f"{last.model} breaks first, after {_in_brackets(last.mean)}."
+    )
+
+
+def survival_words(found: SurvivalAssessment) -> list[str]:
+    """What must be known to read the numbers."""
+    words = [ON_TIME, *_on_family(found), *_on_zero(found), *_on_plateaus(found)]
+    return [*words, *found.notes, *left_out_words(found)]
+
+
+def left_out_words(found: SurvivalAssessment) -> list[str]:
+    """Which arms have no duration, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for arm, why in found.durations.left_out.items():
+        reasons.setdefault(why, []).append(arm)
+    return [f"Not fitted, as {why}: {_some(arms)}." for why, arms in reasons.items()]
+
+
+def _some(arms: Sequence[str]) -> str:
+    more = len(arms) - _REASONS
+    return ", ".join(arms[:_REASONS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _on_family(found: SurvivalAssessment) -> list[str]:
+    if found.fit is None:
+        return [f"The curves stand alone, without a fitted law: {found.unfitted}."] if found.unfitted else []
+    by = "" if found.choice is None else f" {_on_choice(found.choice)}"
+    explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
+    return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}"]
+
+
+def _on_choice(choice: FamilyChoice) -> str:
+    first, second = family_name(choice.family), family_name(choice.runner_up)
+    ahead = f"{first} explains samples that it had not seen better than {second}"
+    by = f"by {choice.margin.value:.3g} in log-likelihood (standard error {choice.standard_error:.2g})"
+    return f"{ahead}, {by}{'' if choice.decided else ', which does not decide between the two'}."
+
+
+def _on_zero(found: SurvivalAssessment) -> list[str]:
+    told = [f"{one.model} {one.tally.at_zero}" for one in found.models if one.tally.at_zero]
+    lost = [f"{one.model} {one.tally.error}" for one in found.models if one.tally.error]
+    cut = [f"{one.model} {one.tally.timeout}" for one in found.models if one.tally.timeout]
+    words = [f"Rows that needed no work, as the sample was wrong already: {', '.join(told)}."] if told else []
+    if cut:
+        words.append(f"Rows that ran out of time, counted as not broken by then: {', '.join(cut)}.")
+    return [*words, *([f"Rows that ended in an error are left out: {', '.join(lost)}."] if lost else [])]
+
+
+def _on_plateaus(found: SurvivalAssessment) -> list[str]:
+    flat = [(one.model, one.curve.plateau) for one in found.models if one.curve is not None and one.curve.plateau]
+    return [f"{model}: {plateau.message}." for model, plateau in flat if plateau]
+
+
+def cost_words(found: SurvivalAssessment) -> list[str]:
+    """How costs are meant, and why some are missing."""
+    costs = [one.cost for one in found.models if one.cost is not None]
+    words = [ON_COST, ON_BROKEN.format(factor=found.broken_factor)]
+    words.append(
+        f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, they are extrapolated."
+    )
+    if any(one.benign is not None for one in costs):
+        words.append("The benign ratio is that of the same fit at eps = 0: what would happen without an attacker.")
+    if any(one.benign_outside for one in costs):
+        words.append("No arm has an eps near 0, so the benign ratio lies outside the data: take it as a guess.")
+    if found.hardware is not None:
+        words.append(f"Costs are those of {found.hardware.name} at {found.hardware.per_hour:g} an hour.")
+    words += [f"{one.model}: no ratio, as {one.why_not}." for one in costs if one.why_not]
+    return words
+
+
+def verdict_text(cost: ModelCost | None) -> str:
+    """Whether a model is broken by its costs."""
+    return "–" if cost is None or cost.verdict is None else cost.verdict
+
+
+def standing_text(one: Standing) -> str:
+    """Where a model stands in the Pareto set."""
+    if one.on_front:
+        doubt = "" if one.decided else f", though that is not sure of {', '.join(one.undecided_against)}"
+        return f"nobody is better in everything{doubt}"
+    verb, doubt = "is" if len(one.dominated_by) == 1 else "are", "" if one.decided else ", though that is not sure"
+    return f"{', '.join(one.dominated_by)} {verb} at least as good in everything{doubt}"
+
+
+def factor_names(found: SurvivalAssessment) -> dict[str, str]:
+    """What each factor compares, in words."""
+    names: dict[str, str] = {}
+    for one in found.fit.scale_coding.covariates if found.fit is not None else ():
+        if isinstance(one, NumberCovariate):
+            names[one.name] = f"{one.name}, {one.high:.4g} against {one.low:.4g}"
+        else:
+            names |= {f"{one.name}={level}": f"{one.name} {level}, against {one.reference}" for level in one.others}
+    return names
+
+
+def family_name(family: str) -> str:
+    """`log-logistic`."""
+    return {"weibull": "Weibull", "lognormal": "log-normal", "loglogistic": "log-logistic"}[family]
+
+
+def number_text(value: float | None) -> str:
+    """Three digits, without an exponent where people read none."""
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return "infinite"
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
+        digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+        return f"{value:,.{digits}f}"
+    return f"{value:.2e}"
+
+
+def _in_brackets(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
+
+
+def rate_text(one: ModelSurvival) -> tuple[str, str]:
+    """f_ben and f_adv with their intervals."""
+    rates = (one.benign, one.adversarial)
+    benign, adversarial = (_in_brackets(None if rate is None else rate.estimate) for rate in rates)
+    return benign, adversarial

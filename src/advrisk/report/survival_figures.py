@@ -1,0 +1,254 @@
+"""Figures of survival as plotly specifications: curves, coefficients, calibration, and the Pareto set."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.estimate import Estimate
+from advrisk.report.figures import COLOURS, DASHES, SYMBOLS, Figure, cycled, plain_label, short_label
+from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
+from advrisk.risk.survival.paired import ACCURACY, FAILURES, TRAINING
+from advrisk.risk.survival.records import AccelerationFactor, Curve
+
+_TIMES = 40  # points of a smooth curve
+_VALUES = 5  # of a covariate
+MOST_MODELS = 8  # in one figure
+_SMALL, _LARGE = 8, 22  # marks of the Pareto plot
+_LABEL = 26
+
+
+def survival_curves(found: SurvivalAssessment, models: Sequence[ModelSurvival]) -> Figure:
+    """What the rows show of each model as steps, and the fit as a line."""
+    lines: list[Figure] = []
+    for place, one in enumerate(models):
+        colour = cycled(COLOURS, place)
+        if one.curve is not None:
+            lines += _steps(one.curve, one.model, colour)
+        if found.fit is not None and one.mean is not None:
+            lines.append(_law(found.fit.curve(_times(found), at=one.at), one.model, colour, show=one.curve is None))
+    return {"data": lines, "layout": _time_layout(found)}
+
+
+def covariate_curves(found: SurvivalAssessment, covariate: str) -> Figure:
+    """Survival if every row had one value of a covariate, all else as it is."""
+    assert found.fit is not None
+    values = covariate_values(found, covariate)
+    effects = found.fit.partial_effects(covariate, values, _times(found))
+    lines: list[Figure] = []
+    for place, (value, curve) in enumerate(zip(values, effects.curves, strict=True)):
+        name = f"{value:.4g}" if isinstance(value, float) else str(value)
+        colour = cycled(COLOURS, place)
+        lines += _band(curve.times, curve.low, curve.high, name, colour, shape="linear")
+        lines.append(_law(curve, name, colour, show=True) | {"line": _line(colour, cycled(DASHES, place))})
+    return {"data": lines, "layout": _time_layout(found)}
+
+
+def covariate_values(found: SurvivalAssessment, covariate: str) -> list[Any]:
+    """Up to five values of a covariate, the least and the greatest among them."""
+    column = found.durations.columns[covariate]
+    values = sorted(set(column[np.isin(found.durations.columns["model"], _fitted_models(found))].tolist()))
+    if len(values) <= _VALUES or isinstance(values[0], str):
+        return values[:MOST_MODELS]
+    return [values[round(place)] for place in np.linspace(0, len(values) - 1, _VALUES)]
+
+
+def _fitted_models(found: SurvivalAssessment) -> list[str]:
+    return [one.model for one in found.models if one.mean is not None]
+
+
+def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str]) -> Figure:
+    """By what each covariate multiplies the time, over its whole range, with intervals."""
+    rows = list(factors)
+    labels = [names[one.name] for one in rows]
+    values = [one.per_range for one in rows]
+    return {
+        "data": [
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [one.value for one in values],
+                "y": labels,
+                "marker": {"size": 11, "color": COLOURS[0]},
+                "error_x": _whiskers(values),
+                "text": [f"{one.value:.3g} times [{one.low:.3g}, {one.high:.3g}]" for one in values],
+                "hovertemplate": "%{y}: %{text}<extra></extra>",
+                "showlegend": False,
+            }
+        ],
+        "layout": {
+            "xaxis": {"title": {"text": "times as long"}, "type": "log", "tickvals": _ticks(values)},
+            "yaxis": {
+                "type": "category",
+                "automargin": True,
+                "autorange": "reversed",
+                "tickvals": labels,
+                "ticktext": [_two_lines(label) for label in labels],
+            },
+            "shapes": [
+                {
+                    "type": "line",
+                    "x0": 1,
+                    "x1": 1,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "paper",
+                    "line": {"color": "#888888", "dash": "dot"},
+                }
+            ],
+            "margin": {"t": 16},
+            "height": 120 + 44 * len(rows),
+        },
+    }
+
+
+def calibration_plot(found: Calibration) -> Figure:
+    """Observed against predicted shares of what was broken by a time."""
+    predicted = found.predicted.tolist()
+    lines = _band(found.predicted, found.low, found.high, "observed", COLOURS[0], shape="linear")
+    lines.append(
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "observed",
+            "x": predicted,
+            "y": found.observed.tolist(),
+            "line": {"color": COLOURS[0], "width": 2.5},
+            "hovertemplate": "predicted %{x:.1%}: observed %{y:.1%}<extra></extra>",
+        }
+    )
+    diagonal = {"type": "scatter", "mode": "lines", "name": "as predicted", "x": [0, 1], "y": [0, 1]}
+    lines.append(diagonal | {"line": {"color": "#888888", "dash": "dot", "width": 1.5}, "hoverinfo": "skip"})
+    share = {"range": [0, 1], "tickformat": ".0%"}
+    return {
+        "data": lines,
+        "layout": {
+            "xaxis": {"title": {"text": "predicted share"}, **share},
+            "yaxis": {"title": {"text": "observed share"}, **share},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 380,
+        },
+    }
+
+
+def pareto_plot(found: SurvivalAssessment) -> Figure:
+    """Clean accuracy against failures under attack; the larger a mark, the longer the training."""
+    criteria = {one.name: one for one in found.criteria}
+    accuracy, failures, training = (criteria.get(name) for name in (ACCURACY, FAILURES, TRAINING))
+    assert accuracy is not None
+    assert failures is not None
+    most = max(training.values.values()) if training else 1.0
+    points = []
+    for place, one in enumerate(found.pareto):
+        seconds = training.values[one.model] if training else None
+        size = _LARGE if seconds is None else _SMALL + (_LARGE - _SMALL) * float(np.sqrt(seconds / (most or 1.0)))
+        told = "" if seconds is None else f"<br>trained in {seconds:.4g} s"
+        points.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": short_label(one.model, _LABEL),
+                "x": [failures.values[one.model]],
+                "y": [accuracy.values[one.model]],
+                "marker": {
+                    "size": size,
+                    "color": cycled(COLOURS, place) if one.on_front else "rgba(0,0,0,0)",
+                    "symbol": cycled(SYMBOLS, place),
+                    "line": {"color": cycled(COLOURS, place), "width": 2},
+                },
+                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.durations.one_unit}<br>"
+                f"%{{y:.1%}} right clean{told}<extra></extra>",
+            }
+        )
+    return {
+        "data": points,
+        "layout": {
+            "xaxis": {
+                "title": {"text": f"failures per {found.durations.one_unit}, attacked"},
+                "rangemode": "tozero",
+            },
+            "yaxis": {"title": {"text": "clean accuracy"}, "tickformat": ".1%"},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 400,
+        },
+    }
+
+
+def _times(found: SurvivalAssessment) -> list[float]:
+    return [float(time) for time in np.linspace(0, found.until, _TIMES + 1)]
+
+
+def _time_layout(found: SurvivalAssessment) -> dict[str, Any]:
+    return {
+        "xaxis": {"title": {"text": found.unit}, "range": [0, 1.02 * found.until]},
+        "yaxis": {"title": {"text": "share not broken yet"}, "range": [0, 1.02], "tickformat": ".0%"},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        "height": 440,
+    }
+
+
+def _steps(curve: KaplanMeier, name: str, colour: str) -> list[Figure]:
+    times = np.concatenate([[0.0], curve.times])
+    low, high = np.concatenate([[1.0], curve.low]), np.concatenate([[1.0], curve.high])
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": short_label(name, _LABEL),
+        "legendgroup": name,
+        "x": times.tolist(),
+        "y": [1.0, *curve.survival.tolist()],
+        "line": {"color": colour, "width": 2.5, "shape": "hv"},
+        "hovertemplate": f"{plain_label(name)}<br>after %{{x:.4g}}: %{{y:.1%}} not broken<extra></extra>",
+    }
+    return [*_band(times, low, high, name, colour, shape="hv"), line]
+
+
+def _band(times: Any, low: Any, high: Any, group: str, colour: str, *, shape: str) -> list[Figure]:
+    edge = {"type": "scatter", "mode": "lines", "x": times.tolist(), "legendgroup": group, "showlegend": False}
+    edge |= {"line": {"width": 0, "shape": shape}, "hoverinfo": "skip"}
+    return [edge | {"y": low.tolist()}, edge | {"y": high.tolist(), "fill": "tonexty", "fillcolor": f"{colour}26"}]
+
+
+def _law(curve: Curve, name: str, colour: str, *, show: bool) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": short_label(name, _LABEL),
+        "legendgroup": name,
+        "showlegend": show,
+        "x": curve.times.tolist(),
+        "y": curve.survival.tolist(),
+        "line": _line(colour, "dash"),
+        "hovertemplate": f"{plain_label(name)}, by the fit<br>after %{{x:.4g}}: %{{y:.1%}} not broken<extra></extra>",
+    }
+
+
+def _line(colour: str, dash: str) -> dict[str, Any]:
+    return {"color": colour, "width": 1.8, "dash": dash}
+
+
+def _whiskers(values: Sequence[Estimate]) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [min(one.high, 1e300) - one.value for one in values],
+        "arrayminus": [one.value - one.low for one in values],
+        "thickness": 2,
+        "width": 6,
+    }
+
+
+def _ticks(values: Sequence[Estimate]) -> list[float]:
+    """1, 2, 5, 10 and so on, over all intervals."""
+    low = min([1.0, *(one.low for one in values if one.low > 0)])
+    high = max([1.0, *(one.high for one in values if np.isfinite(one.high))])
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    steps = (1, 2, 5) if last - first < 3 else (1,)
+    return [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
+
+
+def _two_lines(label: str) -> str:
+    first, sign, rest = label.partition(", ")
+    return f"{short_label(first, 24)}<br>{short_label(rest, 30)}" if sign else short_label(label, 24)

@@ -1,0 +1,404 @@
+"""The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted, did_you_mean
+from advrisk.core.seeds import generator
+from advrisk.core.traits import Norm
+from advrisk.ledger import Ledger
+from advrisk.risk.survival.calibration import Calibration, calibration
+from advrisk.risk.survival.choice import FamilyChoice
+from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
+from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
+from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, Tally
+from advrisk.risk.survival.families import family_named
+from advrisk.risk.survival.families_table import FamilyRow, families_table
+from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.fitting import fit_survival
+from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
+from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
+from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
+from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
+from advrisk.risk.survival.reading import read_durations
+from advrisk.risk.survival.telling import calibration_dict, curve_dict, estimate_dict, fit_dict, flat_lines
+
+AUTO = "auto"
+FEWEST_SAMPLES = 30  # for standard errors by sample
+
+
+@dataclass(frozen=True)
+class ModelSurvival:
+    """One model: what became of its rows, how long it lasts, and how often it fails."""
+
+    model: str
+    tally: Tally
+    facts: Facts
+    curve: KaplanMeier | None  # None where it has no row with a duration
+    at: Mapping[str, Any]  # the covariates that are its own
+    mean: Estimate | None  # up to the limit, by the fit; the next two, too
+    endless_mean: Estimate | None
+    median: Estimate | None
+    benign: Rate | None  # failures of clean inputs
+    adversarial: Rate | None  # failures under attack
+    cost: ModelCost | None
+
+    def as_dict(self) -> dict[str, Any]:
+        facts = self.facts
+        return {
+            "model": self.model,
+            "rows": self.tally.as_dict(),
+            "clean_accuracy": facts.clean_accuracy,
+            "clean_rejected": facts.n_clean_rejected,
+            "inference_s": facts.inference_s,
+            "at": dict(self.at),
+            "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
+            "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
+            **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
+            "f_ben": None if self.benign is None else self.benign.as_dict(),
+            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(),
+            "cost": None if self.cost is None else self.cost.as_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalAssessment:
+    """Durations of all models, the fit that explains them, and what breaking costs."""
+
+    durations: Durations
+    models: tuple[ModelSurvival, ...]  # the longest mean first
+    covariates: tuple[str, ...]
+    fit: SurvivalFit | None
+    unfitted: str  # why there is no fit
+    families: tuple[FamilyRow, ...]
+    choice: FamilyChoice | None
+    calibrated: Calibration | None
+    pareto: tuple[Standing, ...]
+    criteria: tuple[Criterion, ...]
+    until: float
+    eps_max: float | None
+    broken_factor: float
+    hardware: Hardware | None
+    level: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        return self.durations.unit
+
+    def of(self, model: str) -> ModelSurvival:
+        """One model."""
+        known = {one.model: one for one in self.models}
+        if model not in known:
+            raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
+        return known[model]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            "measure": self.durations.measure,
+            "unit": self.unit,
+            "level": self.level,
+            "until": self.until,
+            "arms": sorted(self.durations.arms),
+            "not_fitted": dict(self.durations.left_out),
+            "models": [one.as_dict() for one in self.models],
+            "covariates": list(self.covariates),
+            "fit": None if self.fit is None else fit_dict(self.fit),
+            "unfitted": self.unfitted or None,
+            "families": [one.as_dict() for one in self.families],
+            "choice": None if self.choice is None else self.choice.message,
+            "calibration": None if self.calibrated is None else calibration_dict(self.calibrated),
+            "pareto": [one.as_dict() for one in self.pareto],
+            "broken_factor": self.broken_factor,
+            "hardware": None if self.hardware is None else vars(self.hardware),
+            "notes": list(self.notes),
+        }
+
+    def flat(self) -> Iterator[dict[str, Any]]:
+        """One mapping for each number, for CSV."""
+        yield from flat_lines(self)
+
+
+@dataclass
+class _Notes:
+    said: list[str] = field(default_factory=list)
+
+    def add(self, note: str) -> None:
+        if note and note not in self.said:
+            self.said.append(note)
+
+
+def assess_survival(
+    ledger: Ledger,
+    *,
+    measure: Measure = "forward",
+    covariates: Sequence[str] | None = None,
+    family: str = AUTO,
+    norm: Norm | None = None,
+    usual_norm: Norm | None = None,
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+    level: float = 0.95,
+    until: float | None = None,
+    eps_max: float | None = None,
+    broken_factor: float = BROKEN_FACTOR,
+    hardware: Hardware | None = None,
+    seed: int = 0,
+) -> SurvivalAssessment:
+    """Read durations, fit them, and tell what that means for every model.
+
+    Without `covariates`, those that differ are taken, and where they cannot be fitted the curves stand alone, with the
+    reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
+    of `usual_norm` where there are some.
+    """
+    if family != AUTO:
+        family_named(family)
+    notes = _Notes()
+    durations = read_durations(ledger, measure=measure, models=models, arms=arms)
+    durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
+    names = default_covariates(durations) if covariates is None else list(covariates)
+    durations, left_out = with_covariates(durations, names)
+    for note in (*left_out, *_on_rows(durations)):
+        notes.add(note)
+    limit = float(durations.columns["duration"].max()) if until is None else until
+    if eps_max is not None and "eps" not in names:
+        notes.add("eps is no covariate, so eps_max limits nothing.")
+    elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
+        raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
+    fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
+    rows = tuple(
+        _model(model, durations, fitted, limit, level, eps_max, broken_factor, hardware) for model in durations.models
+    )
+    criteria = _criteria(durations, level, notes)
+    return SurvivalAssessment(
+        durations=durations,
+        models=tuple(sorted(rows, key=_lasting)),
+        covariates=fitted.names if fitted.fit is not None else tuple(names),
+        fit=fitted.fit,
+        unfitted=fitted.why_not,
+        families=fitted.families,
+        choice=fitted.choice,
+        calibrated=fitted.calibrated,
+        pareto=pareto_set(durations.models, criteria) if criteria and len(durations.models) > 1 else (),
+        criteria=criteria,
+        until=limit,
+        eps_max=eps_max,
+        broken_factor=broken_factor,
+        hardware=hardware,
+        level=level,
+        notes=tuple(notes.said),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    fit: SurvivalFit | None = None
+    families: tuple[FamilyRow, ...] = ()
+    choice: FamilyChoice | None = None
+    calibrated: Calibration | None = None
+    names: tuple[str, ...] = ()  # of the covariates
+    models: frozenset[str] = frozenset()  # that are in the rows: one that nobody broke may not be
+    why_not: str = ""
+
+
+def _fitted(
+    durations: Durations,
+    names: Sequence[str],
+    family: str,
+    level: float,
+    until: float,
+    seed: int,
+    notes: _Notes,
+    *,
+    asked: bool,
+) -> _Fitted:
+    """The fit of the chosen family, and all families beside it; or why there is none.
+
+    Covariates that nobody asked for are dropped from the last one on until the rest can be fitted.
+    """
+    durations, kept = _breakable(durations, names, notes)
+    first: RiskError | None = None
+    for n in range(len(kept), -1, -1):
+        try:
+            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes)
+        except RiskError as error:
+            if asked:
+                raise
+            first = first or error
+            continue
+        if first is not None:
+            notes.add(f"Not among the covariates: {', '.join(kept[n:])}. With it, {first}.")
+        return found
+    return _Fitted(why_not=str(first))
+
+
+def _fitted_with(
+    durations: Durations, names: Sequence[str], family: str, level: float, until: float, seed: int, notes: _Notes
+) -> _Fitted:
+    frame, options = _frame(durations, names, level, notes)
+    families, choice = families_table(
+        frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
+    )
+    fit = next(one.fit for one in families if one.chosen)
+    if choice is None and family == AUTO:
+        notes.add("The family is chosen by AIC: there are too few samples to hold some out.")
+    checked, why_not = _calibrated(frame, options, fit, seed)
+    notes.add(why_not)
+    models = frozenset(durations.columns["model"].tolist())
+    return _Fitted(fit, families, choice, checked, tuple(names), models)
+
+
+def _breakable(durations: Durations, names: Sequence[str], notes: _Notes) -> tuple[Durations, list[str]]:
+    """Without the models that nobody broke, where the model is a covariate: their effect would be infinite."""
+    columns = durations.columns
+    never = [model for model in durations.models if not columns["event"][columns["model"] == model].any()]
+    if "model" not in names or not never or len(never) == len(durations.models):
+        return durations, list(names)
+    notes.add(f"Not in the fit, as no attack broke any of its samples: {', '.join(never)}.")
+    alone = len(never) == len(durations.models) - 1
+    kept = durations.kept(np.asarray(~np.isin(columns["model"], never), dtype=np.bool_))
+    return kept, [name for name in names if not (alone and name == "model")]
+
+
+def _frame(
+    durations: Durations, names: Sequence[str], level: float, notes: _Notes
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The rows to fit, and how."""
+    columns = durations.columns
+    options: dict[str, Any] = {"duration": "duration", "event": "event", "covariates": list(names), "level": level}
+    if durations.measure in COUNTED:
+        options["lower"] = "lower"
+    if (n := len(set(columns["sample"]))) >= FEWEST_SAMPLES:
+        options["cluster"] = "sample"
+    else:
+        notes.add(
+            f"Rows count as independent, as {counted(n, 'sample')} are too few for errors by sample "
+            f"({FEWEST_SAMPLES} are needed): the fit's intervals are too narrow where samples recur."
+        )
+    wanted = ("duration", "event", *names, *(options[key] for key in ("lower", "cluster") if key in options))
+    return {name: columns[name] for name in dict.fromkeys(wanted)}, options
+
+
+def _calibrated(
+    frame: Mapping[str, Any], options: Mapping[str, Any], fit: SurvivalFit, seed: int
+) -> tuple[Calibration | None, str]:
+    """Whether the chosen family holds on a half of the samples that it has not seen."""
+    groups = np.asarray(frame.get("sample", np.arange(len(frame["duration"])).astype(str)))
+    names = np.unique(groups)
+    seen = set(generator("calibration", seed).permutation(names)[: len(names) // 2].tolist())
+    first = np.array([group in seen for group in groups.tolist()], dtype=np.bool_)
+    event = np.asarray(frame["event"], dtype=np.bool_)
+    try:
+        half = fit_survival(
+            {name: column[first] for name, column in frame.items()},
+            family=fit.family,
+            **{name: value for name, value in options.items() if name != "cluster"},
+        )
+        time = float(np.median(frame["duration"][event]))
+        return calibration(half, {name: column[~first] for name, column in frame.items()}, time), ""
+    except RiskError as error:
+        return None, f"No calibration is told: {error}."
+
+
+def _model(
+    model: str,
+    durations: Durations,
+    fitted: _Fitted,
+    until: float,
+    level: float,
+    eps_max: float | None,
+    factor: float,
+    hardware: Hardware | None,
+) -> ModelSurvival:
+    rows = durations.of_model(model)
+    columns, facts = durations.columns, durations.facts[model]
+    curve = kaplan_meier(columns["duration"][rows], columns["event"][rows], level=level) if rows.any() else None
+    at = of_model(durations, model, fitted.names)
+    predicted = fitted.fit if model in fitted.models else None
+    cost = None
+    if predicted is not None:
+        limits: dict[str, Any] = {"until": until, "eps_max": eps_max, "factor": factor, "hardware": hardware}
+        cost = model_cost(model, durations, predicted, at, **limits)
+    return ModelSurvival(
+        model=model,
+        tally=durations.tallies[model],
+        facts=facts,
+        curve=curve,
+        at=at,
+        mean=None if predicted is None else predicted.mean(at=at, until=until),
+        endless_mean=None if predicted is None else predicted.mean(at=at),
+        median=None if predicted is None else predicted.median(at=at),
+        benign=_benign(durations, facts, level),
+        adversarial=_adversarial(durations, model, level),
+        cost=cost,
+    )
+
+
+def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
+    """Clean inputs follow each other: one forward pass apart, or so many seconds."""
+    time = {"forward": 1.0, "seconds": facts.inference_s}.get(durations.measure)
+    if not facts.right or not time:
+        return None
+    n = len(facts.right)
+    return benign_rate(n - sum(facts.right.values()), n, time, unit=durations.unit, level=level)
+
+
+def _adversarial(durations: Durations, model: str, level: float) -> Rate | None:
+    failures, spent = durations.by_sample(model)
+    return failure_rate(failures, spent, unit=durations.unit, level=level) if spent.sum() > 0 else None
+
+
+def _criteria(durations: Durations, level: float, notes: _Notes) -> tuple[Criterion, ...]:
+    """What models are compared by: what is known of all of them."""
+    if len(durations.models) < 2:
+        return ()
+    found = [clean_accuracies(durations, level), failure_rates(durations, level), training_costs(durations, level)]
+    missing = [
+        name
+        for name, one in zip(("clean accuracy", "failure rate", "training time"), found, strict=True)
+        if one is None
+    ]
+    if missing:
+        notes.add(f"Not among what models are compared by, as some model has none: {', '.join(missing)}.")
+    return tuple(one for one in found if one is not None)
+
+
+def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes: _Notes) -> Durations:
+    """The rows of one norm, where one was named or sizes differ in several."""
+    norms = {arm: row["norm"] for arm, row in durations.arms.items()}
+    if norm is None:
+        sized = [own for arm, own in norms.items() if durations.arms[arm]["eps"] is not None]
+        if usual is None or len(set(sized)) < 2:
+            return durations
+        norm = usual if usual in sized else max(sorted(set(sized)), key=sized.count)
+    if norm not in norms.values():
+        known = sorted({str(own) for own in norms.values()})
+        raise RiskError(f"no arm that can be fitted is in {norm}; there are arms in {', '.join(known)}")
+    others = [arm for arm, own in norms.items() if own != norm]
+    if others:
+        notes.add(f"Only arms in {norm} count. Sizes in other norms are other numbers; left out: {', '.join(others)}.")
+    return durations.of_arms([arm for arm in norms if arm not in others])
+
+
+def _on_rows(durations: Durations) -> list[str]:
+    """What a reader must know of the rows."""
+    notes = []
+    if durations.n_missing:
+        notes.append(f"The run is not finished: {counted(durations.n_missing, 'row')} are missing.")
+    if durations.weighted:
+        notes.append("Samples count alike here, whatever their weights.")
+    return notes
+
+
+def _lasting(row: ModelSurvival) -> tuple[bool, float, str]:
+    """The one that lasts longest first; those that nobody broke before all others."""
+    if row.mean is not None:
+        return True, -row.mean.value, row.model
+    held = 0.0 if row.curve is None else -float(row.curve.survival[-1])
+    return False, held, row.model

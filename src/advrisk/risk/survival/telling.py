@@ -1,0 +1,111 @@
+"""An assessment of survival as plain values: lines for CSV, mappings for JSON."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from advrisk.core.estimate import Estimate
+from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
+
+if TYPE_CHECKING:
+    from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+
+
+def flat_lines(found: "SurvivalAssessment") -> Iterator[dict[str, Any]]:
+    """What it is about, whose it is, its name, and the number with its interval."""
+    for model in found.models:
+        yield from _of_model(model, found.unit)
+    if found.fit is not None:
+        for one in found.fit.coefficients:
+            yield _line("coefficient", "", f"{one.part} {one.name}, whole range", one.scaled.estimate, "log time")
+            yield _line("coefficient", "", f"{one.part} {one.name}, one unit", one.natural.estimate, "log time")
+        for factor in found.fit.acceleration_factors():
+            yield _line("acceleration factor", "", f"{factor.name}, whole range", factor.per_range, "times longer")
+            yield _line("acceleration factor", "", f"{factor.name}, one unit", factor.per_unit, "times longer")
+    for family in found.families:
+        for name in ("log_likelihood", "aic", "bic", "concordance", "held_out"):
+            yield _line("family", "", f"{family.family} {name}", getattr(family, name), "")
+        for name in ("mean", "endless_mean", "median"):
+            yield _line("family", "", f"{family.family} {name}", getattr(family, name), found.unit)
+    for standing in found.pareto:
+        yield _line("pareto", standing.model, "on the front", float(standing.on_front), "1: yes, 0: no")
+
+
+def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
+    for name, n in one.tally.as_dict().items():
+        yield _line("rows", one.model, name, float(n), "rows")
+    for name in ("mean", "endless_mean", "median"):
+        yield _line("survival", one.model, name, getattr(one, name), unit)
+    yield _line("rate", one.model, "f_ben", None if one.benign is None else one.benign.estimate, f"failures per {unit}")
+    yield _line(
+        "rate",
+        one.model,
+        "f_adv",
+        None if one.adversarial is None else one.adversarial.estimate,
+        f"failures per {unit}",
+    )
+    if one.cost is None:
+        return
+    yield _line("cost", one.model, "train_s", one.cost.train_s, "seconds")
+    yield _line("cost", one.model, "break_s", one.cost.break_s, "seconds")
+    for name in ("adversarial", "benign", "extrapolated", "total"):
+        yield _line("cost", one.model, f"{name} ratio", getattr(one.cost, name), "training over breaking")
+    yield _line("cost", one.model, "break_cost", one.cost.break_cost, "the unit of the hardware's price")
+
+
+def _line(what: str, model: str, name: str, found: Estimate | float | None, unit: str) -> dict[str, Any]:
+    line: dict[str, Any] = {"what": what, "model": model, "name": name, "unit": unit}
+    if isinstance(found, Estimate):
+        ends = {"value": found.value, "low": found.low, "high": found.high}
+        return line | ends | {"level": found.level, "n": found.n, "method": found.method}
+    return line | {"value": found, "low": None, "high": None, "level": None, "n": None, "method": None}
+
+
+def estimate_dict(estimate: Estimate | None) -> dict[str, Any] | None:
+    """The fields of an estimate, or nothing."""
+    return None if estimate is None else estimate.as_dict()
+
+
+def curve_dict(curve: KaplanMeier) -> dict[str, list[float]]:
+    """The steps of a curve."""
+    names = ("times", "survival", "low", "high", "at_risk", "events")
+    return {name: getattr(curve, name).tolist() for name in names}
+
+
+def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
+    """A fit, and by what its covariates multiply times."""
+    return {
+        "family": fit.family,
+        "n": fit.n,
+        "n_events": fit.n_events,
+        "n_clusters": fit.n_clusters,
+        "coefficients": [
+            {
+                "name": one.name,
+                "part": one.part,
+                "reference": one.reference,
+                "per_range": one.scaled.estimate.as_dict(),
+                "per_unit": one.natural.estimate.as_dict(),
+                "standard_error": one.scaled.standard_error,
+                "p_value": one.scaled.p_value,
+            }
+            for one in fit.coefficients
+        ],
+        "acceleration_factors": [
+            {
+                "name": one.name,
+                "per_range": one.per_range.as_dict(),
+                "per_unit": one.per_unit.as_dict(),
+                "holds": one.holds,
+            }
+            for one in fit.acceleration_factors()
+        ],
+    }
+
+
+def calibration_dict(found: Calibration) -> dict[str, Any]:
+    """The curve of a calibration, and how far it is off."""
+    curve = {name: getattr(found, name).tolist() for name in ("predicted", "observed", "low", "high")}
+    indices = {name: getattr(found, name).as_dict() for name in ("ici", "e50", "e90")}
+    return {"at_time": found.at_time, "p_value": found.p_value, "n_events": found.n_events, **indices, **curve}

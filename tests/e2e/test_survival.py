@@ -1,0 +1,204 @@
+"""Survival of a real study: from the ledger, in the terminal, in files, and on the report's page in a browser."""
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk import Run, Study
+from advrisk.cli import main
+from advrisk.core.errors import RiskError
+from advrisk.report.survival import number_text, survival_headline
+
+from .conftest import study_of
+from .visits import CHROMIUM, Visit
+
+in_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
+]
+
+
+def asked(nets: Path) -> dict[str, Any]:
+    study = study_of(nets)
+    for name, model in study["models"].items():
+        model["tags"] = {"kind": f"<b>{name}</b>"}
+    return study | {
+        "arms": [
+            {"attack": "fgsm", "norm": "linf", "eps": 0.1},
+            {"attack": "pgd", "norm": "linf", "eps": [0.05, 0.1, 0.2], "steps": 10},
+            {"attack": "pgd", "norm": "l2", "eps": 0.5, "steps": 10, "keep": "last"},
+        ],
+        "assess": {"survival": {"hardware": {"name": "one core", "per_hour": 0.5}, "eps_max": 0.1}},
+    }
+
+
+@pytest.fixture(scope="module")
+def run(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Study.from_dict(asked(nets)).run(tmp_path_factory.mktemp("survival") / "run", workers=1)
+
+
+@pytest.fixture(scope="module")
+def report(run: Run) -> Path:
+    return run.report()
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a command left behind."""
+
+    returncode: Any
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def advrisk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Printed]:
+    """The command line in this process: a new one takes seconds to start."""
+
+    def call(*words: str | Path, columns: int = 160) -> Printed:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("sys.argv", ["advrisk", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Printed(ended.value.code, *capsys.readouterr())
+
+    return call
+
+
+class TestLedger:
+    def test_durations_are_those_of_the_ledger(self, run: Run) -> None:
+        found = run.survival()
+        sql = "SELECT count(*) FILTER (outcome = 'success') AS broken, count(*) FILTER (outcome = 'resisted') AS held, "
+        sql += "sum(coalesce(n_forward_first, n_forward)) AS passes FROM outcomes "
+        sql += "WHERE arm LIKE 'pgd-linf%' AND model = $model"
+        for one in found.models:
+            (row,) = run.query(sql, {"model": one.model}).to_pylist()
+            assert (one.tally.events, one.tally.censored) == (row["broken"], row["held"])
+            _, spent = found.durations.by_sample(one.model)
+            assert spent.sum() == row["passes"]
+        assert found.covariates == ("eps", "model")
+        assert list(found.durations.left_out) == ["fgsm-linf-0.1-ace"]
+
+    def test_an_arm_that_keeps_its_last_point_broke_what_it_broke_first(self, run: Run) -> None:
+        found = run.survival(arms=["pgd-l2*"], covariates=["model"])
+        (row,) = run.query("SELECT count(n_forward_first) AS n FROM outcomes WHERE arm LIKE 'pgd-l2%'").to_pylist()
+        assert sum(one.tally.events for one in found.models) == row["n"]
+
+    def test_seconds_and_gradients(self, run: Run) -> None:
+        for measure in ("gradient", "seconds", "process-seconds"):
+            found = run.survival(measure=measure)
+            assert found.fit is not None
+        assert all(one.facts.inference_s is not None for one in found.models)
+        assert all(one.cost is not None and one.cost.adversarial is not None for one in found.models)
+
+    def test_a_tag_may_explain_it(self, run: Run) -> None:
+        found = run.survival(covariates=["eps", "kind"])
+        assert found.of("plain").at == {"kind": "<b>plain</b>"}
+        with pytest.raises(RiskError, match="collinear"):
+            run.survival(covariates=["kind", "model"])
+
+
+class TestCommandLine:
+    def test_it_prints_what_the_library_says(self, run: Run, advrisk: Callable[..., Printed]) -> None:
+        done = advrisk("show", run.folder, "survival")
+        found = run.survival()
+        assert not done.returncode, done.stderr
+        assert survival_headline(found) in " ".join(done.stdout.split())
+        assert "one core at 0.5 an hour" in " ".join(done.stdout.split())
+
+    def test_files_for_machines(self, run: Run, advrisk: Callable[..., Printed], tmp_path: Path) -> None:
+        done = advrisk("show", run.folder, "survival", "--measure", "gradient", "--json", "--csv", tmp_path / "s.csv")
+        assert not done.returncode, done.stderr
+        told = json.loads(done.stdout)
+        assert told["unit"] == "gradient passes"
+        with (tmp_path / "s.csv").open() as file:
+            lines = list(csv.DictReader(file))
+        means = {
+            line["model"]: float(line["value"])
+            for line in lines
+            if (line["what"], line["name"]) == ("survival", "mean")
+        }
+        assert means == {one["model"]: pytest.approx(one["mean"]["value"]) for one in told["models"]}
+
+    def test_no_line_is_too_long_for_a_narrow_terminal(self, run: Run, advrisk: Callable[..., Printed]) -> None:
+        done = advrisk("show", run.folder, "survival", "--model", "plain", columns=60)
+        assert max(map(len, done.stdout.splitlines())) <= 60
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (("--covariate", "n_forward"), "comes from the outcome"),
+            (("--covariate", "epz"), "did you mean 'eps'"),
+            (("--arm", "fgsm*"), "no arm has a duration in forward passes"),
+            (("--until", "-3"), "until"),
+            (("--detector", "lid"), "has no use for --detector"),
+        ],
+    )
+    def test_mistakes_are_told_without_a_traceback(
+        self, run: Run, advrisk: Callable[..., Printed], words: tuple[str, ...], message: str
+    ) -> None:
+        done = advrisk("show", run.folder, "survival", *words)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_others_have_no_use_for_its_options(self, run: Run, advrisk: Callable[..., Printed]) -> None:
+        done = advrisk("show", run.folder, "damage", "--measure", "seconds")
+        assert done.returncode == 2
+        assert "`advrisk show RUN damage` has no use for --measure" in done.stderr
+
+
+class TestInBrowser:
+    """The page itself."""
+
+    pytestmark = in_browser
+
+    @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+    def test_everything_draws_and_nothing_is_complained_of(
+        self, browser: Any, report: Path, width: int, scheme: str
+    ) -> None:
+        visit = Visit(browser, report, width=width, scheme=scheme)
+        section = visit.page.locator("#survival")
+        figures = section.locator(".figure")
+        assert figures.count() == 5  # curves, by covariate, factors, calibration, Pareto
+        for place in range(figures.count()):
+            assert figures.nth(place).locator(".trace").count() > 0, "an empty plot"
+        visit.page.locator("nav a[href='#survival']").click()
+        assert section.is_visible()
+        choice = section.locator("select")
+        for option in choice.locator("option").all_inner_texts():
+            choice.select_option(label=option)
+            assert section.locator("#survival-by .trace").count() > 0
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+        assert visit.complaints == []
+        assert visit.left_the_machine() == []
+
+    def test_the_page_shows_what_the_api_says(self, browser: Any, report: Path, run: Run) -> None:
+        text = Visit(browser, report).page.text_content("#survival")
+        found = run.survival()
+        for one in found.models:
+            assert one.mean is not None
+            assert one.cost is not None
+            assert one.cost.adversarial is not None
+            assert number_text(one.mean.value) in text
+            assert number_text(one.cost.adversarial.value) in text
+
+
+def test_a_study_without_durations_says_nothing_of_them(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(**_: Any) -> None:
+        from advrisk.risk.survival.durations import NoDurationsError
+
+        raise NoDurationsError("no arm has a duration in forward passes. fgsm: it takes one step")
+
+    monkeypatch.setattr(run, "survival", nothing)
+    page = run.report(tmp_path / "asked.html").read_text()
+    assert "Nothing can be said of how long models last: no arm has a duration" in page  # the study asks
+    monkeypatch.setattr(run, "study", None)
+    assert run._survived() == ""

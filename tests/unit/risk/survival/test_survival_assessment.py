@@ -1,0 +1,334 @@
+"""Assessments of ledgers in which the truth is known: Weibull times in passes, and what follows from them."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advrisk.core.errors import RiskError
+from advrisk.ledger import Ledger, table_from
+from advrisk.report.survival import (
+    cost_words,
+    factor_names,
+    left_out_words,
+    number_text,
+    standing_text,
+    survival_content,
+    survival_headline,
+    survival_words,
+    verdict_text,
+)
+from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.risk.survival.money import NO_SECONDS, NO_TRAINING, Hardware
+
+N, MOST = 120, 30
+SHAPE, SCALE = 1.4, 16.0
+FACTOR = {"a": 1.0, "b": 2.0}  # b lasts twice as long
+SLOPE = -4.0  # of log time in eps
+
+
+def ledger_of(
+    folder: Path,
+    *,
+    factor: dict[str, float] = FACTOR,
+    eps: tuple[float, ...] = (0.1, 0.2, 0.3),
+    norms: tuple[str, ...] = ("linf",),
+    n: int = N,
+    train: bool = True,
+    seconds: float | None = 0.01,
+    clean: bool = True,
+    beside: dict[str, Any] | None = None,
+) -> Ledger:
+    """Times of each model and eps as the law above has them, rounded up to passes; the first sample is wrong clean."""
+    rng = np.random.default_rng(8)
+    names = [f"s{place:03d}" for place in range(n)]
+    arms, cells, outcomes = [], [], []
+    arms_of = [(norm, size) for norm in norms for size in eps]
+    for model, times in factor.items():
+        asked: list[tuple[str, str | None, float | None]] = [("clean", None, None)] * clean
+        asked += [
+            (f"{attack}-{m}-{e}", m, e)
+            for attack in ("pgd", *([beside["attack"]] if beside else []))
+            for m, e in arms_of
+        ]
+        for arm, norm, size in asked:
+            lasting = beside["factor"] if beside and arm.startswith(beside["attack"]) else times
+            own = {"cell": f"{model}-{arm}", "model": model, "arm": arm, "repeat": 0}
+            kind = "clean" if arm == "clean" else "attack"
+            arms.append(
+                {
+                    "model": model,
+                    "arm": arm,
+                    "recipe": own["cell"],
+                    "origin": "study",
+                    "kind": kind,
+                    "family": arm.partition("-")[0],
+                }
+                | {"norm": norm, "eps": size, "keep": "first", "repeats": 1, "params": '{"steps": 29}'}
+            )
+            cells.append(own | {"recipe": own["cell"], "accounting": "sample", "n_samples": n, "n_errors": 0})
+            cells[-1] |= {"inference_s": 0.004 if kind == "clean" else None}
+            for place, sample in enumerate(names):
+                row: dict[str, Any] = own | {"sample": sample, "n_forward": 0, "n_forward_first": None}
+                row |= {"outcome": "success" if place == 0 else "resisted"} if kind == "clean" else {}
+                if kind == "attack" and place == 0:
+                    row["outcome"] = "already_wrong"
+                elif kind == "attack":
+                    scale = SCALE * lasting * math.exp(SLOPE * ((size or 0) - 0.1))
+                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else MOST + 1
+                    row |= {"outcome": "success" if last <= MOST else "resisted", "n_forward": min(last, MOST)}
+                    row["n_forward_first"] = last if last <= MOST else None
+                spent = None if seconds is None else row["n_forward"] * seconds
+                row |= {"n_backward": 0, "spent_s": spent, "first_s": spent if row["n_forward_first"] else None}
+                outcomes.append(row)
+    facts = {"tags": "{}", "train_s": 60.0 if train else None, "train_samples": 100 if train else None}
+    tables = {
+        "arms": arms,
+        "cells": cells,
+        "outcomes": outcomes,
+        "samples": [{"sample": name, "label": 0, "split": "evaluate", "weight": 1.0, "strata": "{}"} for name in names],
+        "models": [{"model": model} | facts for model in factor],
+    }
+    ledger = Ledger.open(folder, create=True)
+    ledger.append(
+        {name: table_from(name, {key: [one[key] for one in rows] for key in rows[0]}) for name, rows in tables.items()}
+    )
+    return Ledger.open(folder)
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return ledger_of(tmp_path_factory.mktemp("two") / "run")
+
+
+@pytest.fixture(scope="module")
+def found(ledger: Ledger) -> SurvivalAssessment:
+    return assess_survival(ledger, hardware=Hardware("one core", 3.6))
+
+
+class TestTruth:
+    def test_what_made_the_times_is_found(self, found: SurvivalAssessment) -> None:
+        assert found.covariates == ("eps", "model")
+        assert found.fit is not None
+        assert found.fit.family == "weibull"
+        assert found.fit.n_clusters == N - 1
+        factors = {one.name: one for one in found.fit.acceleration_factors()}
+        assert factors["model=b"].per_range.low < 2.0 < factors["model=b"].per_range.high
+        assert factors["eps"].per_range.low < math.exp(SLOPE * 0.2) < factors["eps"].per_range.high
+
+    def test_the_one_that_lasts_longer_comes_first(self, found: SurvivalAssessment) -> None:
+        assert [one.model for one in found.models] == ["b", "a"]
+        assert survival_headline(found).startswith("b lasts longest: ")
+        assert found.until == MOST
+
+    def test_means_agree_with_the_curve_of_the_rows(self, found: SurvivalAssessment) -> None:
+        for one in found.models:
+            assert one.curve is not None
+            assert one.mean is not None
+            seen = one.curve.mean(MOST)  # of passes rounded up, half a pass more on average
+            assert one.mean.value == pytest.approx(seen.value - 0.5, abs=0.7)
+
+    def test_rates_are_failures_over_passes(self, found: SurvivalAssessment) -> None:
+        one = found.of("a")
+        columns = found.durations.columns
+        own = columns["model"] == "a"
+        failures = columns["event"][own].sum() + 3  # the first sample was wrong for three arms
+        assert one.adversarial is not None
+        assert one.adversarial.estimate.value == pytest.approx(failures / columns["duration"][own].sum())
+        assert one.benign is not None
+        assert one.benign.estimate.value == pytest.approx(1 / N)  # a clean input takes one pass
+        assert one.facts.clean_accuracy == pytest.approx(1 - 1 / N)
+
+    def test_costs_follow_from_means(self, found: SurvivalAssessment) -> None:
+        one = found.of("a")
+        assert found.fit is not None
+        assert one.cost is not None
+        means = [found.fit.mean(at={"model": "a", "eps": eps}, until=MOST).value for eps in (0.1, 0.2, 0.3)]
+        assert one.cost.adversarial is not None
+        assert one.cost.adversarial.value == pytest.approx(0.6 / (0.01 * np.mean(means)))
+        assert one.cost.total is not None
+        assert one.cost.total.value == pytest.approx(100 * one.cost.adversarial.value)
+        assert one.cost.break_cost is not None
+        assert one.cost.break_cost.value == pytest.approx(0.01 * np.mean(means) * 0.001)
+        assert one.cost.train_cost == pytest.approx(0.06)
+        assert one.cost.benign is not None
+        benign = found.fit.mean(at={"model": "a", "eps": 0.0}, until=MOST).value
+        assert one.cost.benign.value == pytest.approx(0.6 / (0.01 * benign))
+        assert one.cost.benign_outside  # the least eps is a third of the largest
+
+    def test_the_better_model_dominates(self, found: SurvivalAssessment) -> None:
+        standing = {one.model: one for one in found.pareto}
+        assert standing["a"].dominated_by == ("b",)  # as accurate, as cheap, and breaks less often
+        assert standing["b"].on_front
+        assert "at least as good" in standing_text(standing["a"])
+
+    def test_the_law_is_calibrated(self, found: SurvivalAssessment) -> None:
+        assert found.calibrated is not None
+        assert found.calibrated.ici.value < 0.1  # of 360 rows, chance alone makes about half of that
+
+    def test_seconds_are_passes_in_another_unit(self, ledger: Ledger, found: SurvivalAssessment) -> None:
+        timed = assess_survival(ledger, measure="seconds", family="weibull")
+        assert timed.until == pytest.approx(0.01 * MOST)
+        assert timed.of("a").benign is not None
+        mean, passes = timed.of("a").mean, found.of("a").mean
+        assert mean is not None
+        assert passes is not None
+        assert mean.value == pytest.approx(0.01 * passes.value, rel=0.06)  # exact times, not intervals of passes
+
+    def test_rows_in_another_order_say_the_same(self, found: SurvivalAssessment, ledger: Ledger) -> None:
+        again = assess_survival(ledger, hardware=Hardware("one core", 3.6))
+        assert again.as_dict() == found.as_dict()
+
+
+class TestTelling:
+    def test_everything_is_json(self, found: SurvivalAssessment) -> None:
+        told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+        assert told["fit"]["family"] == "weibull"
+        assert {one["model"] for one in told["models"]} == {"a", "b"}
+        assert told["models"][0]["rows"]["at_zero"] == 3
+
+    def test_every_line_has_the_same_columns(self, found: SurvivalAssessment) -> None:
+        lines = list(found.flat())
+        assert {tuple(line) for line in lines} == {tuple(lines[0])}
+        assert {"coefficient", "acceleration factor", "family", "survival", "rate", "cost", "pareto", "rows"} == {
+            line["what"] for line in lines
+        }
+
+    def test_words(self, found: SurvivalAssessment) -> None:
+        assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
+        assert any("already: b 3, a 3" in word for word in survival_words(found))
+        assert any("one core at 3.6 an hour" in word for word in cost_words(found))
+        assert any("outside the data" in word for word in cost_words(found))
+        assert left_out_words(found) == []
+        assert verdict_text(None) == "–"
+
+    def test_no_assessment_is_a_sentence(self) -> None:
+        assert survival_content("nothing was run")["lasts_not"] == "nothing was run"
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (0.0, "0"),
+            (1234.5, "1,234"),
+            (12.345, "12.3"),
+            (0.00123, "0.00123"),
+            (3e-7, "3.00e-07"),
+            (math.inf, "infinite"),
+            (None, "–"),
+        ],
+    )
+    def test_numbers_have_three_digits(self, value: float | None, text: str) -> None:
+        assert number_text(value) == text
+
+
+class TestWhatCanBeMissing:
+    def test_a_model_that_nobody_breaks_is_told_apart(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 1.0, "steel": math.inf}, n=40))
+        assert found.covariates == ("eps",)  # one model is left
+        assert "Not in the fit, as no attack broke any of its samples: steel." in found.notes
+        assert found.of("steel").mean is None
+        assert found.of("steel").curve is not None
+        assert found.of("a").cost is not None
+        assert found.models[0].model == "steel"
+        json.dumps(found.as_dict(), allow_nan=False)
+        assert survival_content(found)["lasts_figures"]["survival curves"]["data"]
+
+    def test_a_covariate_that_nobody_asked_for_may_go(self, tmp_path: Path) -> None:
+        """Of an attack that broke nothing, the effect would be infinite."""
+        weak = {"attack": "tickle", "factor": math.inf}
+        found = assess_survival(ledger_of(tmp_path / "run", n=40, beside=weak))
+        assert found.covariates == ("eps", "model")
+        (note,) = [note for note in found.notes if note.startswith("Not among the covariates: attack.")]
+        assert "'attack' = 'pgd'" in note
+        assert found.of("a").mean is not None
+        with pytest.raises(RiskError, match="no row has an event"):
+            assess_survival(ledger_of(tmp_path / "again", n=40, beside=weak), covariates=["eps", "attack"])
+
+    def test_where_nothing_broke_the_curves_stand_alone(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"steel": math.inf}, eps=(0.1,), n=10))
+        assert found.fit is None
+        assert "all are censored" in found.unfitted
+        assert found.of("steel").adversarial is not None
+        assert survival_headline(found).startswith("No law could be fitted: ")
+        assert survival_content(found)["lasts_figures"].keys() == {"survival curves"}
+        assert [line["what"] for line in found.flat() if line["what"] == "coefficient"] == []
+
+    def test_one_model_and_one_arm_have_an_intercept_only(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 1.0}, eps=(0.1,)))
+        assert found.covariates == ()
+        assert found.fit is not None
+        assert [one.name for one in found.fit.coefficients] == ["intercept", "intercept"]
+        assert found.pareto == ()
+        assert found.of("a").cost is not None
+        assert found.of("a").cost.benign is None  # type: ignore[union-attr]
+        assert survival_headline(found).startswith("A sample of a takes ")
+        assert "survival factors" not in survival_content(found)["lasts_figures"]
+
+    def test_few_samples_are_told(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=20))
+        assert found.fit is not None
+        assert found.fit.n_clusters is None
+        assert any("too few for errors by sample" in note for note in found.notes)
+
+    def test_without_training_time_there_is_no_ratio(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", train=False, clean=False, n=40))
+        cost = found.of("a").cost
+        assert cost is not None
+        assert (cost.adversarial, cost.verdict, cost.why_not) == (None, None, NO_TRAINING)
+        assert cost.break_s is not None
+        assert [one.name for one in found.criteria] == ["failures under attack"]
+        assert any("clean accuracy, training time" in note for note in found.notes)
+        assert any("train it with `advrisk train`" in word for word in cost_words(found))
+        assert "survival pareto" not in survival_content(found)["lasts_figures"]
+
+    def test_without_seconds_there_is_no_cost(self, tmp_path: Path) -> None:
+        cost = assess_survival(ledger_of(tmp_path / "run", seconds=None, n=40)).of("a").cost
+        assert cost is not None
+        assert (cost.break_s, cost.why_not) == (None, NO_SECONDS)
+
+
+class TestAsked:
+    def test_several_norms_are_no_one_size(self, tmp_path: Path) -> None:
+        ledger = ledger_of(tmp_path / "run", norms=("linf", "l2"), n=40)
+        found = assess_survival(ledger, usual_norm="linf")
+        assert {found.durations.arms[arm]["norm"] for arm in found.durations.arms} == {"linf"}
+        assert any(note.startswith("Only arms in linf count.") for note in found.notes)
+        assert found.of("a").tally.fitted == 3 * 39
+        assert assess_survival(ledger, norm="l2").of("a").tally.already_wrong == 3
+        both = assess_survival(ledger, covariates=["eps", "norm", "model"])
+        assert both.of("a").tally.fitted == 6 * 39
+        with pytest.raises(RiskError, match="no arm that can be fitted is in l1; there are arms in l2, linf"):
+            assess_survival(ledger, norm="l1")
+
+    def test_a_family_may_be_named(self, ledger: Ledger) -> None:
+        found = assess_survival(ledger, family="lognormal", covariates=["model"])
+        assert found.fit is not None
+        assert found.fit.family == "lognormal"
+        assert [one.family for one in found.families if one.chosen] == ["lognormal"]
+        with pytest.raises(RiskError, match="weibull"):
+            assess_survival(ledger, family="wiebull")
+
+    def test_no_covariates_at_all(self, ledger: Ledger) -> None:
+        assert assess_survival(ledger, covariates=[], family="weibull").covariates == ()
+
+    def test_what_was_asked_and_cannot_be_is_refused(self, ledger: Ledger) -> None:
+        with pytest.raises(RiskError, match="collinear"):
+            assess_survival(ledger, covariates=["eps", "arm"])
+        with pytest.raises(RiskError, match="comes from the outcome"):
+            assess_survival(ledger, covariates=["f_adv"])
+        with pytest.raises(RiskError, match=r"up to eps_max = 0\.05"):
+            assess_survival(ledger, eps_max=0.05)
+        with pytest.raises(RiskError, match="no model called 'c' was assessed"):
+            assess_survival(ledger, family="weibull").of("c")
+
+    def test_eps_max_and_until_limit_what_is_told(self, ledger: Ledger, found: SurvivalAssessment) -> None:
+        small = assess_survival(ledger, eps_max=0.1, until=20.0)
+        assert small.until == 20.0
+        assert small.fit is not None
+        cost = small.of("a").cost
+        assert cost is not None
+        assert cost.break_s is not None
+        assert cost.break_s.value == pytest.approx(0.01 * small.fit.mean(at={"model": "a", "eps": 0.1}, until=20).value)

@@ -1,0 +1,60 @@
+"""Intervals of survival fits against laws that are known: how often do 95 % intervals hold the truth?
+
+The worlds are those of `bench/survival_coverage.py`, which prints the shares.
+"""
+
+import numpy as np
+import pytest
+
+from advrisk.risk.survival import FAMILIES, fit_survival, kaplan_meier
+from bench.survival_coverage import RUNS, WORLDS, coverage, doubted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("world", WORLDS)
+def test_intervals_cover_as_they_say(world: str, family: str) -> None:
+    found = coverage(WORLDS[world], family, RUNS)
+    assert all(0.93 <= share <= 0.97 for share in found.values()), found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_intervals_cover_about_as_they_say(family: str) -> None:
+    """Sixty runs: at 95 %, fewer than 49 come with a probability below 1e-4 each."""
+    found = coverage(WORLDS["passes"], family, 60)
+    assert all(share > 48.5 / 60 for share in found.values()), found
+
+
+@pytest.mark.slow
+def test_rows_that_recur_are_too_sure_without_clusters() -> None:
+    """The reason for clusters: an effect that the rows of a sample share is found with too narrow an interval."""
+    world = WORLDS["recurring"]
+    held = 0
+    for run in range(300):
+        table = world.table("lognormal", np.random.default_rng([run, 5]))
+        fit = fit_survival(table, duration="t", event="e", covariates=["eps", "kind"], family="lognormal")
+        found = fit.coefficient("intercept").natural.estimate
+        held += found.low <= 1 <= found.high
+    assert held / 300 < 0.92
+
+
+@pytest.mark.slow
+def test_kaplan_meier_intervals_cover_as_they_say() -> None:
+    """An exponential law, a third of it censored; at three heights of the curve, and the restricted mean."""
+    held = np.zeros(4)
+    for run in range(RUNS):
+        rng = np.random.default_rng([run, 6])
+        t, stopped = rng.exponential(size=150), rng.exponential(2.0, 150)
+        curve = kaplan_meier(np.minimum(t, stopped), t <= stopped)
+        found = [*(curve.at(time) for time in (0.1, 0.7, 1.3)), curve.mean(1.3)]
+        truth = [*np.exp([-0.1, -0.7, -1.3]), 1 - np.exp(-1.3)]
+        held += [one.low <= value <= one.high for one, value in zip(found, truth, strict=True)]
+    assert ((held / RUNS >= 0.93) & (held / RUNS <= 0.98)).all(), held / RUNS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_right_fit_is_seldom_called_badly_calibrated(family: str) -> None:
+    """At 5 %, 300 runs: beyond 9 % with a probability below 0.003."""
+    share, _ = doubted(family, 300)
+    assert share < 0.09
