@@ -2,7 +2,7 @@
 
 Run: python -m bench survival. lifelines pins an old pandas, so it is asked through another Python, $ADVRISK_ORACLES,
 which `make bench` builds; its seconds are taken there, without start and import. Seconds are those that a core is busy,
-so that other work on the machine does not matter. A third of the rows is censored.
+so that other work on the machine does not matter. A quarter of the rows is censored.
 """
 
 import json

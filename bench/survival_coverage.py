@@ -2,8 +2,8 @@
 
 Run: python -m bench survival_coverage (some minutes); `main` takes another number of runs.
 
-Worlds: exact times with censoring; whole passes, at most 8, as intervals; samples that recur six or ten times, with an
-effect of their own, where only errors by cluster can be right.
+Worlds: exact times with censoring; whole passes, at most 8 or 3, as intervals; samples that recur six or ten times,
+with an effect of their own, where only errors by cluster can be right.
 """
 
 import math
@@ -28,13 +28,14 @@ class World:
     n: int
     passes: bool = False
     samples: int = 0  # 0: every row is its own
+    watched: float = 8.0  # on average; in passes, the most
 
     def table(self, family: str, rng: np.random.Generator) -> dict[str, Any]:
         n = self.n
         eps, kind = rng.uniform(0, 2, n), (rng.uniform(size=n) < 0.4).astype(float)
         log_t = 1 - 0.6 * eps + 0.4 * kind + SIGMA * self._noise(family, rng)
         t = np.exp(log_t) * (2 if self.passes else 1)
-        stopped = np.full(n, 8.0) if self.passes else rng.exponential(8.0, n) + 0.2
+        stopped = np.full(n, self.watched) if self.passes else rng.exponential(self.watched, n) + 0.2
         event = t <= stopped
         t = np.ceil(np.minimum(t, stopped)) if self.passes else np.minimum(t, stopped)
         sample = np.arange(n) % self.samples if self.samples else np.arange(n)
@@ -77,7 +78,13 @@ class World:
         }
 
 
-WORLDS = {"exact": World(300), "passes": World(300, passes=True), "recurring": World(600, samples=100)}
+WORLDS = {
+    "exact": World(300),
+    "half censored": World(300, watched=1.5),
+    "passes": World(300, passes=True),
+    "at most 3 passes": World(300, passes=True, watched=3.0),
+    "recurring": World(600, samples=100),
+}
 FEW = {"30 samples recur": World(300, samples=30), "50 samples recur": World(500, samples=50)}
 
 

@@ -19,7 +19,7 @@ def noise(family: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def drawn(family: str, n: int = 400, seed: int = 0, sigma: float = 0.6) -> Table:
-    """log T = 2 - eps/2 + [defence]/3 + sigma W; about a third is censored."""
+    """log T = 2 - eps/2 + [defence]/3 + sigma W; about a fifth is censored."""
     rng = np.random.default_rng(seed)
     eps = rng.uniform(0, 4, n)
     defence = rng.choice(["none", "noise", "squeeze"], n)
