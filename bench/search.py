@@ -20,10 +20,10 @@ from advrisk.run.search.surrogate import next_settings
 from advrisk.study import Arm
 
 Rate = Callable[[Setting], float]
-SEEDS = range(5)
+SEEDS = range(3)
 ROUNDS = 30
 NEAR = 0.99  # of the largest failure rate there is
-SIDE = 12  # of the grid on the real model
+SIDE = 8  # of the grid on the real model
 
 UNIT = tuple(Axis(name, 0.0, 1.0) for name in ("x", "y", "z"))
 SIGMA = Axis("sigma", 1e-4, 1.0, log=True)

@@ -23,6 +23,7 @@ from advrisk.study import THEORY
 
 CANDIDATES = 1024  # settings that are looked at, and as many once more around the best of them
 _NEAR = (0.1, 0.02)  # how far around, as shares of the cube
+_AT_ONCE = 256  # settings that are asked about together: their covariances among each other are not needed
 _DELTA = 0.1  # of the schedule: the probability that the bound fails somewhere
 
 Points = NDArray[np.float64]
@@ -53,7 +54,8 @@ def next_settings(
             bounds, means = _bounds(model, _positions(search, candidates), root)
             best = int(bounds.argmax())
             chosen.append(candidates[best])
-            model = _as_if(model, _positions(search, [candidates[best]]), means[best])
+            if place + 1 < search.batch:
+                model = _as_if(model, _positions(search, [candidates[best]]), means[best])
     return chosen
 
 
@@ -90,10 +92,14 @@ def _bounds(model: Any, x: Points, root: float) -> tuple[Points, Points]:
     """μ + √β·σ and μ."""
     import torch
 
+    means, deviations = [], []
     with torch.no_grad():
-        posterior = model.posterior(torch.from_numpy(x))
-        mean, deviation = posterior.mean[:, 0].numpy(), posterior.variance[:, 0].clamp_min(0).sqrt().numpy()
-    return mean + root * deviation, mean
+        for part in torch.split(torch.from_numpy(x), _AT_ONCE):
+            posterior = model.posterior(part)
+            means.append(posterior.mean[:, 0].numpy())
+            deviations.append(posterior.variance[:, 0].clamp_min(0).sqrt().numpy())
+    mean = np.concatenate(means)
+    return mean + root * np.concatenate(deviations), mean
 
 
 def _as_if(model: Any, x: Points, mean: float) -> Any:
