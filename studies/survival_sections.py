@@ -23,7 +23,15 @@ from studies.survival_findings import (
     noise_of,
 )
 from studies.survival_nets import spread
-from studies.survival_networks import arm_survival, kinds_of, network_survival, network_trend, noise_trends, per_pass
+from studies.survival_networks import (
+    arm_survival,
+    kinds_of,
+    network_survival,
+    network_trend,
+    noise_trends,
+    per_pass,
+    spent_per_pass,
+)
 from studies.text import NOTHING, band_text, number_text, p_text, table, wrapped
 
 _TITLES = {PASSES: "forward passes", SECONDS: "processor seconds"}
@@ -244,19 +252,25 @@ def costs(found: Findings) -> list[str]:
     kinds = {kind: models for kind, models in kinds_of(found).items() if _training(found, models)}
     if not kinds:
         return wrapped([f"{found.name}: nobody says how long its networks were trained, so no cost can be told."])
-    fit = found.fit(Reading(SECONDS, unit="sample"), best_family(found))
+    fit, speed = found.fit(READINGS[0], best_family(found)), spent_per_pass(found)
     rows = []
     for kind, models in kinds.items():
-        own = _training(found, models)
+        own, pass_s = _training(found, models), float(np.mean([speed[model] for model in models]))
         at: dict[str, float | str] = {"depth": float(found.tag(models[0], "depth"))}
         if "noise" in found.beside:
             at["noise"] = noise_of(found.tag(models[0], "noise"))
-        ratio = cost_ratio(own, fit, at=at)
         mean = fit.mean(at=at, until=fit.longest)
-        rows.append([kind, f"{1e3 * own:.3g}", _milli(mean), _short(ratio), broken(ratio)])
-    head = ["networks", "training ms / sample", "ms until broken", "ratio", "verdict"]
-    lines = ["Training against breaking, by the fit in processor seconds:", *table(head, rows)]
-    return lines + wrapped([ON_BROKEN.format(factor=BROKEN_FACTOR)])
+        ratio, beyond = (
+            cost_ratio(own, fit, at=at, extrapolated=far, seconds_per_unit=pass_s) for far in (False, True)
+        )
+        milli = [f"{1e3 * own:.3g}", _short(mean), f"{1e3 * pass_s:.3g}"]
+        rows.append([kind, *milli, _short(ratio), _short(beyond), broken(ratio, extrapolated=beyond)])
+    head = ["networks", "training ms", "passes until broken", "ms of a pass", "ratio", "extrapolated", "verdict"]
+    lines = [
+        "Training for each sample, against breaking one: mean passes by the fit, up to the longest attack, times the",
+        "processor time of a pass; and the same with the law beyond that limit.",
+    ]
+    return lines + table(head, rows) + wrapped([ON_BROKEN.format(factor=BROKEN_FACTOR)])
 
 
 def _training(found: Findings, models: Sequence[str]) -> float:
@@ -264,10 +278,6 @@ def _training(found: Findings, models: Sequence[str]) -> float:
     measured = found.trained.get(kind_of(models[0]))
     facts = [found.durations[SECONDS].facts[model].train_s_per_sample or 0.0 for model in models]
     return float(np.mean(facts)) if measured is None else measured
-
-
-def _milli(estimate: Estimate) -> str:
-    return band_text(1e3 * estimate.value, 1e3 * estimate.low, 1e3 * estimate.high)
 
 
 def _short(estimate: Estimate) -> str:
