@@ -74,7 +74,13 @@ class Server:
 
     def __init__(self, run: Path, *words: str) -> None:
         command = [sys.executable, "-m", "advrisk", "label", str(run), *words]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         found = re.fullmatch(r"Operator's page: (http://127\.0\.0\.1:(\d+)/o/[\w-]{32})\n", line)
