@@ -123,11 +123,12 @@ def _list(
     seen = _seen(attacks) if method == BETTING else calibration.n
     broken = {attack.arm: attack.broken[:seen] for attack in attacks}
     union, wrong = np.logical_or.reduce(list(broken.values())), rows.wrong[:seen]
+    lost = union | _not_right(rows, attacks)[:seen]
     certificate = None
     if method == BETTING and seen:
-        certificate = _by_betting(broken, wrong, calibration, alpha=alpha, zeta=zeta)
+        certificate = _by_betting(broken, wrong, lost, calibration, alpha=alpha, zeta=zeta)
     elif method != BETTING and all(attack.there.all() for attack in attacks):
-        certificate = _by_counts(broken, union, wrong, calibration, alpha=alpha, zeta=zeta, method=method)
+        certificate = _by_counts(broken, union, wrong, lost, calibration, alpha=alpha, zeta=zeta, method=method)
     return ListCertificate(
         model=rows.model,
         norm=norm,
@@ -139,8 +140,13 @@ def _list(
         level=zeta,
         n_total=calibration.n,
         union_at=_places(union),
-        wrong_at=_places(union | wrong),
+        wrong_at=_places(lost),
     )
+
+
+def _not_right(rows: ModelRows, attacks: Sequence[AttackRows]) -> Flags:
+    """Samples that are answered wrongly when clean, or refused, clean or by some try of some attack."""
+    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *(one.refused.any(axis=0) for one in attacks)]))
 
 
 def _facts(attack: AttackRows, seen: int) -> AttackFacts:
@@ -174,6 +180,7 @@ def _by_counts(
     broken: Mapping[str, Flags],
     union: Flags,
     wrong: Flags,
+    lost: Flags,
     calibration: CalibrationSet,
     *,
     alpha: float,
@@ -189,16 +196,17 @@ def _by_counts(
         zeta=zeta,
         union=count(union),
         clean=count(wrong),
+        wrong=count(lost),
         method=of_counts(method),
     )
 
 
 def _by_betting(
-    broken: Mapping[str, Flags], wrong: Flags, calibration: CalibrationSet, *, alpha: float, zeta: float
+    broken: Mapping[str, Flags], wrong: Flags, lost: Flags, calibration: CalibrationSet, *, alpha: float, zeta: float
 ) -> Certificate:
-    losses = {arm: marks.astype(np.float64) for arm, marks in broken.items()}
-    clean = wrong.astype(np.float64)
-    return certify_in_order(losses, alpha=alpha, zeta=zeta, calibration=calibration.fingerprint, clean=clean)
+    return certify_in_order(
+        broken, alpha=alpha, zeta=zeta, calibration=calibration.fingerprint, clean=wrong, wrong=lost
+    )
 
 
 def _seen(attacks: Sequence[AttackRows]) -> int:
@@ -241,6 +249,7 @@ def _model(
         criterion=rows.criterion,
         clean_error=proportion(n_wrong, max(1, int(rows.known.sum()))),
         n_wrong=n_wrong,
+        n_refused=int(rows.refused.sum()),
         lists=tuple(told),
         sizes=own,
         rows=rows.digest,
@@ -254,6 +263,12 @@ def _notes(found: CertificateAssessment) -> list[str]:
     untold = sum(attack.untold for one in found.lists for attack in one.attacks)
     if untold:
         notes.append(f"Rows that ended with an error or a timeout count as failures: {untold}.")
+    if refusing := [model for model in found.models if model.n_refused]:
+        told = ", ".join(f"{one.model} {one.n_refused} of {one.clean_error.n:,}" for one in refusing)
+        notes.append(
+            f"Clean inputs that are refused: {told}. To refuse is no failure, but they are not answered rightly: they "
+            "count as wrong in the end, as do those that are refused when attacked."
+        )
     flagged: dict[str, dict[str, None]] = {}
     for one in found.lists:
         for flag in (flag for attack in one.attacks for flag in attack.flags):

@@ -17,7 +17,7 @@ depend on alpha, K_t grows with alpha, and the alphas that are not rejected are 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.seeds import key
@@ -50,6 +50,15 @@ def betting_certified_risk(losses_in_order: ArrayLike, zeta: float, *, looks: Se
     else:
         bounds = np.array([_bound(losses[:t], zeta) for t in when])
     return np.asarray(np.minimum.accumulate(bounds))
+
+
+def last_before_failures(failed: NDArray[np.bool_]) -> Sequence[int]:
+    """The looks that decide a running bound of losses 0 and 1: before each failure, and the last.
+
+    Wealth grows with every sample that holds, whatever alpha is: a look between two of these is bettered by the later.
+    """
+    before = np.flatnonzero(failed)
+    return [*(int(place) for place in before[before > 0]), int(failed.size)]
 
 
 def log_wealth(losses: Floats, alpha: float) -> Floats:
@@ -86,12 +95,12 @@ def checked_losses(losses_in_order: ArrayLike) -> Floats:
 
 
 def _bounds_of_counts(failures: Floats, looks: Ints, zeta: float) -> Floats:
+    share, part = SHARES[:, None], np.log(PARTS)[:, None]
+    lost = part + failures * np.log1p(-share)
+
     def rejected(alpha: Floats) -> Floats:
-        total = np.full(looks.shape, -np.inf)
-        for share, part in zip(SHARES, PARTS, strict=True):
-            gains = failures * np.log1p(-share) + (looks - failures) * np.log1p(share * alpha / (1 - alpha))
-            total = np.logaddexp(total, np.log(part) + gains)
-        return np.asarray(total >= -np.log(zeta))
+        gains = lost + (looks - failures) * np.log1p(share * alpha / (1 - alpha))
+        return np.asarray(np.logaddexp.reduce(gains, axis=0) >= -np.log(zeta))
 
     return smallest_above(rejected, np.zeros(looks.shape), halvings=40)
 

@@ -104,6 +104,7 @@ class ModelCertificates:
     lists: tuple[ListCertificate, ...]
     sizes: Mapping[str, CertifiedSizes]  # by norm
     rows: str  # digest of every row that decided
+    n_refused: int = 0  # clean inputs that it refuses to answer
 
     @property
     def certified(self) -> bool:
@@ -125,6 +126,7 @@ class ModelCertificates:
             "certified": self.certified,
             "criterion": self.criterion,
             "clean_error": self.clean_error.as_dict(),
+            "clean_refused": self.n_refused,
             "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
             "lists": [one.as_dict() for one in self.lists],
         }
@@ -190,7 +192,7 @@ def _by_itself(certificate: Certificate) -> dict[str, Any]:
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:
     shared = {"model": one.model, "norm": one.norm, "eps": one.eps, "list_verdict": one.verdict, "level": one.level}
-    clean = {"clean_wrong": model.n_wrong, "n": one.n_total}
+    clean = {"clean_wrong": model.n_wrong, "clean_refused": model.n_refused, "n": one.n_total}
     tested = {} if one.certificate is None else {test.name: test for test in one.certificate.arms}
     for attack in one.attacks:
         test = tested.get(attack.arm)

@@ -164,7 +164,17 @@ def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[
         "Inputs that are read wrongly without any attack do not count in the risk. This clean error is "
         f"{rate(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
         "wrong with or without an attack stands beside every list.",
+        *_on_refused(model),
         "It does not say that the model is fit for a purpose, or that it conforms to a law or a norm.",
+    ]
+
+
+def _on_refused(model: ModelCertificates) -> list[str]:
+    if not model.n_refused:
+        return []
+    return [
+        f"The model refuses to answer {model.n_refused} of these clean samples. To refuse is no failure, but what is "
+        "refused, clean or attacked, counts among those that are wrong with or without an attack."
     ]
 
 

@@ -180,3 +180,26 @@ def test_few_failures_of_a_balanced_set_are_no_more_likely_than_the_binomial_say
         n = each * len(risks)
         few = np.arange(int(n * alpha - 1) + 1)
         assert (np.cumsum(counts)[few] <= binom.cdf(few, n, alpha) + 1e-12).all()
+
+
+@pytest.mark.parametrize("method", ["exact", "betting"])
+def test_a_model_that_refuses_everything_is_wrong_in_the_end_and_that_is_told(made: Make, method: Any) -> None:
+    ledger = made({"m": {"clean": "j" * N, "pgd@linf:0.1": "s" + "j" * (N - 1)}}, samples=drawn())
+    found = assess_certificates(ledger, method=method)
+    (one,) = found.lists
+    assert one.certificate is not None
+    assert one.certificate.wrong is not None
+    assert (one.certificate.union.count.failures, one.certificate.wrong.count.failures) == (1, N)
+    assert not one.certificate.wrong.certified
+    assert (found.of("m").n_wrong, found.of("m").n_refused) == (0, N)
+    assert f"Clean inputs that are refused: m {N} of {N}." in " ".join(found.notes)
+
+
+def test_what_is_refused_under_attack_only_is_wrong_in_the_end(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": "sjjw" + "r" * (N - 4)}}, samples=drawn())
+    (one,) = assess_certificates(ledger).lists
+    assert one.certificate is not None
+    assert one.certificate.wrong is not None
+    assert one.certificate.wrong.count.failures == 4
+    assert one.wrong_at == tuple(sorted(one.wrong_at))
+    assert len(one.wrong_at) == 4

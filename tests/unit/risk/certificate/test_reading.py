@@ -174,3 +174,29 @@ def test_a_list_that_was_frozen_for_other_samples_is_refused(made: Make) -> None
     freeze(ledger, [PGD], samples="others")
     with pytest.raises(RiskError, match="counts of different samples are not mixed"):
         only(ledger)
+
+
+def test_what_stands_behind_a_refused_clean_input_masks_no_success(made: Make) -> None:
+    rows = {"clean_prediction": 1}  # of class 0: a wrong class that nobody was told
+    ledger = made({"m": {"clean": "jjr", PGD: "srr"}}, rows=rows, samples=[{"label": 0}] * 2 + [{"label": 1}])
+    found = only(ledger)
+    assert in_order(ledger, found.refused) == "xx-"
+    assert in_order(ledger, found.wrong) == "---"
+    assert in_order(ledger, found.attacks[0].broken) == "x--"
+
+
+def test_no_row_of_another_attack_masks_a_success_where_success_is_a_wrong_class(made: Make) -> None:
+    rows = {"clean_prediction": 1}
+    ledger = made(
+        {"m": {PGD: "sr"}}, rows=rows, facts={"clean": {"origin": "dropped"}}, samples=[{"label": 0}, {"label": 0}]
+    )
+    found = only(ledger)
+    assert in_order(ledger, found.attacks[0].broken) == "x-"
+    assert in_order(ledger, found.wrong) == "-x"
+
+
+def test_what_is_refused_when_attacked_is_no_failure_and_is_told(made: Make) -> None:
+    ledger = made({"m": {PGD: ["jrs", "rrj"]}})
+    (attack,) = only(ledger).attacks
+    assert in_order(ledger, attack.broken) == "--x"
+    assert in_order(ledger, attack.refused.any(axis=0)) == "x-x"
