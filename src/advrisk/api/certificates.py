@@ -18,6 +18,7 @@ from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
+from advrisk.risk.certificate.settled import not_settled
 from advrisk.risk.certificate.signature import read_private_key, signed
 from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
@@ -49,6 +50,12 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
         for name in ("alpha", "zeta", "method")
         if stated and getattr(asked, name) != getattr(base, name)
     ]
+    if stated and asked.arms != base.arms:
+        named = ", ".join(asked.arms or ())
+        notes.append(
+            f"Only attacks called {named} are counted here, which the study does not say. Chosen after a look at what "
+            "they broke, nothing is guaranteed: this is no certificate of the list that was frozen."
+        )
     return asked, notes
 
 
@@ -73,6 +80,8 @@ def assess_run(
 ) -> CertificateAssessment:
     """Every list of a run, as its study asks."""
     asked, notes = asked_certificate(study, given)
+    base, _ = asked_certificate(study, {})
+    settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
     return assess_certificates(
         ledger,
         alpha=asked.alpha,
@@ -82,7 +91,7 @@ def assess_run(
         arms=asked.arms,
         population=asked.population,
         seed=study.seed if study else 0,
-        notes=notes,
+        notes=[*notes, *not_settled(ledger, **settings)],
     )
 
 

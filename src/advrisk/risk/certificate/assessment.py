@@ -20,7 +20,7 @@ from advrisk.risk.certificate.counts import Count, check_rate
 from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes
 from advrisk.risk.certificate.p_values import most_failures
 from advrisk.risk.certificate.planning import samples_to_certify, smallest_n
-from advrisk.risk.certificate.reading import AttackRows, Flags, ModelRows, read_rows, used_before
+from advrisk.risk.certificate.reading import AttackRows, Flags, ModelRows, read_rows
 from advrisk.risk.certificate.records import (
     BETTING,
     AnyMethod,
@@ -31,6 +31,7 @@ from advrisk.risk.certificate.records import (
     ModelCertificates,
     of_counts,
 )
+from advrisk.risk.certificate.settled import used_before
 from advrisk.risk.certificate.verdict import Certificate, certify, certify_in_order
 from advrisk.risk.proportion import proportion
 

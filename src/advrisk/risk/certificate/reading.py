@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted, did_you_mean, matches, no_match
+from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.risk.certificate.calibration import CalibrationSet
@@ -124,17 +124,6 @@ def refuse_unfinished(rows: ModelRows) -> None:
                 "p-value of counts may be looked at once, at the end; run the same study again to go on, or say "
                 "`method: betting`, whose p-value may be watched"
             )
-
-
-def used_before(ledger: Ledger) -> list[str]:
-    """Sentences about lists for which other ones were tested before, on samples of this run."""
-    return [
-        f"{one.model}, {one.norm} {one.eps:g}: {counted(len(one.earlier), 'other list')} of attacks met samples to "
-        "calibrate of this run before. If what is certified now was chosen after a look at that, nothing is "
-        "guaranteed: take new samples."
-        for one in frozen_lists(ledger.path)
-        if one.earlier
-    ]
 
 
 def _refuse_other_samples(lists: Sequence[FrozenList], calibration: CalibrationSet) -> None:
