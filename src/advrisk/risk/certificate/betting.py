@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.seeds import key
+from advrisk.core.seeds import look_key
 from advrisk.risk.certificate.counts import Floats, Ints, check_rate
 from advrisk.risk.certificate.p_values import smallest_above
 
@@ -77,7 +77,7 @@ def look_order(samples: Sequence[str], seed: int) -> tuple[str, ...]:
     """
     if len(set(samples)) != len(samples):
         raise RiskError("a sample is named twice; each is looked at once")
-    return tuple(sorted(samples, key=lambda sample: (key("look", seed, sample), sample)))
+    return tuple(sorted(samples, key=lambda sample: look_key(seed, sample)))
 
 
 def checked_losses(losses_in_order: ArrayLike) -> Floats:

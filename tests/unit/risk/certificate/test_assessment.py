@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import beta, binom
 
 from advrisk.core.errors import RiskError
+from advrisk.risk.certificate import look_order
 from advrisk.risk.certificate.assessment import assess_certificates
 
 from .conftest import Make
@@ -19,6 +20,13 @@ N = 100
 def broken(failures: int, wrong: int = 0, n: int = N) -> str:
     """So many samples that fail, then so many that were wrong before; the rest resisted."""
     return "s" * failures + "w" * wrong + "r" * (n - failures - wrong)
+
+
+def in_looks(text: str) -> str:
+    """Letters for the samples in the order of looks, as letters for s0, s1, …."""
+    order = look_order([f"s{place}" for place in range(len(text))], 0)
+    letters = dict(zip(order, text, strict=True))
+    return "".join(letters[f"s{place}"] for place in range(len(text)))
 
 
 def drawn(n: int = N) -> list[dict[str, Any]]:
@@ -82,7 +90,7 @@ def test_what_is_certified_hands_its_share_on(made: Make) -> None:
 
 
 def test_an_unfinished_list_has_no_p_of_counts_but_a_look_and_its_share_is_not_given_away(made: Make) -> None:
-    ledger = made({"m": {"pgd@linf:0.1": broken(0, 0, 60) + "." * 40, "pgd@linf:0.2": broken(0)}}, samples=drawn())
+    ledger = made({"m": {"pgd@linf:0.1": in_looks("r" * 60 + "." * 40), "pgd@linf:0.2": broken(0)}}, samples=drawn())
     found = assess_certificates(ledger)
     first, second = found.lists
     assert (first.certificate, first.verdict, first.certified) == (None, "not finished", False)

@@ -11,6 +11,7 @@ from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
+from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
 
 from .conftest import Hill, reach
@@ -187,3 +188,20 @@ def test_whole_numbers_are_searched_and_ties_go_by_name(hill: Hill) -> None:
     assert len({trial.failures for trial in one.trials}) == 1, "steps change nothing on this hill"
     frozen = [trial.arm for trial in one.trials if trial.frozen]
     assert frozen == [min(trial.arm for trial in one.trials)], "of equals the first by name"
+
+
+def test_samples_to_calibrate_are_run_in_the_order_of_looks_whatever_their_file_says(hill: Hill) -> None:
+    def met(shard: int) -> list[str]:
+        data = {"calibrate": 30, "tune": 0, "order": "file"}
+        folder = hill.run(hill.study(data=data, search=[], shard=shard), f"shards of {shard}")
+        rows = Ledger.open(folder).query(
+            "SELECT sample FROM all_outcomes o JOIN samples USING (sample) "
+            "WHERE split = 'calibrate' AND o.kind = 'clean' ORDER BY o.filename, o.file_row_number"
+        )
+        return [str(name) for name in rows["sample"].to_pylist()]
+
+    found = met(7)
+    assert found == met(12)
+    assert len(found) == 30
+    assert tuple(found) == look_order(found, 0)
+    assert found != sorted(found)
