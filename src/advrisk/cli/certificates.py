@@ -90,7 +90,7 @@ def _bound(test: "Tested") -> str:
 
 
 def _so_far(one: "ListCertificate") -> str:
-    decided = "" if one.look.decided_at is None else f"; it was at most zeta after {one.look.decided_at}"
+    decided = "" if one.look.decided_at is None else f"; it was at most its share of zeta after {one.look.decided_at}"
     return (
         f"not finished: {one.look.n} of {one.n_total} samples in the order of looks. Betting p so far: "
         f"{p_text(one.look.p)}{decided}."

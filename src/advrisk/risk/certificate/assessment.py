@@ -67,9 +67,11 @@ def assess_certificates(
             "`population: balanced` do not go together; choose another method"
         )
     every = read_rows(ledger, calibration, arms=arms)
-    lists = {rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, method=method) for rows in every}
+    at_first = zeta / len({(rows.model, attack.norm) for rows in every for attack in rows.attacks})
+    lists = {
+        rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
+    }
     sizes = _sizes(lists, zeta)
-    at_first = zeta / len(sizes)
     found = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
@@ -79,6 +81,8 @@ def assess_certificates(
         most_failures=int(most_failures(calibration.n, alpha, at_first, method=of_counts(method))),
         smallest_n=smallest_n(alpha, at_first, method=method),
         notes=(*notes, *used_before(ledger)),
+        n_claims=sum(map(len, lists.values())),
+        n_sequences=len(sizes),
     )
     return _of_models(found, models)
 
@@ -101,11 +105,11 @@ def _groups(rows: ModelRows) -> Groups:
 
 
 def _lists(
-    rows: ModelRows, calibration: CalibrationSet, *, alpha: float, zeta: float, method: AnyMethod
+    rows: ModelRows, calibration: CalibrationSet, *, alpha: float, zeta: float, share: float, method: AnyMethod
 ) -> list[ListCertificate]:
-    """Each list by itself; what all of them together say is added later."""
+    """Each list by itself; what all of them together say is added later. `share` of zeta is what each has at least."""
     return [
-        _list(rows, norm, eps, attacks, calibration, alpha=alpha, zeta=zeta, method=method)
+        _list(rows, norm, eps, attacks, calibration, alpha=alpha, zeta=zeta, share=share, method=method)
         for (norm, eps), attacks in _groups(rows).items()
     ]
 
@@ -119,6 +123,7 @@ def _list(
     *,
     alpha: float,
     zeta: float,
+    share: float,
     method: AnyMethod,
 ) -> ListCertificate:
     seen = _seen(attacks) if method == BETTING else calibration.n
@@ -136,7 +141,7 @@ def _list(
         eps=eps,
         attacks=_worst_first([_facts(one, seen) for one in attacks], certificate),
         certificate=certificate,
-        look=_look(attacks, calibration, alpha=alpha, zeta=zeta),
+        look=_look(attacks, calibration, alpha=alpha, share=share),
         certified=False,
         level=zeta,
         n_total=calibration.n,
@@ -216,12 +221,12 @@ def _seen(attacks: Sequence[AttackRows]) -> int:
     return int(finished.size if finished.all() else np.argmin(finished))
 
 
-def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, zeta: float) -> Look:
+def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, share: float) -> Look:
     seen = _seen(attacks)
     if not seen or calibration.population == "balanced":
         return Look(seen, 1.0, None)
     p = np.max([betting_p_values(attack.broken[:seen].astype(np.float64), alpha) for attack in attacks], axis=0)
-    decided = np.flatnonzero(p <= zeta)
+    decided = np.flatnonzero(p <= share)
     return Look(seen, float(p[-1]), int(decided[0]) + 1 if decided.size else None)
 
 
@@ -244,6 +249,7 @@ def _model(
         replace(one, certified=one.eps in own[one.norm].eps[: own[one.norm].n_certified], level=own[one.norm].level)
         for one in lists
     ]
+    told = [replace(one, waits=_waits(one, told)) for one in told]
     n_wrong = int(rows.wrong.sum())
     return ModelCertificates(
         model=rows.model,
@@ -255,6 +261,12 @@ def _model(
         sizes=own,
         rows=rows.digest,
     )
+
+
+def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
+    """Whether a list could be certified but for a smaller eps that is not finished."""
+    smaller = [other for other in every if other.norm == one.norm and other.eps < one.eps]
+    return one.p is not None and one.p <= one.level and any(other.pending for other in smaller)
 
 
 def _notes(found: CertificateAssessment) -> list[str]:
@@ -297,7 +309,10 @@ def too_small(n: int, alpha: float, zeta: float, needed: int) -> str:
 
 
 def samples_needed(rate: float, alpha: float, zeta: float, method: AnyMethod) -> int | None:
-    """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough."""
+    """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough.
+
+    Of betting it is the number of the exact test, which is smaller.
+    """
     if rate >= alpha:
         return None
     try:

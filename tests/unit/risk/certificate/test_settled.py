@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from advrisk.api.certificates import asked_certificate, assess_run
+from advrisk.api.certificates import asked_certificate, assess_run, certificate_doubts
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import Key, asked_question, frozen_list, frozen_question, write_frozen
+from advrisk.risk.certificate import smallest_n
 from advrisk.risk.certificate.settled import not_settled, used_before
 from advrisk.study import study_from
 
@@ -88,7 +89,7 @@ def test_other_samples_clear_the_note_in_the_same_folder(ledger: Ledger) -> None
     assert used_before(ledger) == [], "and has no sample in common"
 
 
-STUDY = {
+STUDY: dict[str, Any] = {
     "name": "two",
     "data": {"source": "digits", "evaluate": 10, "calibrate": 40},
     "models": {"m": {"source": "demo", "name": "plain"}},
@@ -111,3 +112,27 @@ def test_what_the_study_says_since_the_test_is_held_against_what_was_settled(led
     assert "zeta = 0.4 is not what was settled before the test, which is 0.05." in found.notes
     settings = {"alpha": 0.1, "zeta": 0.05, "method": "exact", "population": None}
     assert not_settled(ledger, **settings) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "n_sequences"),
+    [
+        ({}, 1),
+        ({"arms": [*STUDY["arms"], {"attack": "deepfool", "norm": "l2"}]}, 1),
+        ({"arms": [{"attack": "fgsm", "norm": ["linf", "l2"], "eps": 0.1}]}, 2),
+        ({"arms": [{"attack": "fgsm", "norm": ["linf", "l2"], "eps": 0.1}], "only": ["*linf*"]}, 1),
+        ({"arms": [{"attack": "threshold", "eps": 0.1}, {"attack": "pgd", "norm": "l2", "eps": 1}]}, 2),
+        ({"search": [{"attack": "nes", "norm": "l2", "eps": 1}]}, 2),
+    ],
+)
+def test_a_doubt_counts_the_pairs_of_a_model_and_a_norm_that_are_certified(
+    changes: dict[str, Any], n_sequences: int
+) -> None:
+    asked = {"arms": changes["only"]} if "only" in changes else {}
+    needed = smallest_n(0.1, 0.05 / n_sequences)
+    for n, is_told in ((needed - 1, True), (needed, False)):
+        data = {"source": "digits", "evaluate": 10, "calibrate": n, "tune": 5}
+        study = {**STUDY, "data": data, **{k: v for k, v in changes.items() if k != "only"}}
+        doubts = certificate_doubts(study_from(study | {"assess": {"certificate": asked}}))
+        assert bool(doubts) == is_told
+        assert all(f"at least {needed} are needed" in doubt for doubt in doubts)
