@@ -65,11 +65,10 @@ def certificate_headlines(found: CertificateAssessment) -> list[str]:
 
 def certificate_words(found: CertificateAssessment) -> list[str]:
     """How certificates are meant."""
-    pairs = {(one.model, one.norm) for one in found.lists}
     told = [
         f"Were the true risk of an attack above {percent(found.alpha)}, this procedure would certify it at most "
         f"{percent(found.zeta)} of the time.",
-        shared(found, len(found.lists), len(pairs)),
+        shared(found, found.n_claims, found.n_sequences),
         ON_ATTACKS,
         ON_UNION.format(zeta=percent(found.zeta)),
     ]

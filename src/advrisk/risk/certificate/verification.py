@@ -140,11 +140,15 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
     clean = document.clean_error
     if clean.n > document.calibration.n or (claim.method != BETTING and clean.n != document.calibration.n):
         raise RiskError(f"clean_error.n is {clean.n}, but there are {document.calibration.n} samples to calibrate")
+    least = clean.wrong + clean.refused
+    if claim.method != BETTING and any(one.wrong.failures < least for one in document.lists):
+        raise RiskError(f"{least} samples are wrong or refused without any attack, and a list says that fewer are")
     model = ModelCertificates(
         model=about.name,
         criterion=document.criterion,
         clean_error=proportion(clean.wrong, clean.n),
         n_wrong=clean.wrong,
+        n_refused=clean.refused,
         lists=lists,
         sizes={norm: found for (name, norm), found in sizes.items() if name == about.name},
         rows=document.provenance.ledger,
@@ -249,6 +253,7 @@ def _certificate(document: CertificateDocument, one: AttackList) -> Certificate:
         zeta=claim.zeta,
         union=Count(one.union.failures, one.n, known),
         clean=Count(document.clean_error.wrong, one.n, known),
+        wrong=Count(one.wrong.failures, one.n, known),
         method=of_counts(claim.method),
     )
 
