@@ -222,9 +222,7 @@ def _sizes(lists: Mapping[str, Sequence[ListCertificate]], zeta: float) -> dict[
     for model, found in lists.items():
         for one in found:
             grids.setdefault((model, one.norm), {})[one.eps] = 1.0 if one.p is None else one.p
-    keys = {"\x1f".join(key): key for key in grids}
-    tested = certified_sizes({name: grids[key] for name, key in keys.items()}, zeta)
-    return {key: tested[name] for name, key in keys.items()}
+    return certified_sizes(grids, zeta)
 
 
 def _model(

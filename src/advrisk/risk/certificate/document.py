@@ -4,10 +4,11 @@ Counts are what counts: p-values, bounds, verdicts and words all follow from the
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,6 +16,7 @@ from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.calibration import Population
+from advrisk.risk.certificate.counts import MOST
 from advrisk.risk.certificate.records import (
     BETTING,
     AnyMethod,
@@ -28,7 +30,12 @@ from advrisk.risk.certificate.verdict import Tested
 KIND: Literal["certificate"] = "certificate"
 VERSION: Literal[1] = 1
 MAX_BYTES = 20_000_000
+MAX_LISTS = 10_000
 Order = Literal["shuffled", "balanced", "file"]
+Samples = Annotated[int, Field(ge=1, le=MOST)]
+Some = Annotated[int, Field(ge=0, le=MOST)]  # of the samples, maybe none
+Size = Annotated[float, Field(ge=0, le=1e12)]
+Label = Annotated[str, Field(pattern=r"^(-1|0|[1-9][0-9]{0,17})$")]
 
 
 class _Part(BaseModel):
@@ -40,7 +47,7 @@ class _Part(BaseModel):
 class TestedCount(_Part):
     """Failures, and the test that is made of them."""
 
-    failures: int = Field(ge=0, description="samples that failed")
+    failures: Some = Field(description="samples that failed")
     p: float = Field(ge=0, le=1, description="p-value of: the risk is above alpha")
     certified_risk: float = Field(ge=0, le=1, description="the smallest alpha that these failures certify at zeta")
     failed_at: list[int] | None = Field(
@@ -57,8 +64,8 @@ class Attack(TestedCount):
     objective: str | None
     params: dict[str, Any]
     tries: int = Field(ge=1, description="a sample fails if any try breaks it")
-    first_try: int = Field(ge=0, description="samples that the first try broke")
-    untold: int = Field(ge=0, description="failures that are errors or timeouts")
+    first_try: Some = Field(description="samples that the first try broke")
+    untold: Some = Field(description="failures that are errors or timeouts")
     flags: list[str] = Field(description="reasons not to trust it")
 
 
@@ -66,8 +73,8 @@ class AttackList(_Part):
     """The attacks within one norm and eps."""
 
     norm: str
-    eps: float = Field(ge=0)
-    n: int = Field(ge=1, description="samples that were looked at")
+    eps: Size
+    n: Samples = Field(description="samples that were looked at")
     certified: bool = Field(description="together with all other claims of the run")
     level: float = Field(gt=0, lt=1, description="the share of zeta that the largest p is held against")
     attacks: list[Attack] = Field(min_length=1, description="the worst first")
@@ -101,8 +108,8 @@ class Model(_Part):
 class CleanError(_Part):
     """Samples that are wrong without any attack, with an interval."""
 
-    wrong: int = Field(ge=0)
-    n: int = Field(ge=1, description="samples of which it is known")
+    wrong: Some
+    n: Samples = Field(description="samples of which it is known")
     share: float
     low: float
     high: float
@@ -112,9 +119,9 @@ class CleanError(_Part):
 class Calibration(_Part):
     """The samples that the claim rests on."""
 
-    n: int = Field(ge=1)
+    n: Samples
     fingerprint: str = Field(description="of the samples' ids and contents")
-    classes: dict[str, int] = Field(description="samples of each class; -1: not known")
+    classes: dict[Label, Some] = Field(description="samples of each class; -1: not known")
     population: Population
     evened: list[str] = Field(description="what was made equally frequent, where the population is balanced")
 
@@ -124,9 +131,9 @@ class Member(_Part):
 
     model: str
     norm: str
-    eps: float = Field(ge=0)
-    failures: int | None = Field(description="of its worst attack; null: not finished")
-    n: int
+    eps: Size
+    failures: Some | None = Field(description="of its worst attack; null: not finished")
+    n: Samples
     p: float = Field(ge=0, le=1)
 
 
@@ -160,8 +167,8 @@ class CertificateDocument(_Part):
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
     calibration: Calibration
     clean_error: CleanError
-    lists: list[AttackList] = Field(min_length=1)
-    family: list[Member] = Field(min_length=1)
+    lists: list[AttackList] = Field(min_length=1, max_length=MAX_LISTS)
+    family: list[Member] = Field(min_length=1, max_length=MAX_LISTS)
     assumptions: list[str]
     not_claimed: list[str]
     notes: list[str]
@@ -235,7 +242,10 @@ def read_document(path: str | Path) -> dict[str, Any]:
         if target.stat().st_size > MAX_BYTES:
             raise RiskError(f"{target}: larger than {MAX_BYTES} bytes; this is no certificate")
         content = json.loads(
-            target.read_text(encoding="utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates
+            target.read_text(encoding="utf-8"),
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            object_pairs_hook=_no_duplicates,
         )
     except OSError as error:
         raise RunError(f"{target}: the certificate cannot be read: {error.strerror}") from None
@@ -249,15 +259,24 @@ def read_document(path: str | Path) -> dict[str, Any]:
 def parsed(content: Mapping[str, Any]) -> CertificateDocument:
     """The fields of a document, each of its kind; else a RiskError that names the first that is not."""
     try:
-        return CertificateDocument.model_validate_json(json.dumps(content))
+        return CertificateDocument.model_validate_json(json.dumps(content, allow_nan=False))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise RiskError(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    except (ValueError, RecursionError) as error:
+        raise RiskError(f"not JSON as certificates have it ({error})") from None
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"found {name}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is no number that a certificate can hold")
+    return number
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -213,6 +213,15 @@ def test_files_that_are_no_certificate(tmp_path: Path, text: str, complaint: str
         (("more",), 1),
         (("version",), 2),
         (("calibration", "n"), 10**30),
+        (("calibration", "n"), 10**9),
+        (("calibration", "classes"), {"a": 80}),
+        (("calibration", "classes"), {"1": -80, "2": 160}),
+        (("lists", 0, "eps"), 1e308),
+        (("family", 0, "n"), 0),
+        (("clean_error", "wrong"), 81),
+        (("claim", "alpha"), 1e-12),
+        (("lists", 0, "attacks", 0, "params"), {"step": float("inf")}),
+        (("lists", 0, "attacks", 0, "params"), {"step": "\ud800"}),
     ],
 )
 def test_values_of_another_kind_are_a_message_and_no_traceback(
@@ -224,6 +233,50 @@ def test_values_of_another_kind_are_a_message_and_no_traceback(
         place = place[name]
     place[path[-1]] = value
     assert not verify_document(content).holds
+
+
+@pytest.mark.parametrize("n", [0, 79, 81, 10**7, 10**14])
+def test_so_are_sizes_of_lists_that_nobody_could_have_made(by_betting: dict[str, Any], n: int) -> None:
+    content = copy.deepcopy(by_betting)
+    content["lists"][0]["n"] = n
+    assert not verify_document(content).holds
+
+
+def test_an_attack_or_a_list_that_stands_there_twice_is_told(whole: dict[str, Any]) -> None:
+    content = copy.deepcopy(whole)
+    content["lists"][0]["attacks"] *= 2
+    assert "pgd@l2:1 stands there twice" in verify_document(content).problems[0]
+    content = copy.deepcopy(whole)
+    content["lists"].append(content["lists"][0])
+    assert "l2 1 stands there twice" in verify_document(content).problems[0]
+
+
+def test_a_number_that_is_none_is_told_before_and_after_signing(whole: dict[str, Any], tmp_path: Path) -> None:
+    key, public = new_key(tmp_path / "key.pem")
+    text = json.dumps(signed(whole, key)).replace('"seed": 7', '"seed": 1e400')
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(RiskError, match="1e400 is no number that a certificate can hold"):
+        read_document(tmp_path / "a.json")
+    problems = verify_document(json.loads(text), key=public).problems
+    assert "what it says cannot be signed" in problems[0]
+    deep: Any = []
+    for _ in range(50_000):
+        deep = [deep]
+    assert not verify_document(signed(whole, key) | {"notes": deep}).holds
+
+
+def test_names_with_any_character_in_them_are_kept_apart(whole: dict[str, Any]) -> None:
+    content = copy.deepcopy(whole)
+    other = next(one for one in content["family"] if one["model"] == "hardened")
+    content["family"] += [other | {"model": f"{MODEL}\x1fl", "norm": "x"}, other | {"norm": "l\x1fx", "model": MODEL}]
+    assert "All 6 claims of this run" in " ".join(verify_document(content).problems)
+
+
+def test_a_certificate_holds_where_the_clean_answer_of_a_sample_is_not_known(tmp_path: Path) -> None:
+    ledger = write_rows(tmp_path, {"m": {"pgd@linf:0.1": "e".ljust(80, "r")}}, samples=SAMPLES, clean={"m": "e"})
+    content = document(ledger, "m")
+    assert content["clean_error"]["n"] == 79
+    assert verify_document(content).problems == ()
 
 
 def test_missing_fields_are_a_message_and_no_traceback(whole: dict[str, Any]) -> None:
