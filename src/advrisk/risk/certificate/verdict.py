@@ -157,6 +157,7 @@ def certify(
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
     whole = _checked_union(arms, union)
+    _check_counts({} if clean is None else {"clean": clean})
     _check_one_set({**arms, "union": whole, **({"clean": clean} if clean else {})})
     _check_clean(whole, clean)
 
@@ -244,8 +245,11 @@ def _sum(clean: Count, union: Count) -> Count:
 
 
 def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
+    if not isinstance(arms, Mapping):
+        raise RiskError(f"a mapping of names to counts is needed, found {arms!r}")
     if not arms:
         raise RiskError("there is no arm to certify")
+    _check_counts({**arms, **({} if union is None else {"union": union})})
     counts = [count.failures for count in arms.values()]
     if union is None:
         if len(arms) > 1:
@@ -257,6 +261,12 @@ def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
             "count the samples that at least one of them breaks"
         )
     return union
+
+
+def _check_counts(counts: Mapping[str, Any]) -> None:
+    for name, count in counts.items():
+        if not isinstance(count, Count):
+            raise RiskError(f"{name}: a Count is needed, as in Count(84, 1000, 'set-1'), found {count!r}")
 
 
 def _check_one_set(counts: Mapping[str, Count]) -> None:
@@ -278,6 +288,8 @@ def _check_clean(union: Count, clean: Count | None) -> None:
 def _checked_flags(
     failed: Mapping[str, ArrayLike], clean: ArrayLike | None
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.bool_] | None]:
+    if not isinstance(failed, Mapping):
+        raise RiskError(f"a mapping of names to answers is needed, found {failed!r}")
     if not failed:
         raise RiskError("there is no arm to certify")
     flags = {name: _flags(name, values) for name, values in failed.items()}
@@ -293,7 +305,10 @@ def _checked_flags(
 
 
 def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
-    found = np.asarray(values)
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise RiskError(f"{name}: one answer for each sample is needed, found {values!r}") from None
     if found.ndim != 1 or found.size == 0:
         raise RiskError(f"{name}: there must be one answer for each sample, found an array of shape {found.shape}")
     if found.dtype != np.bool_ and not np.isin(found, (0, 1)).all():
