@@ -5,7 +5,8 @@ from typing import Any
 
 from advrisk.report.certificate_figures import p_text
 from advrisk.risk.certificate.signature import document_digest, signer
-from advrisk.risk.certificate.statements import percent, rate, size_text
+from advrisk.risk.certificate.statements import size_text
+from advrisk.risk.certificate.words import percent, rate
 
 _METHODS = {
     "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",

@@ -7,7 +7,8 @@ from typing import Any
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
 from advrisk.report.figures import Figure
 from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.risk.certificate.statements import claim, headline, percent, shared, size_text, would_take
+from advrisk.risk.certificate.statements import claim, headline, shared, size_text, would_take
+from advrisk.risk.certificate.words import meaning, percent
 
 ON_ATTACKS = (
     "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "
@@ -67,8 +68,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
     """How certificates are meant."""
     pairs = {(one.model, one.norm) for one in found.lists}
     told = [
-        f"Were the true risk of an attack above {percent(found.alpha)}, this procedure would certify it at most "
-        f"{percent(found.zeta)} of the time.",
+        meaning(found.alpha, found.zeta),
         shared(found, len(found.lists), len(pairs)),
         ON_ATTACKS,
         ON_UNION.format(zeta=percent(found.zeta)),

@@ -184,8 +184,7 @@ class CertificateAssessment:
 
 def _by_itself(certificate: Certificate) -> dict[str, Any]:
     """The numbers of a list's own test, without its verdict: that depends on the other lists."""
-    verdicts = ("verdict", "claim", "further_claims")
-    return {name: value for name, value in certificate.as_dict().items() if name not in verdicts}
+    return {name: value for name, value in certificate.as_dict().items() if name != "verdict"}
 
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:

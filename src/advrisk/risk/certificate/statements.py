@@ -15,22 +15,13 @@ from advrisk.risk.certificate.records import (
     ModelCertificates,
     of_counts,
 )
+from advrisk.risk.certificate.words import meaning, percent, rate
 
 _BREAKS = {
     "label": "turns more than {alpha} of the inputs to {model} from right to wrong",
     "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
     "target": "makes {model} read more than {alpha} of inputs as the target class that it reads correctly otherwise",
 }
-
-
-def percent(share: float) -> str:
-    """`10 %`."""
-    return f"{100 * share:.4g} %"
-
-
-def rate(share: float) -> str:
-    """`6.67 %`: what was seen, as exactly as it is worth."""
-    return f"{100 * share:.3g} %"
 
 
 def size_text(eps: float) -> str:
@@ -64,8 +55,8 @@ def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequenc
     breaks = _BREAKS.get(model.criterion, _BREAKS["label"]).format(alpha=alpha, model=model.model)
     rest = f" This is not certified {fell}." if fell else ""
     return (
-        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. Were the "
-        f"true risk above {alpha}, this procedure would certify it at most {zeta} of the time.{rest}"
+        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. "
+        f"{meaning(found.alpha, found.zeta)}{rest}"
     )
 
 

@@ -1,4 +1,4 @@
-"""A certificate: counts of failures on one calibration set, the tests made of them, and the claims in plain words.
+"""A certificate: counts of failures on one calibration set, and the tests made of them; `statements` says it in words.
 
 A sample fails under an arm when it was right clean and is wrong attacked. It fails under the union when some arm of the
 list breaks it, and is wrong in the end when it was wrong clean or fails under the union (1 - robust accuracy). An arm's
@@ -16,11 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
 from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values
 from advrisk.risk.certificate.counts import Count, check_rate
-from advrisk.risk.certificate.p_values import Method, certified_risk, most_failures, p_value
-from advrisk.risk.certificate.planning import smallest_n
+from advrisk.risk.certificate.p_values import Method, certified_risk, p_value
 from advrisk.risk.proportion import proportion
 
 Verdict = Literal["certified", "not certified"]
@@ -57,8 +55,6 @@ class Certificate:
     union: Tested  # a sample fails if any arm of the list breaks it
     wrong: Tested | None  # wrong, clean or under any arm: 1 - robust accuracy
     clean: Estimate | None  # share of samples that are wrong without any attack
-    population: str = "inputs"  # what the risk is a share of
-    tries: int = 1  # independent draws of an attack's randomness, any of which may break a sample
     decided_at: int | None = None  # betting: the number of samples after which the list was certified
 
     @property
@@ -81,61 +77,16 @@ class Certificate:
         """The smallest alpha that would be certified for the whole list: an upper bound of its largest risk."""
         return max(arm.certified_risk for arm in self.arms)
 
-    @property
-    def hopeless(self) -> bool:
-        """Whether so few samples could not certify even without a single failure."""
-        return self.n < smallest_n(self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
-
-    @property
-    def claim(self) -> str:
-        """What is claimed, or why nothing is, in plain words."""
-        limit, rare = percent(self.alpha), percent(self.zeta)
-        arms = "this attack" if len(self.arms) == 1 else f"each of these {len(self.arms)} attacks"
-        said = f"{arms}, {self._often}, breaks at most {limit} of {self.population}"
-        meant = f"Were the true risk above {limit}, this procedure would certify it at most {rare} of the time."
-        if self.verdict == "certified":
-            return f"Certified: {said}. {meant}"
-        return f"Not certified: that {said}. {self._shortfall} {meant}"
-
-    @property
-    def further_claims(self) -> tuple[str, ...]:
-        """What is certified, or not, beside the list: the union of its arms, and all wrong answers."""
-        limit = percent(self.alpha)
-        told = [
-            (self.union, f"whoever may choose among them for each input breaks at most {limit} of {self.population}")
-        ]
-        if self.wrong:
-            told.append((self.wrong, f"at most {limit} of {self.population} are wrong, clean or under any of them"))
-        return tuple(f"{'Certified' if one.certified else 'Not certified'}: {text}." for one, text in told)
-
-    @property
-    def _often(self) -> str:
-        return "tried once" if self.tries == 1 else f"tried {self.tries} times on each"
-
-    @property
-    def _shortfall(self) -> str:
-        if self.hopeless:
-            fewest = smallest_n(self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
-            return (
-                f"With {counted(self.n, 'sample')} nothing can be certified: it takes {fewest} even without a failure."
-            )
-        failed = f"{self.worst.count.failures} of {self.n:,} samples failed under {self.worst.name}"
-        if self.method == "betting":
-            return f"So far {failed}; p is {self.p:.3g}. More samples may still decide."
-        most = most_failures(self.n, self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
-        return f"{failed}, and {most} would have been few enough. That does not say that the risk is above the limit."
-
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = {"verdict": self.verdict, "claim": self.claim, "further_claims": list(self.further_claims)}
-        told = {"worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
+        told = {"verdict": self.verdict, "worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
         nested = {
             "arms": [arm.as_dict() for arm in self.arms],
             "union": self.union.as_dict(),
             "wrong": self.wrong.as_dict() if self.wrong else None,
             "clean": self.clean.as_dict() if self.clean else None,
         }
-        return {**words, **told, **vars(self), **nested}
+        return {**told, **vars(self), **nested}
 
 
 def certify(
@@ -146,8 +97,6 @@ def certify(
     union: Count | None = None,
     clean: Count | None = None,
     method: Method = "exact",
-    population: str = "inputs",
-    tries: int = 1,
 ) -> Certificate:
     """Test a frozen list of arms once, on counts of one calibration set.
 
@@ -176,8 +125,6 @@ def certify(
         test("union", whole),
         test("wrong", _sum(clean, whole)) if clean else None,
         proportion(clean.failures, clean.n) if clean else None,
-        population,
-        tries,
     )
 
 
@@ -188,8 +135,6 @@ def certify_in_order(
     zeta: float = 0.05,
     calibration: str,
     clean: ArrayLike | None = None,
-    population: str = "inputs",
-    tries: int = 1,
 ) -> Certificate:
     """The same by betting, as often as one likes: whether each sample failed under each arm, in the settled order.
 
@@ -217,15 +162,8 @@ def certify_in_order(
         test("union", union),
         test("wrong", union | wrong_clean) if wrong_clean is not None else None,
         proportion(int(wrong_clean.sum()), wrong_clean.size) if wrong_clean is not None else None,
-        population,
-        tries,
         int(decided[0]) + 1 if decided.size else None,
     )
-
-
-def percent(share: float) -> str:
-    """A share for people."""
-    return f"{100 * share:.4g} %"
 
 
 def _tested(name: str, count: Count, bound: float, p: float, zeta: float, method: str) -> Tested:
