@@ -141,7 +141,7 @@ Share = Annotated[Number, Field(gt=0, lt=1)]
 
 
 class CertificateSpec(Strict):
-    """What is to be certified: that the attacks break less than a share `alpha` of inputs, by a procedure that says so
+    """What is to be certified: that the attacks break at most a share `alpha` of inputs, by a procedure that says so
     wrongly with a probability of at most `zeta`.
 
     `arms` names attacks of the study, each with a norm and an eps; all such attacks, if nothing is said. What a search

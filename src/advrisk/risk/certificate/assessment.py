@@ -156,6 +156,9 @@ def _facts(attack: AttackRows, seen: int) -> AttackFacts:
         untold=int((attack.untold & attack.failed)[:, :seen].any(axis=0).sum()),
         flags=attack.flags,
         failed_at=_places(attack.broken[:seen]),
+        keep=attack.keep,
+        max_queries=attack.max_queries,
+        version=attack.version,
     )
 
 
@@ -242,6 +245,7 @@ def _model(
         lists=tuple(told),
         sizes=own,
         rows=rows.digest,
+        targets=rows.targets,
     )
 
 

@@ -62,6 +62,9 @@ class Attack(TestedCount):
     origin: str = Field(description="study, or frozen: found by a search on other samples")
     family: str | None
     objective: str | None
+    keep: str | None = Field(description="which of its points is judged")
+    max_queries: int | None = Field(description="of each sample; null: as many as it takes")
+    version: int | None = Field(description="of the attack, as a part of advrisk")
     params: dict[str, Any]
     tries: int = Field(ge=1, description="a sample fails if any try breaks it")
     first_try: Some = Field(description="samples that the first try broke")
@@ -144,7 +147,8 @@ class Provenance(_Part):
     seed: int
     made: str
     advrisk: str = Field(description="the version that wrote this")
-    cells: list[str] = Field(description="the versions that ran the attacks")
+    cells: list[str] = Field(description="the versions of advrisk that ran the attacks")
+    torch: list[str] = Field(description="the versions of torch that ran the attacks")
     order: Order
     ledger: str = Field(description="digest of every row and attack that decided")
 
@@ -165,6 +169,9 @@ class CertificateDocument(_Part):
     claim: Claim
     model: Model
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
+    targets: dict[Label, list[int]] = Field(
+        description="of the criterion target: the classes that samples of each class were to be read as"
+    )
     calibration: Calibration
     clean_error: CleanError
     lists: list[AttackList] = Field(min_length=1, max_length=MAX_LISTS)
@@ -201,7 +208,8 @@ def certificate_document(
         seed=seed,
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         advrisk=PROGRAM,
-        cells=_versions(ledger, model.model),
+        cells=_versions(ledger, model.model, "version"),
+        torch=_versions(ledger, model.model, "torch"),
         order=order,
         ledger=model.rows,
     )
@@ -223,6 +231,7 @@ def composed(
         claim=_claim(found, model, told, family),
         model=about,
         criterion=model.criterion,  # type: ignore[arg-type]
+        targets={str(label): list(targets) for label, targets in model.targets.items()},
         calibration=_calibration(found),
         clean_error=_clean(model),
         lists=[_list(found, one) for one in told],
@@ -314,9 +323,14 @@ def _model(ledger: Ledger, name: str) -> Model:
     return Model(name=name, digest=row.get("digest"), capability=row.get("capability"), random=row.get("random"))
 
 
-def _versions(ledger: Ledger, model: str) -> list[str]:
-    rows = ledger.query("SELECT DISTINCT version FROM cells WHERE model = $model ORDER BY 1", {"model": model})
-    return [version for version in rows["version"].to_pylist() if version is not None]
+def _versions(ledger: Ledger, model: str, of: Literal["version", "torch"]) -> list[str]:
+    """What ran on samples to calibrate."""
+    rows = ledger.query(
+        f"SELECT DISTINCT {of}::VARCHAR AS found FROM cells WHERE model = $model AND {of} IS NOT NULL "
+        "AND shard IN (SELECT shard FROM samples WHERE split = 'calibrate') ORDER BY 1",
+        {"model": model},
+    )
+    return [str(version) for version in rows["found"].to_pylist()]
 
 
 def _calibration(found: CertificateAssessment) -> Calibration:
@@ -354,6 +368,9 @@ def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
                 origin=attack.origin,
                 family=attack.family,
                 objective=attack.objective,
+                keep=attack.keep,
+                max_queries=attack.max_queries,
+                version=attack.version,
                 params=dict(attack.params),
                 tries=attack.tries,
                 first_try=attack.first_try,

@@ -1,7 +1,7 @@
 """What an assessment of certificates holds: attacks, lists of them, models, and all of a run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from advrisk.core.errors import RiskError
@@ -36,6 +36,9 @@ class AttackFacts:
     untold: int  # samples counted as failures because of an error or a timeout
     flags: tuple[str, ...]
     failed_at: tuple[int, ...]  # the failures by their place in the order of looks, from 0
+    keep: str | None = None
+    max_queries: int | None = None
+    version: int | None = None  # of the attack, as a part of the program
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -104,6 +107,7 @@ class ModelCertificates:
     lists: tuple[ListCertificate, ...]
     sizes: Mapping[str, CertifiedSizes]  # by norm
     rows: str  # digest of every row that decided
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
 
     @property
     def certified(self) -> bool:
@@ -124,6 +128,7 @@ class ModelCertificates:
             "model": self.model,
             "certified": self.certified,
             "criterion": self.criterion,
+            "targets": {str(label): list(targets) for label, targets in self.targets.items()},
             "clean_error": self.clean_error.as_dict(),
             "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
             "lists": [one.as_dict() for one in self.lists],

@@ -147,6 +147,7 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
         lists=lists,
         sizes={norm: found for (name, norm), found in sizes.items() if name == about.name},
         rows=document.provenance.ledger,
+        targets={int(label): tuple(targets) for label, targets in document.targets.items()},
     )
     known = document.calibration
     calibration = CalibrationSet(
@@ -241,6 +242,9 @@ def _list(document: CertificateDocument, one: AttackList, sizes: CertifiedSizes)
                 untold=attack.untold,
                 flags=tuple(attack.flags),
                 failed_at=tuple(attack.failed_at or ()),
+                keep=attack.keep,
+                max_queries=attack.max_queries,
+                version=attack.version,
             )
             for attack in one.attacks
         ),

@@ -91,7 +91,9 @@ def _add(
     for repeat, text in enumerate(texts):
         cell = {"cell": f"{model}/{arm}/{repeat}", "repeat": repeat}
         tables["cells"].append(
-            key | cell | {"recipe": f"{model}/{arm}", "shard": "one", "flags": flags or [], "version": "0.1"}
+            key
+            | cell
+            | {"recipe": f"{model}/{arm}", "shard": "one", "flags": flags or [], "version": "0.1", "torch": "2.0"}
         )
         tables["outcomes"] += [
             key | cell | own | {"sample": f"s{place}", "outcome": OUTCOMES[c], "criterion": "label"} | more

@@ -11,8 +11,10 @@ import pytest
 from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
+from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.document import CertificateDocument, read_document
 from advrisk.risk.certificate.signature import new_key, signature_problem, signed
+from advrisk.risk.certificate.statements import target_text
 from advrisk.risk.certificate.verification import compare_documents, verify_document
 from tests.golden.make_certificate_v1 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 
@@ -124,7 +126,20 @@ def test_every_changed_value_is_seen_in_the_run(whole: dict[str, Any]) -> None:
 
 
 # What a document says of the run, and nobody can make again from its counts.
-FACTS = ("arm", "origin", "family", "objective", "params", "tries", "first_try", "untold", "flags")
+FACTS = (
+    "arm",
+    "origin",
+    "family",
+    "objective",
+    "keep",
+    "max_queries",
+    "version",
+    "params",
+    "tries",
+    "first_try",
+    "untold",
+    "flags",
+)
 
 
 def test_numbers_and_words_that_do_not_follow_from_the_counts_are_told(whole: dict[str, Any]) -> None:
@@ -277,6 +292,28 @@ def test_a_certificate_holds_where_the_clean_answer_of_a_sample_is_not_known(tmp
     content = document(ledger, "m")
     assert content["clean_error"]["n"] == 79
     assert verify_document(content).problems == ()
+
+
+def test_the_threat_model_is_complete(tmp_path: Path) -> None:
+    """What success means, and all that limits an attack or makes it another one."""
+    facts = {"pgd@linf:0.1": {"keep": "best", "max_queries": 500, "version": 3}}
+    rows = {"criterion": "target", "target": 3}
+    ledger = write_rows(tmp_path, {"m": {"pgd@linf:0.1": "r" * 80}}, facts=facts, samples=SAMPLES, rows=rows)
+    content = document(ledger, "m")
+    (attack,) = content["lists"][0]["attacks"]
+    assert (attack["keep"], attack["max_queries"], attack["version"]) == ("best", 500, 3)
+    assert {target for targets in content["targets"].values() for target in targets} == {3}
+    assert "read more than 10 % of inputs, which it reads correctly otherwise, as class 3" in content["claim"]["text"]
+    assert content["provenance"]["torch"] == ["2.0"]
+    assert verify_document(content).problems == ()
+    page = certificate_page(content)
+    assert "The attacked input is read as class 3." in page
+    assert "at most 500 queries" in page
+    assert "with torch 2.0" in page
+    other = copy.deepcopy(content) | {"targets": {"0": [1]}}
+    assert "claim.text" in verify_document(other).problems[0]
+    assert target_text({"0": [1], "1": [7]}) == "another class that was chosen beforehand (class 0 as 1, 1 as 7)"
+    assert target_text({0: [1, 2]}) == "another class that was chosen beforehand"
 
 
 def test_missing_fields_are_a_message_and_no_traceback(whole: dict[str, Any]) -> None:
