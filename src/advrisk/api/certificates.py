@@ -17,7 +17,8 @@ from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
-from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
+from advrisk.risk.certificate.promises import with_searches
+from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
 from advrisk.risk.certificate.signature import read_private_key, signed
 from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
@@ -73,7 +74,7 @@ def assess_run(
 ) -> CertificateAssessment:
     """Every list of a run, as its study asks."""
     asked, notes = asked_certificate(study, given)
-    return assess_certificates(
+    found = assess_certificates(
         ledger,
         alpha=asked.alpha,
         zeta=asked.zeta,
@@ -84,6 +85,8 @@ def assess_run(
         seed=study.seed if study else 0,
         notes=notes,
     )
+    stated = asked.search_guarantee
+    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
 
 
 def write_certificates(

@@ -6,6 +6,7 @@ from typing import Any
 
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
 from advrisk.report.figures import Figure
+from advrisk.risk.certificate.promises import promises
 from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
 from advrisk.risk.certificate.statements import claim, headline, shared, size_text, would_take
 from advrisk.risk.certificate.words import meaning, percent
@@ -78,7 +79,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
             f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for "
             "it to be certified, whatever becomes of the rest."
         )
-    return [*told, *found.notes]
+    return [*told, *promises(found), *found.notes]
 
 
 def _views(found: CertificateAssessment, figures: dict[str, Figure]) -> list[NormView]:

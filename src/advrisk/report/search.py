@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.names import counted
-from advrisk.ledger.searches import SearchRecord, Trial
+from advrisk.ledger.searches import SearchRecord
 from advrisk.report.figures import Figure
-from advrisk.report.search_figures import surface, trajectory
+from advrisk.report.search_figures import setting_text, surface, trajectory
 
 ON_SEARCHES = (
     "Failures are counted on the samples to tune on: a sample fails when it is right clean and wrong attacked. The "
@@ -24,10 +24,6 @@ def search_words(one: SearchRecord) -> str:
     if worst is None or not worst.n:
         return f"{tried}.{done}"
     return f"{tried}; the worst, {setting_text(worst)}, breaks {worst.failures} of {worst.n} samples.{done}"
-
-
-def setting_text(trial: Trial) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in trial.setting.items())
 
 
 def search_lines(searches: Sequence[SearchRecord]) -> list[dict[str, Any]]:

@@ -17,12 +17,15 @@ from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.calibration import Population
 from advrisk.risk.certificate.counts import MOST
+from advrisk.risk.certificate.exploration import Kernel
+from advrisk.risk.certificate.promises import promise, promised_level
 from advrisk.risk.certificate.records import (
     BETTING,
     AnyMethod,
     CertificateAssessment,
     ListCertificate,
     ModelCertificates,
+    SearchFacts,
 )
 from advrisk.risk.certificate.statements import assumptions, claim, headline, not_claimed, shared, would_take
 from advrisk.risk.certificate.verdict import Tested
@@ -72,6 +75,28 @@ class Attack(TestedCount):
     flags: list[str] = Field(description="reasons not to trust it")
 
 
+class Searched(_Part):
+    """A search that looked for attacks of a list, and what it promises about settings that it did not try."""
+
+    name: str
+    method: str
+    rounds: int = Field(ge=0, le=10_000)
+    parameters: list[str] = Field(min_length=1)
+    beta: float | None = Field(ge=0, description="the least that it used; it takes the root")
+    level: float | None = Field(description="zeta', on the study's premise; null: no guarantee")
+    text: str
+
+
+class SearchPremise(_Part):
+    """What the study states of p as a function of an attack's setting."""
+
+    norm_bound: float = Field(ge=0, le=1e12, description="B: its norm in the Hilbert space of the kernel")
+    noise: float = Field(ge=0, le=1e12, description="R: the noise is R-sub-Gaussian")
+    kernel: Kernel
+    length_scale: float = Field(ge=1e-6, le=1e6, description="as a share of the range of each parameter")
+    delta: float = Field(gt=0, lt=1)
+
+
 class AttackList(_Part):
     """The attacks within one norm and eps."""
 
@@ -84,6 +109,7 @@ class AttackList(_Part):
     union: TestedCount = Field(description="a sample fails if any attack of the list breaks it")
     wrong: TestedCount = Field(description="wrong clean, or broken by any attack: 1 - robust accuracy")
     would_take: str | None
+    searches: list[Searched] = Field(max_length=100)
 
 
 class Claim(_Part):
@@ -175,6 +201,7 @@ class CertificateDocument(_Part):
     calibration: Calibration
     clean_error: CleanError
     lists: list[AttackList] = Field(min_length=1, max_length=MAX_LISTS)
+    search_guarantee: SearchPremise | None
     family: list[Member] = Field(min_length=1, max_length=MAX_LISTS)
     assumptions: list[str]
     not_claimed: list[str]
@@ -235,6 +262,7 @@ def composed(
         calibration=_calibration(found),
         clean_error=_clean(model),
         lists=[_list(found, one) for one in told],
+        search_guarantee=None if found.premise is None else SearchPremise(**vars(found.premise)),
         family=list(family),
         assumptions=assumptions(found, model, order=origin.order),
         not_claimed=not_claimed(found, model),
@@ -382,6 +410,19 @@ def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
         union=TestedCount(**_counted(certificate.union, one.union_at if betting else None)),
         wrong=TestedCount(**_counted(certificate.wrong, one.wrong_at if betting else None)),
         would_take=would_take(found, one),
+        searches=[_searched(found, one, search) for search in one.searches],
+    )
+
+
+def _searched(found: CertificateAssessment, one: ListCertificate, search: SearchFacts) -> Searched:
+    return Searched(
+        name=search.name,
+        method=search.method,
+        rounds=search.rounds,
+        parameters=list(search.parameters),
+        beta=search.beta,
+        level=promised_level(search, one.level, found.premise),
+        text=promise(search, one.level, found.premise),
     )
 
 

@@ -8,12 +8,14 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.risk.certificate.calibration import CalibrationSet
+from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.families import CertifiedSizes
 from advrisk.risk.certificate.p_values import Method
 from advrisk.risk.certificate.verdict import Certificate, Tested
 
 AnyMethod = Literal["exact", "hoeffding-bentkus", "betting"]
 BETTING: AnyMethod = "betting"
+NO_P_VALUE = "the paper's mean p over the rounds of the search, on the samples searched on; it is no valid p-value"
 
 
 def of_counts(method: AnyMethod) -> Method:
@@ -47,6 +49,35 @@ class AttackFacts:
 
 
 @dataclass(frozen=True)
+class Premise:
+    """What a study states of p as a function of an attack's setting, for the theorem of `exploration`."""
+
+    norm_bound: float  # B
+    noise: float  # R
+    kernel: Kernel
+    length_scale: float  # as a share of the range of each parameter
+    delta: float
+
+
+@dataclass(frozen=True)
+class SearchFacts:
+    """A search that looked for attacks of a list; `beta` is the least it used, of which it took the root."""
+
+    name: str
+    method: str
+    rounds: int
+    parameters: tuple[str, ...]
+    beta: float | None
+    mean_p: float | None = None  # the paper's mean over all rounds, on samples to tune: no valid p-value
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        own = {name: value for name, value in vars(self).items() if name != "mean_p"}
+        printed = {"mean_p_as_printed": self.mean_p, "mean_p_is": NO_P_VALUE}
+        return {**own, "parameters": list(self.parameters), **printed}
+
+
+@dataclass(frozen=True)
 class Look:
     """The betting p-value of a list, which may be looked at while a run goes on."""
 
@@ -70,6 +101,7 @@ class ListCertificate:
     n_total: int
     union_at: tuple[int, ...]  # samples that any attack broke, by their place in the order of looks
     wrong_at: tuple[int, ...]  # samples that are wrong, clean or attacked
+    searches: tuple[SearchFacts, ...] = ()
 
     @property
     def p(self) -> float | None:
@@ -92,6 +124,7 @@ class ListCertificate:
             "level": self.level,
             "by_itself": None if self.certificate is None else _by_itself(self.certificate),
             "attacks": [one.as_dict() for one in self.attacks],
+            "searches": [one.as_dict() for one in self.searches],
             "look": vars(self.look),
         }
 
@@ -147,6 +180,7 @@ class CertificateAssessment:
     most_failures: int  # with which a list of the smallest eps is certified, whatever the others do; -1: none
     smallest_n: int  # the fewest samples that can certify anything
     notes: tuple[str, ...] = ()
+    premise: Premise | None = None  # of what searches promise
 
     @property
     def lists(self) -> tuple[ListCertificate, ...]:
@@ -176,6 +210,7 @@ class CertificateAssessment:
             "population": self.calibration.population,
             "most_failures": self.most_failures,
             "smallest_n": self.smallest_n,
+            "search_guarantee": None if self.premise is None else vars(self.premise),
             "models": [one.as_dict() for one in self.models],
             "notes": list(self.notes),
         }

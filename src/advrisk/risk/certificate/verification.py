@@ -25,6 +25,8 @@ from advrisk.risk.certificate.records import (
     ListCertificate,
     Look,
     ModelCertificates,
+    Premise,
+    SearchFacts,
     of_counts,
 )
 from advrisk.risk.certificate.signature import SIGNATURE, signature_problem, signer
@@ -166,6 +168,7 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
         most_failures=-1,
         smallest_n=smallest_n(claim.alpha, claim.zeta / len(sizes), method=claim.method),
         notes=tuple(document.notes),
+        premise=None if document.search_guarantee is None else Premise(**document.search_guarantee.model_dump()),
     )
     return composed(found, model, lists, document.family, about, document.provenance)
 
@@ -255,6 +258,10 @@ def _list(document: CertificateDocument, one: AttackList, sizes: CertifiedSizes)
         n_total=document.calibration.n,
         union_at=tuple(one.union.failed_at or ()),
         wrong_at=tuple(one.wrong.failed_at or ()),
+        searches=tuple(
+            SearchFacts(search.name, search.method, search.rounds, tuple(search.parameters), search.beta)
+            for search in one.searches
+        ),
     )
 
 
