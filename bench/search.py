@@ -24,6 +24,8 @@ SEEDS = range(3)
 ROUNDS = 30
 NEAR = 0.99  # of the largest failure rate there is
 GRID = 64  # settings on the real model
+HEADER = f"""settings tried until one has {NEAR:.0%} of the largest rate; medians over {len(SEEDS)} seeds
+(a grid is charged whole, as it is laid out before anything is known; the others up to the first such setting)"""
 
 UNIT = tuple(Axis(name, 0.0, 1.0) for name in ("x", "y", "z"))
 SIGMA = Axis("sigma", 1e-4, 1.0, log=True)
@@ -47,7 +49,7 @@ TOPS = {"x": 0.3, "y": 0.6, "z": 0.8}
 
 
 def main() -> None:
-    print(f"settings tried until one has {NEAR:.0%} of the largest rate; medians over {len(SEEDS)} seeds")
+    print(HEADER)
     print(f"{'surface':28} {'grid':>6} {'random':>7} {'gp-ucb':>7} {'gp-ucb, 4 at a time':>20}")
     for name, (axes, rate, _) in SURFACES.items():
         top = _largest(axes, rate)
@@ -76,7 +78,7 @@ def _shown(count: float) -> str:
 
 
 def _of_grid(axes: tuple[Axis, ...], rate: Rate, top: float) -> str:
-    """The size of the smallest grid that has such a point, and so has every finer one up to twice as fine a side."""
+    """The size of the smallest grid that has such a point, where the next finer one has one, too."""
     for side in range(2, 200):
         if all(_reaches(axes, rate, top, finer) for finer in (side, side + 1)):
             return _shown(side ** len(axes))

@@ -25,7 +25,8 @@ from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
-from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
+from advrisk.risk.certificate.promises import with_searches
+from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
 from advrisk.risk.certificate.settled import not_settled
 from advrisk.risk.certificate.signature import read_private_key, signed
 from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
@@ -99,7 +100,7 @@ def assess_run(
     asked, notes = asked_certificate(study, given)
     base, _ = asked_certificate(study, {})
     settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
-    return assess_certificates(
+    found = assess_certificates(
         ledger,
         alpha=asked.alpha,
         zeta=asked.zeta,
@@ -110,6 +111,8 @@ def assess_run(
         seed=study.seed if study else 0,
         notes=[*notes, *not_settled(ledger, **settings)],
     )
+    stated = asked.search_guarantee
+    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
 
 
 def write_certificates(

@@ -13,7 +13,8 @@ from advrisk.cli.tables import indented
 from advrisk.core.errors import RiskError
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines, certificate_words
-from advrisk.risk.certificate.statements import percent, size_text, would_take
+from advrisk.risk.certificate.statements import size_text, would_take
+from advrisk.risk.certificate.words import percent
 
 if TYPE_CHECKING:
     from advrisk.api import Run

@@ -12,7 +12,8 @@ from advrisk.cli.lines import write_lines
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
-from advrisk.report.search import ON_SEARCHES, search_lines, search_words, setting_text
+from advrisk.report.search import ON_SEARCHES, search_lines, search_words
+from advrisk.report.search_figures import setting_text
 
 if TYPE_CHECKING:
     from advrisk.api import Run

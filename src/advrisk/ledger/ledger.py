@@ -113,7 +113,8 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         if files:
             names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
             source = f"SELECT * FROM read_parquet([{names}], filename = true, file_row_number = true"
-            if min(map(_version, {files[0], files[-1]})) < SCHEMA_VERSION:  # columns are missing
+            held = set(_columns(files[0])) & set(_columns(files[-1]))
+            if not held.issuperset(schema.names):  # columns are missing
                 connection.register(f"empty_{name}", empty)
                 source += f", union_by_name = true) UNION ALL BY NAME FROM empty_{name}"
             else:
@@ -164,15 +165,15 @@ def _any(connection: "DuckDBPyConnection", source: str) -> bool:
     return connection.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None
 
 
-def _version(file: Path) -> int:
-    """The schema version a file was written with; a newer one than ours is refused."""
+def _columns(file: Path) -> list[str]:
+    """The columns of a file, of which an older one has fewer; one of a newer schema version than ours is refused."""
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(file).metadata or {}
-        version = int(metadata.get(VERSION_KEY, b"0"))
+        schema = pq.read_schema(file)
+        version = int((schema.metadata or {}).get(VERSION_KEY, b"0"))
     except (OSError, ValueError) as error:
         raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
     if version > SCHEMA_VERSION:
         raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")
-    return version
+    return list(schema.names)

@@ -12,6 +12,7 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
+from advrisk.core.names import search_label
 from advrisk.ledger.ledger import Ledger
 
 FOLDER = "search"
@@ -97,10 +98,11 @@ class SearchRecord:
     n_samples: int
     trials: tuple[Trial, ...] = field(repr=False)
     finished: bool
+    least_beta: float | None = None  # of the rounds that a surrogate chose; None: there is none
 
     @property
     def label(self) -> str:
-        return f"{self.name} over {', '.join(str(axis['name']) for axis in self.axes)} against {self.model}"
+        return search_label(self.name, [str(axis["name"]) for axis in self.axes], self.model)
 
     @property
     def n_rounds_done(self) -> int:
@@ -173,7 +175,13 @@ def _record(course: Course, counts: Mapping[tuple[str, str], Mapping[str, int]],
     ]
     axes = tuple(facts.pop("axes"))
     return SearchRecord(
-        course.id, axes=axes, n_samples=n_samples, trials=tuple(trials), finished=bool(course.frozen), **facts
+        course.id,
+        axes=axes,
+        n_samples=n_samples,
+        trials=tuple(trials),
+        finished=bool(course.frozen),
+        least_beta=min((one.beta for one in course.rounds if one.beta is not None), default=None),
+        **facts,
     )
 
 

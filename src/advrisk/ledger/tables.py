@@ -89,6 +89,7 @@ TABLES: dict[str, pa.Schema] = {
             "still_gaining": pa.float64(),
             "no_start": pa.float64(),
             "version": _name,
+            "torch": _name,  # its version, which ran the cell
         }
     ),
     # Which recipe stands for an arm against a model now: the latest row counts.
@@ -105,6 +106,8 @@ TABLES: dict[str, pa.Schema] = {
             "eps": pa.float64(),
             "objective": pa.string(),
             "keep": pa.string(),
+            "max_queries": pa.int64(),
+            "version": pa.int32(),  # of the part
             "repeats": pa.int32(),
             "params": pa.string(),  # JSON
             "seed": pa.int64(),

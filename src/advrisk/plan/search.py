@@ -7,7 +7,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import did_you_mean, search_label
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import AttackTraits, Box
@@ -82,7 +82,7 @@ class Search:
 
     @property
     def label(self) -> str:
-        return f"{self.name} over {', '.join(axis.name for axis in self.axes)} against {self.model}"
+        return search_label(self.name, [axis.name for axis in self.axes], self.model)
 
     def setting(self, position: Sequence[float]) -> Setting:
         """What a position in the unit cube stands for."""

@@ -5,7 +5,8 @@ from typing import Any
 
 from advrisk.report.certificate_figures import p_text
 from advrisk.risk.certificate.signature import document_digest, signer
-from advrisk.risk.certificate.statements import percent, rate, size_text
+from advrisk.risk.certificate.statements import size_text, target_text
+from advrisk.risk.certificate.words import percent, rate
 
 _METHODS = {
     "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",
@@ -15,7 +16,7 @@ _METHODS = {
 _CRITERIA = {
     "label": "The attacked input is read as another class than its label.",
     "prediction": "The attacked input is read as another class than the clean one.",
-    "target": "The attacked input is read as the target class.",
+    "target": "The attacked input is read as {target}.",
 }
 _CLASSES = 60  # class counts that are listed
 
@@ -33,7 +34,7 @@ def certificate_page(document: Mapping[str, Any]) -> str:
         digest=document_digest(document),
         signed_by=signer(document),
         method=_METHODS[document["claim"]["method"]],
-        success=_CRITERIA.get(document["criterion"], document["criterion"]),
+        success=_CRITERIA[document["criterion"]].format(target=target_text(document["targets"])),
         classes=classes[:_CLASSES],
         n_more_classes=max(0, len(classes) - _CLASSES),
         percent=percent,

@@ -6,8 +6,10 @@ from typing import Any
 
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
 from advrisk.report.figures import Figure
+from advrisk.risk.certificate.promises import promises
 from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.risk.certificate.statements import claim, headline, percent, shared, size_text, would_take
+from advrisk.risk.certificate.statements import claim, headline, shared, size_text, would_take
+from advrisk.risk.certificate.words import meaning, percent
 
 ON_ATTACKS = (
     "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "
@@ -66,8 +68,7 @@ def certificate_headlines(found: CertificateAssessment) -> list[str]:
 def certificate_words(found: CertificateAssessment) -> list[str]:
     """How certificates are meant."""
     told = [
-        f"Were the true risk of an attack above {percent(found.alpha)}, this procedure would certify it at most "
-        f"{percent(found.zeta)} of the time.",
+        meaning(found.alpha, found.zeta),
         shared(found, found.n_claims, found.n_sequences),
         ON_ATTACKS,
         ON_UNION.format(zeta=percent(found.zeta)),
@@ -77,7 +78,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
             f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for "
             "it to be certified, whatever becomes of the rest."
         )
-    return [*told, *found.notes]
+    return [*told, *promises(found), *found.notes]
 
 
 def _views(found: CertificateAssessment, figures: dict[str, Figure]) -> list[NormView]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.names import counted
-from advrisk.ledger.searches import SearchRecord, Trial
+from advrisk.ledger.searches import SearchRecord
 from advrisk.report.figures import Figure
-from advrisk.report.search_figures import surface, trajectory
+from advrisk.report.search_figures import setting_text, surface, trajectory
 
 ON_SEARCHES = (
     "Failures are counted on the samples to tune on: a sample fails when it is right clean and wrong attacked. The "
@@ -37,10 +37,6 @@ def _on_errors(one: SearchRecord) -> str:
         f" {counted(len(flagged), 'setting')} ended on some samples with an error or a timeout, {most}: these count "
         "neither as broken nor as held here, and as broken in a certificate. Allow more time, or mend the attack."
     )
-
-
-def setting_text(trial: Trial) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in trial.setting.items())
 
 
 def search_lines(searches: Sequence[SearchRecord]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ def trajectory(one: SearchRecord) -> Figure:
         "name": "tried",
         "x": places,
         "y": [trial.rate for _, trial in seen],
-        "text": [f"{_text(trial)}<br>{trial.failures} of {trial.n}, round {trial.round}" for _, trial in seen],
+        "text": [f"{setting_text(trial)}<br>{trial.failures} of {trial.n}, round {trial.round}" for _, trial in seen],
         "marker": {
             "size": [11 if trial.frozen else 7 for _, trial in seen],
             "color": [COLOURS[1] if trial.frozen else COLOURS[0] for _, trial in seen],
@@ -91,7 +91,7 @@ def _points(seen: list[Trial], x: list[float], y: list[Any]) -> Figure:
         "mode": "markers",
         "x": x,
         "y": y,
-        "text": [f"{_text(trial)}<br>{trial.failures} of {trial.n}" for trial in seen],
+        "text": [f"{setting_text(trial)}<br>{trial.failures} of {trial.n}" for trial in seen],
         "marker": {
             "size": [13 if trial.frozen else 8 for trial in seen],
             "symbol": ["star" if trial.frozen else "circle" for trial in seen],
@@ -126,5 +126,6 @@ def _layout(xaxis: Figure, yaxis: Figure) -> Figure:
     return {"xaxis": xaxis, "yaxis": yaxis, "legend": legend, "height": 340}
 
 
-def _text(trial: Trial) -> str:
+def setting_text(trial: Trial) -> str:
+    """`sigma 0.01, eta 0.02`."""
     return ", ".join(f"{name} {value:g}" for name, value in trial.setting.items())

@@ -284,6 +284,8 @@ def _arm_rows(
             "eps": arm.eps,
             "objective": arm.objective,
             "keep": arm.keep,
+            "max_queries": arm.max_queries,
+            "version": arm.version,
             "repeats": arm.repeats,
             "params": json.dumps({**arm.params, **({"draws": arm.draws} if arm.draws > 1 else {})}, sort_keys=True),
             "seed": study.seed,

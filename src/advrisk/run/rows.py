@@ -208,6 +208,7 @@ def _cell_row(
         "process_s": process_s,
         "inference_s": inference_s,
         "version": VERSION,
+        "torch": str(torch.__version__),
         **doubts,
     }
     return table_from("cells", {name: [value] for name, value in row.items()})

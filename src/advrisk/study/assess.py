@@ -140,13 +140,29 @@ class SurvivalSpec(Strict):
 Share = Annotated[Number, Field(gt=0, lt=1)]
 
 
+class SearchGuaranteeSpec(Strict):
+    """What is stated of p as a function of an attack's setting, so that a search may promise something.
+
+    PROSAC, Theorem 4: its norm in the Hilbert space of the kernel is at most `norm_bound`, it is seen with
+    `noise`-sub-Gaussian noise, and the search is misled with a probability of at most `delta`. `length_scale` is a
+    share of each parameter's range. Nobody can read these off the data.
+    """
+
+    norm_bound: Annotated[Number, Field(ge=0, le=1e12)]
+    noise: Annotated[Number, Field(ge=0, le=1e12)]
+    kernel: Literal["squared-exponential", "matern-5/2"]
+    length_scale: Annotated[Number, Field(ge=1e-6, le=1e6)]
+    delta: Share
+
+
 class CertificateSpec(Strict):
-    """What is to be certified: that the attacks break less than a share `alpha` of inputs, by a procedure that says so
+    """What is to be certified: that the attacks break at most a share `alpha` of inputs, by a procedure that says so
     wrongly with a probability of at most `zeta`.
 
     `arms` names attacks of the study, each with a norm and an eps; all such attacks, if nothing is said. What a search
     found is added to them. `population` says what the samples to calibrate stand for where they are equally frequent by
-    class or stratum. Unlike the other questions, this one runs cells: on the samples to calibrate.
+    class or stratum. `search_guarantee` states what a promise about settings that no search tried rests on. Unlike the
+    other questions, this one runs cells: on the samples to calibrate.
     """
 
     alpha: Share = 0.1
@@ -154,6 +170,7 @@ class CertificateSpec(Strict):
     arms: Names | None = None
     method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact"
     population: Literal["as-sampled", "balanced"] | None = None
+    search_guarantee: SearchGuaranteeSpec | None = None
 
 
 class AssessSpec(Strict):

@@ -168,6 +168,9 @@ def _facts(attack: AttackRows, seen: int) -> AttackFacts:
         untold=int((attack.untold & attack.failed)[:, :seen].any(axis=0).sum()),
         flags=attack.flags,
         failed_at=_places(attack.broken[:seen]),
+        keep=attack.keep,
+        max_queries=attack.max_queries,
+        version=attack.version,
     )
 
 
@@ -236,9 +239,7 @@ def _sizes(lists: Mapping[str, Sequence[ListCertificate]], zeta: float) -> dict[
     for model, found in lists.items():
         for one in found:
             grids.setdefault((model, one.norm), {})[one.eps] = 1.0 if one.p is None else one.p
-    keys = {"\x1f".join(key): key for key in grids}
-    tested = certified_sizes({name: grids[key] for name, key in keys.items()}, zeta)
-    return {key: tested[name] for name, key in keys.items()}
+    return certified_sizes(grids, zeta)
 
 
 def _model(
@@ -260,6 +261,7 @@ def _model(
         lists=tuple(told),
         sizes=own,
         rows=rows.digest,
+        targets=rows.targets,
     )
 
 

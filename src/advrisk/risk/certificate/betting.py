@@ -114,7 +114,10 @@ def _bound(losses: Floats, zeta: float) -> float:
 
 
 def _checked_looks(looks: Sequence[int] | None, n: int) -> Ints:
-    when = np.arange(1, n + 1) if looks is None else np.asarray(looks)
+    try:
+        when = np.arange(1, n + 1) if looks is None else np.asarray(looks)
+    except ValueError:
+        raise RiskError(f"looks must be numbers of samples, found {looks!r}") from None
     if when.ndim != 1 or when.size == 0 or not np.issubdtype(when.dtype, np.integer):
         raise RiskError(f"looks must be numbers of samples, found {looks!r}")
     if when[0] < 1 or when[-1] > n or (np.diff(when) <= 0).any():

@@ -90,11 +90,15 @@ def as_even_as_can_be(counts: Sequence[int]) -> float:
 
 
 def _evened(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Classes or strata whose values are as equally frequent as can be, where chance hardly makes them so."""
+    """Classes or strata whose values are as equally frequent as can be, where chance hardly makes them so.
+
+    What is another value for every sample, such as the number of a frame, names samples and makes no group.
+    """
     found = []
     for name in ("class", *_strata(rows)):
         counts = list(_counts(rows, name).values())
-        if len(counts) > 1 and max(counts) - min(counts) <= 1 and as_even_as_can_be(counts) < _TOO_EVEN:
+        named = name != "class" and max(counts) == 1
+        if len(counts) > 1 and not named and max(counts) - min(counts) <= 1 and as_even_as_can_be(counts) < _TOO_EVEN:
             found.append(name)
     return tuple(found)
 

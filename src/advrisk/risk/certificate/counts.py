@@ -47,7 +47,7 @@ def checked_counts(failures: ArrayLike, n: ArrayLike) -> tuple[Ints, Ints]:
     return counts, sizes
 
 
-def check_rate(name: str, value: Any) -> None:
+def check_rate(name: str, value: Any, *, several: bool = False) -> None:
     """Refuse a rate, or any of several, that is not strictly between 0 and 1."""
     try:
         rates = np.asarray(value, dtype=np.float64)
@@ -55,6 +55,17 @@ def check_rate(name: str, value: Any) -> None:
         raise RiskError(f"{name} must be a number between 0 and 1, found {value!r}") from None
     if rates.size == 0 or not ((rates > 0) & (rates < 1)).all():
         raise RiskError(f"{name} must lie between 0 and 1, both excluded, found {value}")
+    if rates.ndim and not several:
+        raise RiskError(f"{name} must be one number, found an array of shape {rates.shape}")
+
+
+def check_shapes(name: str, value: ArrayLike, *counts: Ints) -> None:
+    """Refuse numbers that do not go with the counts that they are for."""
+    try:
+        np.broadcast_shapes(np.shape(value), *(part.shape for part in counts))
+    except ValueError:
+        found = " and ".join(str(part.shape) for part in counts)
+        raise RiskError(f"{name} of shape {np.shape(value)} does not go with counts of shape {found}") from None
 
 
 def _whole(name: str, value: ArrayLike) -> Ints:

@@ -4,10 +4,11 @@ Counts are what counts: p-values, bounds, verdicts and words all follow from the
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,12 +16,16 @@ from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.calibration import Population
+from advrisk.risk.certificate.counts import MOST
+from advrisk.risk.certificate.exploration import Kernel
+from advrisk.risk.certificate.promises import promise, promised_level
 from advrisk.risk.certificate.records import (
     BETTING,
     AnyMethod,
     CertificateAssessment,
     ListCertificate,
     ModelCertificates,
+    SearchFacts,
 )
 from advrisk.risk.certificate.statements import assumptions, claim, headline, not_claimed, shared, would_take
 from advrisk.risk.certificate.verdict import Tested
@@ -28,7 +33,12 @@ from advrisk.risk.certificate.verdict import Tested
 KIND: Literal["certificate"] = "certificate"
 VERSION: Literal[1] = 1
 MAX_BYTES = 20_000_000
+MAX_LISTS = 10_000
 Order = Literal["shuffled", "balanced", "file"]
+Samples = Annotated[int, Field(ge=1, le=MOST)]
+Some = Annotated[int, Field(ge=0, le=MOST)]  # of the samples, maybe none
+Size = Annotated[float, Field(ge=0, le=1e12)]
+Label = Annotated[str, Field(pattern=r"^(-1|0|[1-9][0-9]{0,17})$")]
 
 
 class _Part(BaseModel):
@@ -40,7 +50,7 @@ class _Part(BaseModel):
 class TestedCount(_Part):
     """Failures, and the test that is made of them."""
 
-    failures: int = Field(ge=0, description="samples that failed")
+    failures: Some = Field(description="samples that failed")
     p: float = Field(ge=0, le=1, description="p-value of: the risk is above alpha")
     certified_risk: float = Field(ge=0, le=1, description="the smallest alpha that these failures certify at zeta")
     failed_at: list[int] | None = Field(
@@ -55,25 +65,51 @@ class Attack(TestedCount):
     origin: str = Field(description="study, or frozen: found by a search on other samples")
     family: str | None
     objective: str | None
+    keep: str | None = Field(description="which of its points is judged")
+    max_queries: int | None = Field(description="of each sample; null: as many as it takes")
+    version: int | None = Field(description="of the attack, as a part of advrisk")
     params: dict[str, Any]
     tries: int = Field(ge=1, description="a sample fails if any try breaks it")
-    first_try: int = Field(ge=0, description="samples that the first try broke")
-    untold: int = Field(ge=0, description="failures that are errors or timeouts")
+    first_try: Some = Field(description="samples that the first try broke")
+    untold: Some = Field(description="failures that are errors or timeouts")
     flags: list[str] = Field(description="reasons not to trust it")
+
+
+class Searched(_Part):
+    """A search that looked for attacks of a list, and what it promises about settings that it did not try."""
+
+    name: str
+    method: str
+    rounds: int = Field(ge=0, le=10_000)
+    parameters: list[str] = Field(min_length=1)
+    beta: float | None = Field(ge=0, description="the least that it used; it takes the root")
+    level: float | None = Field(description="zeta', on the study's premise; null: no guarantee")
+    text: str
+
+
+class SearchPremise(_Part):
+    """What the study states of p as a function of an attack's setting."""
+
+    norm_bound: float = Field(ge=0, le=1e12, description="B: its norm in the Hilbert space of the kernel")
+    noise: float = Field(ge=0, le=1e12, description="R: the noise is R-sub-Gaussian")
+    kernel: Kernel
+    length_scale: float = Field(ge=1e-6, le=1e6, description="as a share of the range of each parameter")
+    delta: float = Field(gt=0, lt=1)
 
 
 class AttackList(_Part):
     """The attacks within one norm and eps."""
 
     norm: str
-    eps: float = Field(ge=0)
-    n: int = Field(ge=1, description="samples that were looked at")
+    eps: Size
+    n: Samples = Field(description="samples that were looked at")
     certified: bool = Field(description="together with all other claims of the run")
     level: float = Field(gt=0, lt=1, description="the share of zeta that the largest p is held against")
     attacks: list[Attack] = Field(min_length=1, description="the worst first")
     union: TestedCount = Field(description="a sample fails if any attack of the list breaks it")
     wrong: TestedCount = Field(description="not answered rightly, clean or under any attack: 1 - robust accuracy")
     would_take: str | None
+    searches: list[Searched] = Field(max_length=100)
 
 
 class Claim(_Part):
@@ -101,9 +137,9 @@ class Model(_Part):
 class CleanError(_Part):
     """Samples that are wrong without any attack, with an interval."""
 
-    wrong: int = Field(ge=0)
-    refused: int = Field(ge=0, description="samples that the model refuses to answer without any attack")
-    n: int = Field(ge=1, description="samples of which it is known")
+    wrong: Some
+    refused: Some = Field(description="samples that the model refuses to answer without any attack")
+    n: Samples = Field(description="samples of which it is known")
     share: float
     low: float
     high: float
@@ -113,9 +149,9 @@ class CleanError(_Part):
 class Calibration(_Part):
     """The samples that the claim rests on."""
 
-    n: int = Field(ge=1)
+    n: Samples
     fingerprint: str = Field(description="of the samples' ids and contents")
-    classes: dict[str, int] = Field(description="samples of each class; -1: not known")
+    classes: dict[Label, Some] = Field(description="samples of each class; -1: not known")
     population: Population
     evened: list[str] = Field(description="what was made equally frequent, where the population is balanced")
 
@@ -125,9 +161,9 @@ class Member(_Part):
 
     model: str
     norm: str
-    eps: float = Field(ge=0)
-    failures: int | None = Field(description="of its worst attack; null: not finished")
-    n: int
+    eps: Size
+    failures: Some | None = Field(description="of its worst attack; null: not finished")
+    n: Samples
     p: float = Field(ge=0, le=1)
 
 
@@ -138,7 +174,8 @@ class Provenance(_Part):
     seed: int
     made: str
     advrisk: str = Field(description="the version that wrote this")
-    cells: list[str] = Field(description="the versions that ran the attacks")
+    cells: list[str] = Field(description="the versions of advrisk that ran the attacks")
+    torch: list[str] = Field(description="the versions of torch that ran the attacks")
     order: Order
     ledger: str = Field(description="digest of every row and attack that decided")
 
@@ -159,10 +196,14 @@ class CertificateDocument(_Part):
     claim: Claim
     model: Model
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
+    targets: dict[Label, list[int]] = Field(
+        description="of the criterion target: the classes that samples of each class were to be read as"
+    )
     calibration: Calibration
     clean_error: CleanError
-    lists: list[AttackList] = Field(min_length=1)
-    family: list[Member] = Field(min_length=1)
+    lists: list[AttackList] = Field(min_length=1, max_length=MAX_LISTS)
+    search_guarantee: SearchPremise | None
+    family: list[Member] = Field(min_length=1, max_length=MAX_LISTS)
     assumptions: list[str]
     not_claimed: list[str]
     notes: list[str]
@@ -195,7 +236,8 @@ def certificate_document(
         seed=seed,
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         advrisk=PROGRAM,
-        cells=_versions(ledger, model.model),
+        cells=_versions(ledger, model.model, "version"),
+        torch=_versions(ledger, model.model, "torch"),
         order=order,
         ledger=model.rows,
     )
@@ -217,9 +259,11 @@ def composed(
         claim=_claim(found, model, told, family),
         model=about,
         criterion=model.criterion,  # type: ignore[arg-type]
+        targets={str(label): list(targets) for label, targets in model.targets.items()},
         calibration=_calibration(found),
         clean_error=_clean(model),
         lists=[_list(found, one) for one in told],
+        search_guarantee=None if found.premise is None else SearchPremise(**vars(found.premise)),
         family=list(family),
         assumptions=assumptions(found, model, order=origin.order),
         not_claimed=not_claimed(found, model),
@@ -236,7 +280,10 @@ def read_document(path: str | Path) -> dict[str, Any]:
         if target.stat().st_size > MAX_BYTES:
             raise RiskError(f"{target}: larger than {MAX_BYTES} bytes; this is no certificate")
         content = json.loads(
-            target.read_text(encoding="utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates
+            target.read_text(encoding="utf-8"),
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            object_pairs_hook=_no_duplicates,
         )
     except OSError as error:
         raise RunError(f"{target}: the certificate cannot be read: {error.strerror}") from None
@@ -250,15 +297,24 @@ def read_document(path: str | Path) -> dict[str, Any]:
 def parsed(content: Mapping[str, Any]) -> CertificateDocument:
     """The fields of a document, each of its kind; else a RiskError that names the first that is not."""
     try:
-        return CertificateDocument.model_validate_json(json.dumps(content))
+        return CertificateDocument.model_validate_json(json.dumps(content, allow_nan=False))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise RiskError(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+    except (ValueError, RecursionError) as error:
+        raise RiskError(f"not JSON as certificates have it ({error})") from None
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"found {name}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is no number that a certificate can hold")
+    return number
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -296,9 +352,14 @@ def _model(ledger: Ledger, name: str) -> Model:
     return Model(name=name, digest=row.get("digest"), capability=row.get("capability"), random=row.get("random"))
 
 
-def _versions(ledger: Ledger, model: str) -> list[str]:
-    rows = ledger.query("SELECT DISTINCT version FROM cells WHERE model = $model ORDER BY 1", {"model": model})
-    return [version for version in rows["version"].to_pylist() if version is not None]
+def _versions(ledger: Ledger, model: str, of: Literal["version", "torch"]) -> list[str]:
+    """What ran on samples to calibrate."""
+    rows = ledger.query(
+        f"SELECT DISTINCT {of}::VARCHAR AS found FROM cells WHERE model = $model AND {of} IS NOT NULL "
+        "AND shard IN (SELECT shard FROM samples WHERE split = 'calibrate') ORDER BY 1",
+        {"model": model},
+    )
+    return [str(version) for version in rows["found"].to_pylist()]
 
 
 def _calibration(found: CertificateAssessment) -> Calibration:
@@ -337,6 +398,9 @@ def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
                 origin=attack.origin,
                 family=attack.family,
                 objective=attack.objective,
+                keep=attack.keep,
+                max_queries=attack.max_queries,
+                version=attack.version,
                 params=dict(attack.params),
                 tries=attack.tries,
                 first_try=attack.first_try,
@@ -348,6 +412,19 @@ def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
         union=TestedCount(**_counted(certificate.union, one.union_at if betting else None)),
         wrong=TestedCount(**_counted(certificate.wrong, one.wrong_at if betting else None)),
         would_take=would_take(found, one),
+        searches=[_searched(found, one, search) for search in one.searches],
+    )
+
+
+def _searched(found: CertificateAssessment, one: ListCertificate, search: SearchFacts) -> Searched:
+    return Searched(
+        name=search.name,
+        method=search.method,
+        rounds=search.rounds,
+        parameters=list(search.parameters),
+        beta=search.beta,
+        level=promised_level(search, one.level, found.premise),
+        text=promise(search, one.level, found.premise),
     )
 
 

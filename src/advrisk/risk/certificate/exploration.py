@@ -21,6 +21,7 @@ time.
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -87,11 +88,11 @@ def search_guarantee(
     """
     check_rate("zeta", zeta)
     check_rate("delta", delta)
-    if not isinstance(rounds, int) or rounds < 1:
+    if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
         raise RiskError(f"rounds must be a whole number from 1 up, found {rounds!r}")
     for name, value in (("norm_bound", norm_bound), ("noise", noise), ("beta", beta)):
-        if not (math.isfinite(value) and value >= 0):
-            raise RiskError(f"{name} must be a finite number, 0 or more, found {value}")
+        if isinstance(value, bool) or not isinstance(value, Real) or not (math.isfinite(value) and value >= 0):
+            raise RiskError(f"{name} must be a finite number, 0 or more, found {value!r}")
     points = _scaled(settings, length_scale)
     gain = information_gain(points, rounds, kernel)
     needed = norm_bound + noise * math.sqrt(2 * (gain + 1 + math.log(1 / delta)))
@@ -125,9 +126,22 @@ def correlation(one: Floats, points: Floats, kernel: str) -> Floats:
 
 
 def _scaled(settings: ArrayLike, length_scale: ArrayLike) -> Floats:
-    points, scale = np.asarray(settings, dtype=np.float64), np.asarray(length_scale, dtype=np.float64)
+    points, scale = _numbers(settings), _numbers(length_scale)
     if points.ndim != 2 or points.size == 0 or not np.isfinite(points).all():
-        raise RiskError(f"settings must be a table of numbers, a row for each, found an array of shape {points.shape}")
+        raise RiskError(f"settings must be a table of numbers, a row for each, found {_shown(settings)}")
     if not (scale > 0).all() or scale.shape not in ((), (1,), (points.shape[1],)):
         raise RiskError(f"length_scale must be a positive number, or one for each column, found {length_scale!r}")
     return np.asarray(points / scale)
+
+
+def _shown(values: ArrayLike) -> str:
+    text = repr(values)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def _numbers(values: ArrayLike) -> Floats:
+    """As an array; where they are no numbers, one that no caller takes."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([math.nan])

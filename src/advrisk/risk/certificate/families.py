@@ -14,16 +14,18 @@ zeta/m or less, and the first such size of each is certified with a probability 
 With one size each this is Holm's procedure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.risk.certificate.counts import Floats, check_rate
+
+Name = TypeVar("Name", bound=Hashable)  # of a model, or of a model and a norm
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def fixed_sequence(p_by_eps: Mapping[float, float], zeta: float) -> CertifiedSiz
     return certified_sizes({"": p_by_eps}, zeta)[""]
 
 
-def certified_sizes(p_by_eps: Mapping[str, Mapping[float, float]], zeta: float) -> dict[str, CertifiedSizes]:
+def certified_sizes(p_by_eps: Mapping[Name, Mapping[float, float]], zeta: float) -> dict[Name, CertifiedSizes]:
     """The largest certified eps of each model; the probability that any of them is too large is at most zeta."""
     check_rate("zeta", zeta)
     if not p_by_eps:
@@ -100,8 +102,9 @@ def checked_p(p: ArrayLike) -> Floats:
     return values
 
 
-def _checked_grid(model: str, grid: Mapping[float, float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    eps, where = tuple(float(size) for size in grid), f" of {model}" if model else ""
+def _checked_grid(model: Hashable, grid: Mapping[float, float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    name = ", ".join(map(str, model)) if isinstance(model, tuple) else str(model)
+    eps, where = tuple(float(size) for size in grid), f" of {name}" if name else ""
     if any(not later > sooner for sooner, later in pairwise(eps)) or not all(np.isfinite(eps)):
         raise RiskError(f"the sizes{where} must ascend, as they are tested in that order; found {_shown(eps)}")
     return eps, tuple(float(value) for value in checked_p(list(grid.values())))

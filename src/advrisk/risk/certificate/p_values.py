@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
-from advrisk.risk.certificate.counts import Floats, Ints, check_rate, checked_counts
+from advrisk.risk.certificate.counts import Floats, Ints, check_rate, check_shapes, checked_counts
 
 Method = Literal["exact", "hoeffding-bentkus"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -43,7 +43,8 @@ def certified_risk(failures: ArrayLike, n: ArrayLike, zeta: ArrayLike, *, method
     samples failed nothing is certified, and it is 1.
     """
     counts, sizes = checked_counts(failures, n)
-    check_rate("zeta", zeta)
+    check_rate("zeta", zeta, several=True)
+    check_shapes("zeta", zeta, counts, sizes)
     level = np.asarray(zeta, dtype=np.float64)
     if checked_method(method) == "exact":
         return scalar_or_array(_binomial_bound(counts, sizes, level))
@@ -55,7 +56,8 @@ def most_failures(n: ArrayLike, alpha: ArrayLike, zeta: float, *, method: Method
     """The most failures with which n samples certify a risk of alpha at zeta; -1: not even none are few enough."""
     _, sizes = checked_counts(0, n)
     check_rate("zeta", zeta)
-    check_rate("alpha", alpha)
+    check_rate("alpha", alpha, several=True)
+    check_shapes("alpha", alpha, sizes)
     rates = np.asarray(alpha, dtype=np.float64)
     shape = np.broadcast_shapes(sizes.shape, rates.shape)
     low, high = np.full(shape, -1, dtype=np.int64), np.broadcast_to(sizes, shape).copy()  # low certifies, high does not
@@ -75,12 +77,9 @@ def checked_method(method: str) -> str:
 
 def _log_p(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, method: str) -> Floats:
     counts, sizes = checked_counts(failures, n)
-    check_rate("alpha", alpha)
+    check_rate("alpha", alpha, several=True)
+    check_shapes("alpha", alpha, counts, sizes)
     rates = np.asarray(alpha, dtype=np.float64)
-    try:
-        np.broadcast_shapes(counts.shape, sizes.shape, rates.shape)
-    except ValueError:
-        raise RiskError(f"alpha of shape {rates.shape} does not go with counts of shape {counts.shape}") from None
     checked_method(method)
     if counts.ndim and sizes.ndim == rates.ndim == 0 and (least := counts.min()) + counts.size > counts.max():
         table = log_p(np.arange(least, counts.max() + 1), sizes, rates, method)  # many counts are alike

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.risk.certificate.betting import PARTS, SHARES
-from advrisk.risk.certificate.counts import MOST, Floats, Ints, check_rate, checked_counts
+from advrisk.risk.certificate.counts import MOST, Floats, Ints, check_rate, check_shapes, checked_counts
 from advrisk.risk.certificate.p_values import (
     Method,
     checked_method,
@@ -23,10 +23,14 @@ from advrisk.risk.certificate.p_values import (
     scalar_or_array,
 )
 
+_FAR = 1e300  # samples; beyond, numbers end
+
 
 def power(n: ArrayLike, true_risk: ArrayLike, alpha: float, zeta: float, *, method: Method = "exact") -> Any:
     """The probability that n samples certify a risk of alpha at zeta, where it is `true_risk`."""
     _, sizes = checked_counts(0, n)
+    check_rate("alpha", alpha)
+    check_shapes("true_risk", _checked_risk(true_risk), sizes)
     return scalar_or_array(_tail(np.asarray(most_failures(sizes, alpha, zeta, method=method)), sizes, true_risk))
 
 
@@ -42,7 +46,8 @@ def samples_to_certify(
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
     checked_method(method)
-    _checked_risk(true_risk)
+    if _checked_risk(true_risk).ndim:
+        raise RiskError(f"true_risk must be one number, found {true_risk!r}")
     if true_risk >= alpha:
         raise RiskError(f"a true risk of {true_risk:g} is not below alpha = {alpha:g}; no number of samples helps")
     good = _first_good(lambda m: float(_lows(np.array([m]), true_risk, alpha, zeta, method)[0]) >= power)
@@ -54,16 +59,23 @@ def samples_to_certify(
 
 
 def smallest_n(alpha: float, zeta: float, *, method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact") -> int:
-    """The fewest samples that can certify at all, when none fails: (1 - alpha)^n <= zeta, or more where one bets."""
+    """The fewest samples that can certify at all, when none fails: (1 - alpha)^n <= zeta, or more where one bets.
+
+    They are told also where nobody has so many.
+    """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
+    about = math.log(zeta) / math.log1p(-alpha)
+    if about > _FAR:
+        raise RiskError(f"alpha = {alpha:g} is too small for any number of samples; choose a larger one")
     if method == "betting":
         return _first_good(lambda n: _unbroken_wealth(n, alpha) >= -math.log(zeta))
-    return int(_first_n(np.array([0]), alpha, zeta, checked_method(method))[0])
+    checked_method(method)
+    return math.ceil(about) if about > MOST / 2 else int(_first_n(np.array([0]), alpha, zeta, method)[0])
 
 
 def _unbroken_wealth(n: int, alpha: float) -> float:
-    return float(np.logaddexp.reduce(np.log(PARTS) + n * np.log1p(SHARES * alpha / (1 - alpha))))
+    return float(np.logaddexp.reduce(np.log(PARTS) + float(n) * np.log1p(SHARES * alpha / (1 - alpha))))
 
 
 def _first_good(good: Any) -> int:

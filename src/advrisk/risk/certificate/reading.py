@@ -14,7 +14,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from advrisk.risk.certificate.calibration import CalibrationSet
 Flags = NDArray[np.bool_]
 
 _ARMS = """
-    SELECT model, arm, origin, kind, family, norm, eps, objective, coalesce(repeats, 1) AS repeats, params
+    SELECT model, arm, origin, kind, family, norm, eps, objective, keep, max_queries, version,
+           coalesce(repeats, 1) AS repeats, params
     FROM arms WHERE origin IN ('study', 'search', 'frozen') ORDER BY model, norm, eps, arm
 """
 _ROWS = """
@@ -42,6 +43,10 @@ _ROWS = """
 _FLAGS = """
     SELECT arm, list_sort(list_distinct(flatten(list(flags)))) AS flags FROM cells
     WHERE model = $model AND shard IN (SELECT DISTINCT shard FROM samples WHERE split = 'calibrate') GROUP BY arm
+"""
+_TARGETS = """
+    SELECT DISTINCT coalesce(s.label, -1) AS label, o.target FROM outcomes o JOIN samples s USING (sample)
+    WHERE s.split = 'calibrate' AND o.model = $model AND o.target IS NOT NULL ORDER BY ALL
 """
 _UNTOLD = ("error", "timeout")
 CLEAN = "clean"
@@ -63,6 +68,9 @@ class AttackRows:
     untold: Flags  # (repeats, n): ended with an error or a timeout
     refused: Flags  # (repeats, n): the model refuses to answer the attacked input
     flags: tuple[str, ...] = ()  # reasons not to trust it
+    keep: str | None = None
+    max_queries: int | None = None
+    version: int | None = None  # of the attack, as a part of the program
 
     @property
     def tries(self) -> int:
@@ -91,6 +99,7 @@ class ModelRows:
     attacks: tuple[AttackRows, ...]
     criterion: str
     digest: str  # of every row that decides
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
 
 
 def read_rows(
@@ -211,6 +220,7 @@ def _model_rows(
         ),
         criterion=criterion,
         digest=_digest(model, table, arms),
+        targets=_targets(ledger, model),
     )
 
 
@@ -239,6 +249,9 @@ def _attack(
         untold=tries["untold"],
         refused=tries["refused"],
         flags=flags.get(row["arm"], ()),
+        keep=row["keep"],
+        max_queries=row["max_queries"],
+        version=row["version"],
     )
 
 
@@ -282,6 +295,13 @@ def _criterion(table: pa.Table, model: str) -> str:
             "certificate is about one; choose another folder for the other study"
         )
     return found[0] if found else "label"
+
+
+def _targets(ledger: Ledger, model: str) -> dict[int, tuple[int, ...]]:
+    found: dict[int, list[int]] = {}
+    for row in ledger.query(_TARGETS, {"model": model}).to_pylist():
+        found.setdefault(row["label"], []).append(row["target"])
+    return {label: tuple(targets) for label, targets in found.items()}
 
 
 def _marked(shape: tuple[int, ...], where: tuple[Any, ...], marks: Flags) -> Flags:

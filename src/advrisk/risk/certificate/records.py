@@ -1,19 +1,21 @@
 """What an assessment of certificates holds: attacks, lists of them, models, and all of a run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.risk.certificate.calibration import CalibrationSet
+from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.families import CertifiedSizes
 from advrisk.risk.certificate.p_values import Method
 from advrisk.risk.certificate.verdict import Certificate, Tested
 
 AnyMethod = Literal["exact", "hoeffding-bentkus", "betting"]
 BETTING: AnyMethod = "betting"
+NO_P_VALUE = "the paper's mean p over the rounds of the search, on the samples searched on; it is no valid p-value"
 
 
 def of_counts(method: AnyMethod) -> Method:
@@ -36,11 +38,43 @@ class AttackFacts:
     untold: int  # samples counted as failures because of an error or a timeout
     flags: tuple[str, ...]
     failed_at: tuple[int, ...]  # the failures by their place in the order of looks, from 0
+    keep: str | None = None
+    max_queries: int | None = None
+    version: int | None = None  # of the attack, as a part of the program
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         own = {name: value for name, value in vars(self).items() if name != "failed_at"}
         return {**own, "params": dict(self.params), "flags": list(self.flags)}
+
+
+@dataclass(frozen=True)
+class Premise:
+    """What a study states of p as a function of an attack's setting, for the theorem of `exploration`."""
+
+    norm_bound: float  # B
+    noise: float  # R
+    kernel: Kernel
+    length_scale: float  # as a share of the range of each parameter
+    delta: float
+
+
+@dataclass(frozen=True)
+class SearchFacts:
+    """A search that looked for attacks of a list; `beta` is the least it used, of which it took the root."""
+
+    name: str
+    method: str
+    rounds: int
+    parameters: tuple[str, ...]
+    beta: float | None
+    mean_p: float | None = None  # the paper's mean over all rounds, on samples to tune: no valid p-value
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        own = {name: value for name, value in vars(self).items() if name != "mean_p"}
+        printed = {"mean_p_as_printed": self.mean_p, "mean_p_is": NO_P_VALUE}
+        return {**own, "parameters": list(self.parameters), **printed}
 
 
 @dataclass(frozen=True)
@@ -68,6 +102,7 @@ class ListCertificate:
     union_at: tuple[int, ...]  # samples that any attack broke, by their place in the order of looks
     wrong_at: tuple[int, ...]  # samples that are wrong, clean or attacked
     waits: bool = False  # a smaller eps is not finished, which must be certified before
+    searches: tuple[SearchFacts, ...] = ()
 
     @property
     def p(self) -> float | None:
@@ -98,6 +133,7 @@ class ListCertificate:
             "n": None if self.certificate is None else self.certificate.n,
             "by_itself": None if self.certificate is None else _by_itself(self.certificate),
             "attacks": [one.as_dict() | self._uncounted for one in self.attacks],
+            "searches": [one.as_dict() for one in self.searches],
             "look": vars(self.look),
         }
 
@@ -119,6 +155,7 @@ class ModelCertificates:
     sizes: Mapping[str, CertifiedSizes]  # by norm
     rows: str  # digest of every row that decided
     n_refused: int = 0  # clean inputs that it refuses to answer
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
 
     @property
     def certified(self) -> bool:
@@ -139,6 +176,7 @@ class ModelCertificates:
             "model": self.model,
             "certified": self.certified,
             "criterion": self.criterion,
+            "targets": {str(label): list(targets) for label, targets in self.targets.items()},
             "clean_error": self.clean_error.as_dict(),
             "clean_refused": self.n_refused,
             "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
@@ -160,6 +198,7 @@ class CertificateAssessment:
     notes: tuple[str, ...] = ()
     n_claims: int = 0  # that share zeta, also those of models that are not told of here
     n_sequences: int = 0  # pairs of a model and a norm among them
+    premise: Premise | None = None  # of what searches promise
 
     @property
     def lists(self) -> tuple[ListCertificate, ...]:
@@ -189,6 +228,7 @@ class CertificateAssessment:
             "population": self.calibration.population,
             "most_failures": self.most_failures,
             "smallest_n": self.smallest_n,
+            "search_guarantee": None if self.premise is None else vars(self.premise),
             "models": [one.as_dict() for one in self.models],
             "notes": list(self.notes),
         }
@@ -202,8 +242,7 @@ class CertificateAssessment:
 
 def _by_itself(certificate: Certificate) -> dict[str, Any]:
     """The numbers of a list's own test, without its verdict: that depends on the other lists."""
-    verdicts = ("verdict", "claim", "further_claims")
-    return {name: value for name, value in certificate.as_dict().items() if name not in verdicts}
+    return {name: value for name, value in certificate.as_dict().items() if name != "verdict"}
 
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:

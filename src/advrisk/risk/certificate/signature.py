@@ -97,6 +97,8 @@ def signature_problem(content: Mapping[str, Any], key: str | Path | None = None)
         Ed25519PublicKey.from_public_bytes(own).verify(value, canonical_bytes(content))
     except InvalidSignature:
         return "its signature does not fit its content: something was changed after it was signed"
+    except (ValueError, RecursionError) as error:  # from canonical_bytes
+        return f"what it says cannot be signed ({error})"
     return None
 
 

@@ -4,7 +4,8 @@ These words are part of a certificate and are checked when it is verified: to ch
 document (`document.VERSION`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from advrisk.risk.certificate.assessment import samples_needed, too_small
 from advrisk.risk.certificate.p_values import most_failures
@@ -15,22 +16,14 @@ from advrisk.risk.certificate.records import (
     ModelCertificates,
     of_counts,
 )
+from advrisk.risk.certificate.words import meaning, percent, rate
 
+_NAMED = 10  # classes whose target is told in a sentence
 _BREAKS = {
     "label": "turns more than {alpha} of the inputs to {model} from right to wrong",
     "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
-    "target": "makes {model} read more than {alpha} of inputs as the target class that it reads correctly otherwise",
+    "target": "makes {model} read more than {alpha} of inputs, which it reads correctly otherwise, as {target}",
 }
-
-
-def percent(share: float) -> str:
-    """`10 %`."""
-    return f"{100 * share:.4g} %"
-
-
-def rate(share: float) -> str:
-    """`6.67 %`: what was seen, as exactly as it is worth."""
-    return f"{100 * share:.3g} %"
 
 
 def size_text(eps: float) -> str:
@@ -72,13 +65,25 @@ def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequenc
             "That does not show that they break more: for so few samples there were too many failures to rule it out "
             f"by a procedure that is wrong at most {zeta} of the time."
         )
-    breaks = _BREAKS.get(model.criterion, _BREAKS["label"]).format(alpha=alpha, model=model.model)
+    breaks = _BREAKS.get(model.criterion, _BREAKS["label"])
+    breaks = breaks.format(alpha=alpha, model=model.model, target=target_text(model.targets))
     rest = f" This is not certified {fell}." if fell else ""
     rest += f" It is not decided yet {pending}: the run is not finished." if pending else ""
     return (
-        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. Were the "
-        f"true risk above {alpha}, this procedure would certify it at most {zeta} of the time.{rest}"
+        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. "
+        f"{meaning(found.alpha, found.zeta)}{rest}"
     )
+
+
+def target_text(targets: Mapping[Any, Sequence[int]]) -> str:
+    """What an attack with a target makes of an input: one class for all, or another for each."""
+    wanted = {target for found in targets.values() for target in found}
+    if len(wanted) == 1:
+        return f"class {wanted.pop()}"
+    if all(len(found) == 1 for found in targets.values()) and 0 < len(targets) <= _NAMED:
+        told = ", ".join(f"{label} as {found[0]}" for label, found in targets.items())
+        return f"another class that was chosen beforehand (class {told})"
+    return "another class that was chosen beforehand"
 
 
 def _held(lists: Sequence[ListCertificate]) -> str:

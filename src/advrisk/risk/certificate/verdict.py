@@ -1,4 +1,4 @@
-"""A certificate: counts of failures on one calibration set, the tests made of them, and the claims in plain words.
+"""A certificate: counts of failures on one calibration set, and the tests made of them; `statements` says it in words.
 
 A sample fails under an arm when it was not wrong clean and is wrong attacked. It fails under the union when some arm of
 the list breaks it, and is wrong in the end when it is not answered rightly (1 - robust accuracy): when it was wrong
@@ -16,11 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
 from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, last_before_failures
 from advrisk.risk.certificate.counts import Count, Floats, check_rate
-from advrisk.risk.certificate.p_values import Method, certified_risk, most_failures, p_value
-from advrisk.risk.certificate.planning import smallest_n
+from advrisk.risk.certificate.p_values import Method, certified_risk, p_value
 from advrisk.risk.proportion import proportion
 
 Verdict = Literal["certified", "not certified"]
@@ -57,8 +55,6 @@ class Certificate:
     union: Tested  # a sample fails if any arm of the list breaks it
     wrong: Tested | None  # not answered rightly, clean or under any arm: 1 - robust accuracy
     clean: Estimate | None  # share of samples that are wrong without any attack
-    population: str = "inputs"  # what the risk is a share of
-    tries: int = 1  # independent draws of an attack's randomness, any of which may break a sample
     decided_at: int | None = None  # betting: the number of samples after which the list was certified
 
     @property
@@ -81,61 +77,16 @@ class Certificate:
         """The smallest alpha that would be certified for the whole list: an upper bound of its largest risk."""
         return max(arm.certified_risk for arm in self.arms)
 
-    @property
-    def hopeless(self) -> bool:
-        """Whether so few samples could not certify even without a single failure."""
-        return self.n < smallest_n(self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
-
-    @property
-    def claim(self) -> str:
-        """What is claimed, or why nothing is, in plain words."""
-        limit, rare = percent(self.alpha), percent(self.zeta)
-        arms = "this attack" if len(self.arms) == 1 else f"each of these {len(self.arms)} attacks"
-        said = f"{arms}, {self._often}, breaks at most {limit} of {self.population}"
-        meant = f"Were the true risk above {limit}, this procedure would certify it at most {rare} of the time."
-        if self.verdict == "certified":
-            return f"Certified: {said}. {meant}"
-        return f"Not certified: that {said}. {self._shortfall} {meant}"
-
-    @property
-    def further_claims(self) -> tuple[str, ...]:
-        """What is certified, or not, beside the list: the union of its arms, and all wrong answers."""
-        limit = percent(self.alpha)
-        told = [
-            (self.union, f"whoever may choose among them for each input breaks at most {limit} of {self.population}")
-        ]
-        if self.wrong:
-            told.append((self.wrong, f"at most {limit} of {self.population} are wrong, clean or under any of them"))
-        return tuple(f"{'Certified' if one.certified else 'Not certified'}: {text}." for one, text in told)
-
-    @property
-    def _often(self) -> str:
-        return "tried once" if self.tries == 1 else f"tried {self.tries} times on each"
-
-    @property
-    def _shortfall(self) -> str:
-        if self.hopeless:
-            fewest = smallest_n(self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
-            return (
-                f"With {counted(self.n, 'sample')} nothing can be certified: it takes {fewest} even without a failure."
-            )
-        failed = f"{self.worst.count.failures} of {self.n:,} samples failed under {self.worst.name}"
-        if self.method == "betting":
-            return f"So far {failed}; p is {self.p:.3g}. More samples may still decide."
-        most = most_failures(self.n, self.alpha, self.zeta, method=self.method)  # type: ignore[arg-type]
-        return f"{failed}, and {most} would have been few enough. That does not say that the risk is above the limit."
-
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = {"verdict": self.verdict, "claim": self.claim, "further_claims": list(self.further_claims)}
-        told = {"worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
+        told = {"verdict": self.verdict, "worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
         nested = {
             "arms": [arm.as_dict() for arm in self.arms],
             "union": self.union.as_dict(),
             "wrong": self.wrong.as_dict() if self.wrong else None,
             "clean": self.clean.as_dict() if self.clean else None,
         }
-        return {**words, **told, **vars(self), **nested}
+        return {**told, **vars(self), **nested}
 
 
 def certify(
@@ -147,8 +98,6 @@ def certify(
     clean: Count | None = None,
     wrong: Count | None = None,
     method: Method = "exact",
-    population: str = "inputs",
-    tries: int = 1,
 ) -> Certificate:
     """Test a frozen list of arms once, on counts of one calibration set.
 
@@ -159,8 +108,9 @@ def certify(
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
     whole = _checked_union(arms, union)
-    given = {"clean": clean, "wrong": wrong}
-    _check_one_set({**arms, "union": whole, **{name: count for name, count in given.items() if count}})
+    given = {name: count for name, count in (("clean", clean), ("wrong", wrong)) if count is not None}
+    _check_counts(given)
+    _check_one_set({**arms, "union": whole, **given})
     _check_clean(whole, clean)
     lost = _checked_wrong(whole, clean, wrong)
 
@@ -179,8 +129,6 @@ def certify(
         test("union", whole),
         test("wrong", lost) if lost else None,
         proportion(clean.failures, clean.n) if clean else None,
-        population,
-        tries,
     )
 
 
@@ -192,8 +140,6 @@ def certify_in_order(
     calibration: str,
     clean: ArrayLike | None = None,
     wrong: ArrayLike | None = None,
-    population: str = "inputs",
-    tries: int = 1,
 ) -> Certificate:
     """The same by betting, as often as one likes: whether each sample failed under each arm, in the settled order.
 
@@ -222,15 +168,8 @@ def certify_in_order(
         test("union", union),
         test("wrong", lost) if lost is not None else None,
         proportion(int(wrong_clean.sum()), wrong_clean.size) if wrong_clean is not None else None,
-        population,
-        tries,
         int(decided[0]) + 1 if decided.size else None,
     )
-
-
-def percent(share: float) -> str:
-    """A share for people."""
-    return f"{100 * share:.4g} %"
 
 
 def _tested(name: str, count: Count, bound: float, p: float, zeta: float, method: str) -> Tested:
@@ -271,8 +210,11 @@ def _lost(
 
 
 def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
+    if not isinstance(arms, Mapping):
+        raise RiskError(f"a mapping of names to counts is needed, found {arms!r}")
     if not arms:
         raise RiskError("there is no arm to certify")
+    _check_counts({**arms, **({} if union is None else {"union": union})})
     counts = [count.failures for count in arms.values()]
     if union is None:
         if len(arms) > 1:
@@ -284,6 +226,12 @@ def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
             "count the samples that at least one of them breaks"
         )
     return union
+
+
+def _check_counts(counts: Mapping[str, Any]) -> None:
+    for name, count in counts.items():
+        if not isinstance(count, Count):
+            raise RiskError(f"{name}: a Count is needed, as in Count(84, 1000, 'set-1'), found {count!r}")
 
 
 def _check_one_set(counts: Mapping[str, Count]) -> None:
@@ -305,6 +253,8 @@ def _check_clean(union: Count, clean: Count | None) -> None:
 def _checked_flags(
     failed: Mapping[str, ArrayLike], clean: ArrayLike | None
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.bool_] | None]:
+    if not isinstance(failed, Mapping):
+        raise RiskError(f"a mapping of names to answers is needed, found {failed!r}")
     if not failed:
         raise RiskError("there is no arm to certify")
     flags = {name: _flags(name, values) for name, values in failed.items()}
@@ -320,7 +270,10 @@ def _checked_flags(
 
 
 def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
-    found = np.asarray(values)
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise RiskError(f"{name}: one answer for each sample is needed, found {values!r}") from None
     if found.ndim != 1 or found.size == 0:
         raise RiskError(f"{name}: there must be one answer for each sample, found an array of shape {found.shape}")
     if found.dtype != np.bool_ and not np.isin(found, (0, 1)).all():

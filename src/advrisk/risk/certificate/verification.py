@@ -25,6 +25,8 @@ from advrisk.risk.certificate.records import (
     ListCertificate,
     Look,
     ModelCertificates,
+    Premise,
+    SearchFacts,
     of_counts,
 )
 from advrisk.risk.certificate.signature import SIGNATURE, signature_problem, signer
@@ -131,6 +133,7 @@ def _shown(value: Any) -> str:
 def _made_again(document: CertificateDocument) -> dict[str, Any]:
     """The document that its counts give."""
     claim, about = document.claim, document.model
+    _check_sizes(document)
     sizes = _sizes(document)
     for one in document.lists:
         if (about.name, one.norm) not in sizes:
@@ -138,8 +141,6 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
     lists = tuple(_list(document, one, sizes[about.name, one.norm]) for one in document.lists)
     _check_own(document, lists)
     clean = document.clean_error
-    if clean.n > document.calibration.n or (claim.method != BETTING and clean.n != document.calibration.n):
-        raise RiskError(f"clean_error.n is {clean.n}, but there are {document.calibration.n} samples to calibrate")
     least = clean.wrong + clean.refused
     if claim.method != BETTING and any(one.wrong.failures < least for one in document.lists):
         raise RiskError(f"{least} samples are wrong or refused without any attack, and a list says that fewer are")
@@ -152,17 +153,16 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
         lists=lists,
         sizes={norm: found for (name, norm), found in sizes.items() if name == about.name},
         rows=document.provenance.ledger,
+        targets={int(label): tuple(targets) for label, targets in document.targets.items()},
     )
     known = document.calibration
     calibration = CalibrationSet(
-        samples=tuple(map(str, range(known.n))),
+        samples=("",) * known.n,
         fingerprint=known.fingerprint,
         classes={int(label): count for label, count in known.classes.items()},
         population=known.population,
         evened=tuple(known.evened),
     )
-    if sum(known.classes.values()) != known.n:
-        raise RiskError(f"calibration.classes: {sum(known.classes.values())} samples in all, but n is {known.n}")
     found = CertificateAssessment(
         alpha=claim.alpha,
         zeta=claim.zeta,
@@ -172,25 +172,46 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
         most_failures=-1,
         smallest_n=smallest_n(claim.alpha, claim.zeta / len(sizes), method=claim.method),
         notes=tuple(document.notes),
+        premise=None if document.search_guarantee is None else Premise(**document.search_guarantee.model_dump()),
     )
     return composed(found, model, lists, document.family, about, document.provenance)
 
 
+def _check_sizes(document: CertificateDocument) -> None:
+    """As many samples everywhere as there can be, and nothing twice."""
+    known, clean = document.calibration, document.clean_error
+    if sum(known.classes.values()) != known.n:
+        raise RiskError(f"calibration.classes: {sum(known.classes.values())} samples in all, but n is {known.n}")
+    if not clean.wrong <= clean.n <= known.n:
+        raise RiskError(f"clean_error: {clean.wrong} of {clean.n}, but there are {known.n} samples to calibrate")
+    within = set[tuple[str, float]]()
+    for one in document.lists:
+        where, arms = f"the list within {one.norm} {one.eps:g}", set[str]()
+        if one.n > known.n or (document.claim.method != BETTING and one.n != known.n):
+            raise RiskError(f"{where} has {one.n} samples of {known.n}")
+        if (one.norm, one.eps) in within:
+            raise RiskError(f"{where} stands there twice")
+        within.add((one.norm, one.eps))
+        for attack in one.attacks:
+            if attack.arm in arms:
+                raise RiskError(f"{where}: {attack.arm} stands there twice")
+            arms.add(attack.arm)
+
+
 def _sizes(document: CertificateDocument) -> dict[tuple[str, str], CertifiedSizes]:
     """What all lists of the run give together, from their counts."""
-    claim, grids = document.claim, dict[str, dict[float, float]]()
+    claim, grids = document.claim, dict[tuple[str, str], dict[float, float]]()
     for place, one in enumerate(document.family):
         p = one.p
         if one.failures is not None and claim.method != BETTING:
             p = float(p_value(one.failures, one.n, claim.alpha, method=of_counts(claim.method)))
         if not _alike(p, one.p):
             raise RiskError(f"family[{place}].p is {one.p}, and {one.failures} failures of {one.n} give {p}")
-        grid = grids.setdefault("\x1f".join((one.model, one.norm)), {})
+        grid = grids.setdefault((one.model, one.norm), {})
         if one.eps in grid:
             raise RiskError(f"family[{place}]: {one.model}, {one.norm} {one.eps:g} stands there twice")
         grid[one.eps] = p
-    tested = certified_sizes(grids, claim.zeta)
-    return {(name.partition("\x1f")[0], name.partition("\x1f")[2]): found for name, found in tested.items()}
+    return certified_sizes(grids, claim.zeta)
 
 
 def _check_own(document: CertificateDocument, lists: Sequence[ListCertificate]) -> None:
@@ -228,6 +249,9 @@ def _list(document: CertificateDocument, one: AttackList, sizes: CertifiedSizes)
                 untold=attack.untold,
                 flags=tuple(attack.flags),
                 failed_at=tuple(attack.failed_at or ()),
+                keep=attack.keep,
+                max_queries=attack.max_queries,
+                version=attack.version,
             )
             for attack in one.attacks
         ),
@@ -238,6 +262,10 @@ def _list(document: CertificateDocument, one: AttackList, sizes: CertifiedSizes)
         n_total=document.calibration.n,
         union_at=tuple(one.union.failed_at or ()),
         wrong_at=tuple(one.wrong.failed_at or ()),
+        searches=tuple(
+            SearchFacts(search.name, search.method, search.rounds, tuple(search.parameters), search.beta)
+            for search in one.searches
+        ),
     )
 
 
@@ -245,8 +273,6 @@ def _certificate(document: CertificateDocument, one: AttackList) -> Certificate:
     claim, known = document.claim, document.calibration.fingerprint
     if claim.method == BETTING:
         return _by_betting(document, one)
-    if one.n != document.calibration.n:
-        raise RiskError(f"the list within {one.norm} {one.eps:g} has {one.n} samples of {document.calibration.n}")
     return certify(
         {attack.arm: Count(attack.failures, one.n, known) for attack in one.attacks},
         alpha=claim.alpha,

@@ -26,11 +26,13 @@ def write_rows(
     rows: Mapping[str, Any] | None = None,
     samples: Sequence[Mapping[str, Any]] | None = None,
     flags: Mapping[str, list[str]] | None = None,
+    clean: Mapping[str, str] | None = None,
 ) -> Ledger:
     """A ledger from letters: model -> arm -> one letter for each sample, a list of such texts for several tries.
 
     `.` is a row that is not there yet. A sample is clean wrong where any attack has a `w`. Arms are called
-    `attack@linf:0.1`. `facts` says more of an arm, `rows` more of every outcome.
+    `attack@linf:0.1`. `facts` says more of an arm, `rows` more of every outcome, `clean` the first letters of the clean
+    arm of a model.
     """
     tables: dict[str, list[dict[str, Any]]] = {"outcomes": [], "arms": [], "cells": [], "models": []}
     n = max(len(text) for of_arm in found.values() for texts in of_arm.values() for text in _texts(texts))
@@ -39,7 +41,9 @@ def write_rows(
         wrong = {
             place for texts in of_arm.values() for text in _texts(texts) for place, c in enumerate(text) if c == "w"
         }
-        every = {"clean": ["".join("w" if place in wrong else "r" for place in range(n))], **of_arm}
+        own = (clean or {}).get(model, "")
+        rest = "".join("w" if place in wrong else "r" for place in range(len(own), n))
+        every = {"clean": [own + rest], **of_arm}
         for arm, texts in every.items():
             _add(
                 tables, model, arm, _texts(texts), wrong, (facts or {}).get(arm, {}), rows or {}, (flags or {}).get(arm)
@@ -87,7 +91,9 @@ def _add(
     for repeat, text in enumerate(texts):
         cell = {"cell": f"{model}/{arm}/{repeat}", "repeat": repeat}
         tables["cells"].append(
-            key | cell | {"recipe": f"{model}/{arm}", "shard": "one", "flags": flags or [], "version": "0.1"}
+            key
+            | cell
+            | {"recipe": f"{model}/{arm}", "shard": "one", "flags": flags or [], "version": "0.1", "torch": "2.0"}
         )
         tables["outcomes"] += [
             key | cell | own | {"sample": f"s{place}", "outcome": OUTCOMES[c], "criterion": "label"} | more

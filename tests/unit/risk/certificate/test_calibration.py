@@ -62,6 +62,11 @@ def test_strata_that_were_made_even_are_refused_too(made: Make) -> None:
         read_calibration(made(resisted(50), samples=strata))
 
 
+def test_a_stratum_that_names_every_sample_is_no_group(made: Make) -> None:
+    strata = [row | {"strata": f'{{"frame": "{place}"}}'} for place, row in enumerate(uneven(50))]
+    assert read_calibration(made(resisted(50), samples=strata)).population == "as-sampled"
+
+
 def test_weights_are_refused(made: Make) -> None:
     samples = uneven(4)
     samples[2]["weight"] = 3.0

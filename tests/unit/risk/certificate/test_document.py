@@ -11,8 +11,10 @@ import pytest
 from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
+from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.document import CertificateDocument, read_document
 from advrisk.risk.certificate.signature import new_key, signature_problem, signed
+from advrisk.risk.certificate.statements import target_text
 from advrisk.risk.certificate.verification import compare_documents, verify_document
 from tests.golden.make_certificate_v1 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 
@@ -124,7 +126,20 @@ def test_every_changed_value_is_seen_in_the_run(whole: dict[str, Any]) -> None:
 
 
 # What a document says of the run, and nobody can make again from its counts.
-FACTS = ("arm", "origin", "family", "objective", "params", "tries", "first_try", "untold", "flags")
+FACTS = (
+    "arm",
+    "origin",
+    "family",
+    "objective",
+    "keep",
+    "max_queries",
+    "version",
+    "params",
+    "tries",
+    "first_try",
+    "untold",
+    "flags",
+)
 
 
 def test_numbers_and_words_that_do_not_follow_from_the_counts_are_told(whole: dict[str, Any]) -> None:
@@ -213,6 +228,15 @@ def test_files_that_are_no_certificate(tmp_path: Path, text: str, complaint: str
         (("more",), 1),
         (("version",), 2),
         (("calibration", "n"), 10**30),
+        (("calibration", "n"), 10**9),
+        (("calibration", "classes"), {"a": 80}),
+        (("calibration", "classes"), {"1": -80, "2": 160}),
+        (("lists", 0, "eps"), 1e308),
+        (("family", 0, "n"), 0),
+        (("clean_error", "wrong"), 81),
+        (("claim", "alpha"), 1e-12),
+        (("lists", 0, "attacks", 0, "params"), {"step": float("inf")}),
+        (("lists", 0, "attacks", 0, "params"), {"step": "\ud800"}),
     ],
 )
 def test_values_of_another_kind_are_a_message_and_no_traceback(
@@ -224,6 +248,72 @@ def test_values_of_another_kind_are_a_message_and_no_traceback(
         place = place[name]
     place[path[-1]] = value
     assert not verify_document(content).holds
+
+
+@pytest.mark.parametrize("n", [0, 79, 81, 10**7, 10**14])
+def test_so_are_sizes_of_lists_that_nobody_could_have_made(by_betting: dict[str, Any], n: int) -> None:
+    content = copy.deepcopy(by_betting)
+    content["lists"][0]["n"] = n
+    assert not verify_document(content).holds
+
+
+def test_an_attack_or_a_list_that_stands_there_twice_is_told(whole: dict[str, Any]) -> None:
+    content = copy.deepcopy(whole)
+    content["lists"][0]["attacks"] *= 2
+    assert "pgd@l2:1 stands there twice" in verify_document(content).problems[0]
+    content = copy.deepcopy(whole)
+    content["lists"].append(content["lists"][0])
+    assert "l2 1 stands there twice" in verify_document(content).problems[0]
+
+
+def test_a_number_that_is_none_is_told_before_and_after_signing(whole: dict[str, Any], tmp_path: Path) -> None:
+    key, public = new_key(tmp_path / "key.pem")
+    text = json.dumps(signed(whole, key)).replace('"seed": 7', '"seed": 1e400')
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(RiskError, match="1e400 is no number that a certificate can hold"):
+        read_document(tmp_path / "a.json")
+    problems = verify_document(json.loads(text), key=public).problems
+    assert "what it says cannot be signed" in problems[0]
+    deep: Any = []
+    for _ in range(50_000):
+        deep = [deep]
+    assert not verify_document(signed(whole, key) | {"notes": deep}).holds
+
+
+def test_names_with_any_character_in_them_are_kept_apart(whole: dict[str, Any]) -> None:
+    content = copy.deepcopy(whole)
+    other = next(one for one in content["family"] if one["model"] == "hardened")
+    content["family"] += [other | {"model": f"{MODEL}\x1fl", "norm": "x"}, other | {"norm": "l\x1fx", "model": MODEL}]
+    assert "All 6 claims of this run" in " ".join(verify_document(content).problems)
+
+
+def test_a_certificate_holds_where_the_clean_answer_of_a_sample_is_not_known(tmp_path: Path) -> None:
+    ledger = write_rows(tmp_path, {"m": {"pgd@linf:0.1": "e".ljust(80, "r")}}, samples=SAMPLES, clean={"m": "e"})
+    content = document(ledger, "m")
+    assert content["clean_error"]["n"] == 79
+    assert verify_document(content).problems == ()
+
+
+def test_the_threat_model_is_complete(tmp_path: Path) -> None:
+    """What success means, and all that limits an attack or makes it another one."""
+    facts = {"pgd@linf:0.1": {"keep": "best", "max_queries": 500, "version": 3}}
+    rows = {"criterion": "target", "target": 3}
+    ledger = write_rows(tmp_path, {"m": {"pgd@linf:0.1": "r" * 80}}, facts=facts, samples=SAMPLES, rows=rows)
+    content = document(ledger, "m")
+    (attack,) = content["lists"][0]["attacks"]
+    assert (attack["keep"], attack["max_queries"], attack["version"]) == ("best", 500, 3)
+    assert {target for targets in content["targets"].values() for target in targets} == {3}
+    assert "read more than 10 % of inputs, which it reads correctly otherwise, as class 3" in content["claim"]["text"]
+    assert content["provenance"]["torch"] == ["2.0"]
+    assert verify_document(content).problems == ()
+    page = certificate_page(content)
+    assert "The attacked input is read as class 3." in page
+    assert "at most 500 queries" in page
+    assert "with torch 2.0" in page
+    other = copy.deepcopy(content) | {"targets": {"0": [1]}}
+    assert "claim.text" in verify_document(other).problems[0]
+    assert target_text({"0": [1], "1": [7]}) == "another class that was chosen beforehand (class 0 as 1, 1 as 7)"
+    assert target_text({0: [1, 2]}) == "another class that was chosen beforehand"
 
 
 def test_missing_fields_are_a_message_and_no_traceback(whole: dict[str, Any]) -> None:
