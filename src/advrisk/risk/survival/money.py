@@ -98,7 +98,7 @@ def _means(
     durations: Durations, fit: SurvivalFit, at: Mapping[str, Any], until: float, eps_max: float | None
 ) -> tuple[Estimate, Estimate, Estimate | None]:
     """Mean times of the sizes that count: up to the limit, without it, and up to it at eps = 0."""
-    if "eps" not in durations.columns:
+    if "eps" not in fit.covariates:  # it may have been dropped, as nothing could be told with it
         return fit.mean(at=at, until=until), fit.mean(at=at), None
     sizes = [eps for eps in _sizes(durations) if eps > 0 and (eps_max is None or eps <= eps_max)]
     limited = mean_of([fit.mean(at={**at, "eps": eps}, until=until) for eps in sizes])
