@@ -30,7 +30,7 @@ QUICK = {
     "bim": {"steps": 5},
     "carlini-wagner": {"searches": 2, "steps": 5},
     "deepfool": {"steps": 8},
-    "fab": {"steps": 5, "restarts": 2},
+    "fab": {"steps": 12, "restarts": 2},
     "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
     "feature-search": {"queries": 24, "tries": 4},
     "fmn": {"steps": 8},
