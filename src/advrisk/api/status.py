@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
+from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.study import StudySpec
 
@@ -128,7 +129,7 @@ def _rounds(ledger: Ledger, study: StudySpec | None) -> tuple[int, int]:
 
 
 def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | None]:
-    """Cells on samples to calibrate that are done, and that the frozen lists ask for."""
+    """Cells on samples to calibrate that are done, and that the frozen lists ask for: no more once all are decided."""
     if study is None or study.assess.certificate is None:
         return 0, 0
     lists = frozen_lists(ledger.path.parent)
@@ -142,4 +143,7 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     n_shards = ledger.query("SELECT count(DISTINCT shard) AS n FROM samples WHERE split = 'calibrate'")["n"][0].as_py()
     done = {(row["model"], row["arm"]): row["n"] for row in ledger.query(_CALIBRATED).to_pylist()}
     expected = sum((arms[place]["repeats"] or 1) * n_shards for place in wanted if place in arms)
-    return sum(done.get(place, 0) for place in wanted), expected
+    n_done = sum(done.get(place, 0) for place in wanted)
+    if n_done < expected and is_decided(ledger, study.assess.certificate, seed=study.seed):
+        expected = n_done  # bets hold whenever one stops
+    return n_done, expected

@@ -1,10 +1,14 @@
 """Towards a certificate: search, freeze the list of attacks, then hold it once against the samples to calibrate."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from itertools import groupby
 
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, write_frozen
-from advrisk.plan import Plan, calibrate_plan
+from advrisk.plan import Cell, Plan, calibrate_plan
+from advrisk.risk.certificate.deciding import is_decided
+from advrisk.risk.certificate.records import BETTING
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, unfinished_cells
 from advrisk.run.question import settle_searched_arms, splits
@@ -30,7 +34,26 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_e
     wanted = calibrate_plan(bench.study, plan, found.frozen, found.recipes)
     write_frozen(bench.folder, ledger, settled(bench, wanted, asked, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
-    crew.carry_out_more(missing, phase="calibrating", n_skipped=wanted.n_cells - len(missing))
+    crew.tell(crew.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))
+    _carry_out(bench, missing, crew, asked)
+
+
+def _carry_out(bench: Workbench, cells: Sequence[Cell], crew: Crew, asked: CertificateSpec) -> None:
+    """Every cell; by bets shard by shard, in the order of looks, until every list is decided."""
+    if asked.method != BETTING:
+        crew.carry_out(cells)
+        return
+    left = len(cells)
+    for _, of_shard in groupby(cells, key=lambda cell: cell.shard.id):
+        crew.publish()
+        if is_decided(Ledger.open(bench.folder), asked, seed=bench.study.seed):
+            crew.tell(replace(crew.progress, n_cells=crew.progress.n_cells - left))
+            return
+        now = list(of_shard)
+        crew.carry_out(now)
+        left -= len(now)
+        if crew.out_of_time:
+            return
 
 
 def settled(

@@ -53,6 +53,10 @@ class Crew:
         self.tell(self.progress.with_work(len(cells), n_skipped, phase))
         self.carry_out(cells, on_result)
 
+    def publish(self) -> None:
+        """Let everybody see what is finished."""
+        self._writer.publish()
+
     def tell(self, progress: Progress) -> None:
         self.progress = progress
         self._on_progress(progress)

@@ -294,6 +294,11 @@ def _notes(found: CertificateAssessment) -> list[str]:
             f"Some attacks on samples to calibrate are flagged ({told}): they may be weaker than they could be, and a "
             "certificate against a weak attack says little."
         )
+    looked = max(one.look.n for one in found.lists)
+    if found.method == BETTING and found.decided and looked < found.calibration.n:
+        notes.append(
+            f"All lists were decided after {looked:,} of {found.calibration.n:,} samples: the rest was not run."
+        )
     if not found.finished:
         notes.append(
             "The run is not finished. Until then only the betting p-value may be looked at; and where the study's "

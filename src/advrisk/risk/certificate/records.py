@@ -210,6 +210,11 @@ class CertificateAssessment:
         """Whether every attack was run on every sample."""
         return all(one.certificate is not None for one in self.lists)
 
+    @property
+    def decided(self) -> bool:
+        """Whether the bets on every list were won, each at the share of zeta that it has at least."""
+        return all(one.look.decided_at is not None for one in self.lists)
+
     def of(self, model: str) -> ModelCertificates:
         """What is certified of a model."""
         found = {one.model: one for one in self.models}

@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk import Run
+from advrisk.api.status import run_status
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report.search import search_words
 from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate.assessment import assess_certificates
 from advrisk.run.progress import Progress
 from advrisk.run.search.racing import can_still_win
 from advrisk.run.search.tally import Tally
+from advrisk.study import study_from
 
 from .conftest import Hill, reach
 
@@ -239,3 +243,37 @@ def test_a_race_is_lost_only_against_what_others_keep() -> None:
     assert not can_still_win(0.49, [0.5, 0.2], freeze=1)
     assert can_still_win(0.49, [0.5, 0.2], freeze=2)
     assert can_still_win(0.0, [], freeze=1)
+
+
+BETS = {"alpha": 0.5, "zeta": 0.2, "method": "betting"}
+
+
+def test_bets_stop_once_every_list_is_decided_and_the_run_is_complete(hill: Hill) -> None:
+    weak = [{"attack": "hill", "norm": "linf", "eps": 2, "size": 0.0001}]
+    content = hill.study(data={"calibrate": 30, "tune": 0}, search=[], shard=4, arms=weak)
+    content["assess"] = {"certificate": BETS}
+    told: list[Progress] = []
+    folder = hill.run(content, on_progress=told.append)
+    run = Run.open(folder)
+    (one,) = assess_certificates(run.ledger, **BETS).lists
+    decided_at = one.look.decided_at
+    assert decided_at is not None
+    assert one.look.n == -(-decided_at // 4) * 4 < 30, "the shard in which it was decided is the last"
+    assert one.certified
+    assert told[-1].finished
+    state = run_status(run.ledger, study_from(content), {})
+    assert (state.complete, state.n_calibrated) == (True, 2 * one.look.n // 4)
+    again: list[Progress] = []
+    hill.run(content, on_progress=again.append)
+    assert (again[-1].n_cells, again[-1].finished) == (0, True)
+    assert "All lists were decided after" in " ".join(assess_certificates(run.ledger, **BETS).notes)
+
+
+def test_bets_that_nobody_wins_and_other_methods_go_to_the_end(hill: Hill) -> None:
+    for method, size in (("betting", 0.01), ("exact", 0.0001)):
+        arms = [{"attack": "hill", "norm": "linf", "eps": 2, "size": size}]
+        content = hill.study(data={"calibrate": 30, "tune": 0}, search=[], shard=12, arms=arms)
+        content["assess"] = {"certificate": BETS | {"method": method}}
+        folder = hill.run(content, method)
+        state = run_status(Ledger.open(folder), study_from(content), {})
+        assert (state.complete, state.n_calibrated) == (True, 2 * 3)
