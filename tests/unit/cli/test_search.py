@@ -1,6 +1,7 @@
 """`advrisk show RUN search`: a table, CSV, JSON; and what is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,3 +37,15 @@ def test_what_is_not_there_is_refused() -> None:
         show_searches(RUN, ["plan"], out_csv=None, as_json=False)
     with pytest.raises(RiskError, match="this run holds no search"):
         show_searches(SimpleNamespace(searches=list), None, out_csv=None, as_json=False)
+
+
+def test_errors_stand_in_a_column_where_there_are_some(capsys: pytest.CaptureFixture[str]) -> None:
+    show_searches(RUN, None, out_csv=None, as_json=False)
+    assert "errors" not in capsys.readouterr().out
+    lost = Trial(4, "random", "a4", {"x": 1.0}, 0, 0, 9, False)
+    some = SimpleNamespace(searches=lambda: [replace(ONE, trials=(*TRIALS, lost))])
+    show_searches(some, None, out_csv=None, as_json=False)
+    shown = capsys.readouterr().out
+    assert "errors" in shown
+    assert "1 setting ended on some samples with an error or a timeout" in " ".join(shown.split())
+    assert shown.rindex("x 1") > shown.index("x 0 ")

@@ -297,7 +297,7 @@ def _notes(found: CertificateAssessment) -> list[str]:
     looked = max(one.look.n for one in found.lists)
     if found.method == BETTING and found.decided and looked < found.calibration.n:
         notes.append(
-            f"All lists were decided after {looked:,} of {found.calibration.n:,} samples: the rest was not run."
+            f"All lists were decided after {looked:,} of {found.calibration.n:,} samples, and the run stopped."
         )
     if not found.finished:
         notes.append(

@@ -16,6 +16,8 @@ from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report.search import search_words
 from advrisk.risk.certificate import look_order
 from advrisk.risk.certificate.assessment import assess_certificates
+from advrisk.risk.certificate.document import certificate_document
+from advrisk.risk.certificate.verification import verify_document
 from advrisk.run.progress import Progress
 from advrisk.run.search.racing import can_still_win
 from advrisk.run.search.tally import Tally
@@ -266,7 +268,11 @@ def test_bets_stop_once_every_list_is_decided_and_the_run_is_complete(hill: Hill
     again: list[Progress] = []
     hill.run(content, on_progress=again.append)
     assert (again[-1].n_cells, again[-1].finished) == (0, True)
-    assert "All lists were decided after" in " ".join(assess_certificates(run.ledger, **BETS).notes)
+    found = assess_certificates(run.ledger, **BETS)
+    assert "All lists were decided after" in " ".join(found.notes)
+    written = certificate_document(run.ledger, found, found.models[0], every=found.lists, study="hill", seed=0)
+    assert written["claim"]["certified"]
+    assert verify_document(written).problems == ()
 
 
 def test_bets_that_nobody_wins_and_other_methods_go_to_the_end(hill: Hill) -> None:
