@@ -8,17 +8,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advrisk.core.errors import RiskError, RunError
+from advrisk.core.errors import AdvriskError, RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
-from advrisk.plan import expand_defences
+from advrisk.plan import (
+    ModelCard,
+    certified_arms,
+    expand_arms,
+    expand_defences,
+    expand_detectors,
+    expand_searches,
+    names_of,
+)
 from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
 from advrisk.risk.certificate.promises import with_searches
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
+from advrisk.risk.certificate.settled import not_settled
 from advrisk.risk.certificate.signature import read_private_key, signed
 from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
@@ -50,6 +59,12 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
         for name in ("alpha", "zeta", "method")
         if stated and getattr(asked, name) != getattr(base, name)
     ]
+    if stated and asked.arms != base.arms:
+        named = ", ".join(asked.arms or ())
+        notes.append(
+            f"Only attacks called {named} are counted here, which the study does not say. Chosen after a look at what "
+            "they broke, nothing is guaranteed: this is no certificate of the list that was frozen."
+        )
     return asked, notes
 
 
@@ -58,15 +73,24 @@ def certificate_doubts(study: StudySpec) -> list[str]:
     asked = study.assess.certificate
     if asked is None:
         return []
+    try:
+        n_sequences = _n_sequences(study)
+    except AdvriskError:  # what is wrong with the study is said when it is run
+        return []
+    needed = smallest_n(asked.alpha, asked.zeta / max(1, n_sequences), method=asked.method)
+    n = study.data.calibrate
+    return [too_small(n, asked.alpha, asked.zeta, needed)] if n < needed else []
+
+
+def _n_sequences(study: StudySpec) -> int:
+    """How many pairs of a model and a norm will share zeta: those whose attacks are certified."""
     from advrisk.parts import REGISTRIES
 
     assessed = [name for name, spec in study.models.items() if not spec.surrogate]
     assessed += [one.name for one in expand_defences(study, REGISTRIES) if not one.surrogate]
-    norms = {norm for arm in study.arms for norm in arm.norm or ()}
-    norms |= {norm for search in study.search for norm in search.norm or ()}
-    needed = smallest_n(asked.alpha, asked.zeta / max(1, len(assessed) * len(norms)), method=asked.method)
-    n = study.data.calibrate
-    return [too_small(n, asked.alpha, asked.zeta, needed)] if n < needed else []
+    arms = expand_arms(study, REGISTRIES, names_of(expand_detectors(study, REGISTRIES, examples="")))
+    searches = expand_searches(study, REGISTRIES, [ModelCard("any", "", "gradients", 0)])
+    return len(assessed) * len({arm.norm for arm in certified_arms(study, arms)} | {one.arm.norm for one in searches})
 
 
 def assess_run(
@@ -74,6 +98,8 @@ def assess_run(
 ) -> CertificateAssessment:
     """Every list of a run, as its study asks."""
     asked, notes = asked_certificate(study, given)
+    base, _ = asked_certificate(study, {})
+    settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
     found = assess_certificates(
         ledger,
         alpha=asked.alpha,
@@ -83,7 +109,7 @@ def assess_run(
         arms=asked.arms,
         population=asked.population,
         seed=study.seed if study else 0,
-        notes=notes,
+        notes=[*notes, *not_settled(ledger, **settings)],
     )
     stated = asked.search_guarantee
     return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))

@@ -56,7 +56,9 @@ def print_certificates(found: "CertificateAssessment") -> None:
     columns = ["model", "within", "p", "worst attack broke", "any attack", "or wrong before", "certified"]
     print_fitting(console, columns, [_row(one) for one in found.lists])
     for model in found.models:
-        indented(console, f"{model.model}: {model.n_wrong} of {model.clean_error.n:,} wrong without any attack", by=0)
+        refused = f", {model.n_refused} refused" if model.n_refused else ""
+        told = f"{model.n_wrong} of {model.clean_error.n:,} wrong without any attack{refused}"
+        indented(console, f"{model.model}: {told}", by=0)
     for one in _stopped_at(found):
         needed = would_take(found, one) or _so_far(one)
         indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}", by=0)
@@ -89,7 +91,7 @@ def _bound(test: "Tested") -> str:
 
 
 def _so_far(one: "ListCertificate") -> str:
-    decided = "" if one.look.decided_at is None else f"; it was at most zeta after {one.look.decided_at}"
+    decided = "" if one.look.decided_at is None else f"; it was at most its share of zeta after {one.look.decided_at}"
     return (
         f"not finished: {one.look.n} of {one.n_total} samples in the order of looks. Betting p so far: "
         f"{p_text(one.look.p)}{decided}."

@@ -43,9 +43,10 @@ def print_searches(found: "list[SearchRecord]") -> None:
     for one in found:
         console.print(one.label, style="bold", markup=False, highlight=False)
         indented(console, search_words(one), by=2)
-        table = new_table("setting", "broken", "of", "round", "by", "frozen")
-        for trial in sorted(one.trials, key=lambda trial: (-trial.failures, trial.arm))[:_SHOWN]:
-            cells = [setting_text(trial), trial.failures, trial.n, trial.round, trial.by, "yes" if trial.frozen else ""]
+        table = new_table("setting", "broken", "of", "errors", "round", "by", "frozen")
+        for trial in sorted(one.trials, key=lambda trial: trial.order)[:_SHOWN]:
+            counts = [trial.failures, trial.n, trial.n_errors or ""]
+            cells = [setting_text(trial), *counts, trial.round, trial.by, "yes" if trial.frozen else ""]
             table.add_row(*plain([str(cell) for cell in cells]))
         console.print(table)
     indented(console, ON_SEARCHES, by=0)

@@ -1,7 +1,8 @@
-"""Which attacks a certificate is about: for each model, norm and eps the list that was frozen before its test.
+"""What a certificate is about: the question, and for each model, norm and eps the list of attacks, frozen before its
+test.
 
-The lists lie beside the ledger, written before the first cell on samples to calibrate is run. A list that was tested is
-never forgotten: where another one takes its place, the samples are used a second time, and the new list says so.
+Both lie beside the ledger, written before the first cell on samples to calibrate is run. A question that was tested is
+never forgotten: where another one takes its place, the samples are used a second time, and the new one says so.
 """
 
 import json
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
@@ -26,7 +28,7 @@ class FrozenList:
 
     `searched` are those of them that a search found; the others stand in the study. `samples` names the samples to
     calibrate, by ids and contents. `earlier` are other lists for the same model, norm and eps whose test was begun on
-    samples of this run before: what is certified now may have been chosen after a look at those results, and then
+    some of these samples before: what is certified now may have been chosen after a look at those results, and then
     nothing is guaranteed.
     """
 
@@ -65,35 +67,100 @@ def frozen_list(
         searched=tuple(sorted(searched)),
         samples=fingerprint,
         n_samples=len(samples),
-        frozen_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        frozen_at=_now(),
+    )
+
+
+@dataclass(frozen=True)
+class FrozenQuestion:
+    """Everything that decides what is certified of a run, as it was settled before its test.
+
+    `contents` name the samples to calibrate one by one. `earlier` are other questions whose test was begun on some of
+    these samples before.
+    """
+
+    id: str
+    alpha: float
+    zeta: float
+    method: str
+    population: str | None
+    lists: tuple[FrozenList, ...]
+    samples: str
+    contents: tuple[str, ...]
+    frozen_at: str
+    earlier: tuple["FrozenQuestion", ...] = ()
+
+    @property
+    def keys(self) -> dict[Key, FrozenList]:
+        return {one.key: one for one in self.lists}
+
+
+def frozen_question(
+    lists: Sequence[FrozenList],
+    samples: Sequence[tuple[str, str]],
+    *,
+    alpha: float,
+    zeta: float,
+    method: str,
+    population: str | None,
+) -> FrozenQuestion:
+    """A question about lists that were made of the same `samples`, named by its content."""
+    fingerprint = digest([list(pair) for pair in sorted(samples)])
+    return FrozenQuestion(
+        id=digest([alpha, zeta, method, population, fingerprint, sorted(one.id for one in lists)]),
+        alpha=alpha,
+        zeta=zeta,
+        method=method,
+        population=population,
+        lists=tuple(lists),
+        samples=fingerprint,
+        contents=tuple(sorted(content or name for name, content in samples)),
+        frozen_at=_now(),
     )
 
 
 def frozen_lists(folder: str | Path) -> list[FrozenList]:
     """The lists that stand now, by model, norm and eps; none where nothing was frozen."""
-    current, every = _read(_home(folder))
+    asked = asked_question(folder)
+    if asked is None:
+        return []
+    others = {other.id: other for question in asked.earlier for other in question.lists}
     return [
-        replace(one, earlier=tuple(other for other in every if other.key == one.key and other.id != one.id))
-        for one in sorted(every, key=lambda one: one.key)
-        if one.id in current
+        replace(one, earlier=tuple(other for other in others.values() if other.key == one.key and other.id != one.id))
+        for one in sorted(asked.lists, key=lambda one: one.key)
     ]
 
 
-def write_frozen(folder: Path, ledger: Ledger, lists: Sequence[FrozenList]) -> None:
-    """Let these lists stand. Others whose test was begun are remembered, the rest are forgotten."""
+def asked_question(folder: str | Path) -> FrozenQuestion | None:
+    """The question that stands now, with those tested before on samples of it; None where nothing was frozen."""
+    current, every = _read(Ledger.open(folder).path.parent)
+    for one in every:
+        if one.id == current:
+            mine = set(one.contents)
+            earlier = (other for other in every if other is not one and mine & set(other.contents))
+            return replace(one, earlier=tuple(earlier))
+    return None
+
+
+def write_frozen(folder: Path, ledger: Ledger, question: FrozenQuestion) -> None:
+    """Let this question stand. Others whose test was begun are remembered, the rest are forgotten."""
     current, every = _read(folder)
-    if current == [one.id for one in lists]:
+    if current == question.id:
         return
-    new = {one.id for one in lists}
-    before = {one.id: one for one in every if one.id in new}
-    tested = [one for one in every if one.id not in new and _is_tested(one, ledger)]
-    kept = [*tested, *(before.get(one.id, one) for one in lists)]
-    content = {"current": [one.id for one in lists], "lists": [_plain(one) for one in kept]}
+    tested = [one for one in every if one.id != question.id and any(_is_tested(each, ledger) for each in one.lists)]
+    known = {one.id: one for question_ in every for one in question_.lists}
+    own = next((one for one in every if one.id == question.id), question)
+    own = replace(own, lists=tuple(known.get(one.id, one) for one in own.lists))  # as they were frozen at first
+    content = {"current": question.id, "questions": [_plain(one) for one in (*tested, own)]}
     try:
         with whole_file(folder / FILE) as file:
-            file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _is_tested(one: FrozenList, ledger: Ledger) -> bool:
@@ -106,27 +173,28 @@ def _is_tested(one: FrozenList, ledger: Ledger) -> bool:
     return bool(found.num_rows)
 
 
-def _plain(one: FrozenList) -> dict[str, object]:
-    return {name: value for name, value in asdict(one).items() if name != "earlier"}
+def _plain(one: FrozenQuestion) -> dict[str, object]:
+    whole = asdict(one)
+    whole["lists"] = [{name: value for name, value in each.items() if name != "earlier"} for each in whole["lists"]]
+    return {name: value for name, value in whole.items() if name != "earlier"}
 
 
-def _home(folder: str | Path) -> Path:
-    return Ledger.open(folder).path.parent
-
-
-def _read(folder: Path) -> tuple[list[str], list[FrozenList]]:
+def _read(folder: Path) -> tuple[str, list[FrozenQuestion]]:
     path = folder / FILE
     if not path.is_file():
-        return [], []
+        return "", []
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        lists = [
-            FrozenList(**row | {name: tuple(row[name]) for name in ("arms", "recipes", "searched")})
-            for row in content["lists"]
-        ]
-        return list(map(str, content["current"])), lists
+        return str(content["current"]), [_question(row) for row in content["questions"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LedgerError(
             f"{path}: cannot be read ({error}); which attacks were tested on these samples is not known any more: "
             "choose another folder and other samples"
         ) from None
+
+
+def _question(row: Mapping[str, Any]) -> FrozenQuestion:
+    lists = tuple(
+        FrozenList(**one | {name: tuple(one[name]) for name in ("arms", "recipes", "searched")}) for one in row["lists"]
+    )
+    return FrozenQuestion(**{**row, "lists": lists, "contents": tuple(row["contents"])})

@@ -18,11 +18,15 @@ from advrisk.ledger.ledger import Ledger
 FOLDER = "search"
 _CURRENT = "current.json"
 
-# How often each setting broke a sample to tune on; of several repeats, any one counts.
+# How often each setting broke a sample to tune on; of several repeats, any one counts. What ended with an error or a
+# timeout may have been broken: it counts neither way. Of success that is a wrong class: see `run.search.tally`.
 _COUNTS = """
-    SELECT model, arm, count(*) FILTER (failed) AS failures, count(*) AS n, count(*) FILTER (lost) AS n_errors FROM (
+    SELECT model, arm, count(*) FILTER (failed) AS failures, count(*) FILTER (failed OR NOT lost) AS n,
+           count(*) FILTER (lost AND NOT failed) AS n_errors FROM (
         SELECT o.model::VARCHAR AS model, o.arm::VARCHAR AS arm, o.sample,
-               coalesce(bool_or(o.outcome = 'success' AND o.clean_prediction = s.label), false) AS failed,
+               coalesce(bool_or(
+                   o.outcome = 'success' AND (o.criterion = 'label' OR o.clean_prediction = s.label)
+               ), false) AS failed,
                bool_or(o.outcome IN ('error', 'timeout')) AS lost
         FROM outcomes o JOIN samples s USING (sample)
         WHERE s.split = 'tune' GROUP BY ALL
@@ -52,7 +56,11 @@ class Course:
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting: in which round it was tried, and how many of the samples seen it broke."""
+    """One setting: in which round it was tried, and how many of the samples seen it broke.
+
+    `n` leaves out the `n_errors` samples that ended with an error or a timeout: a setting that has such is flagged, as
+    nobody knows what else it breaks.
+    """
 
     round: int
     by: str
@@ -65,8 +73,13 @@ class Trial:
 
     @property
     def rate(self) -> float | None:
-        """The share of samples that broke; None where none was seen yet."""
+        """The share of samples that broke; None where nothing is known yet."""
         return self.failures / self.n if self.n else None
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """The worst first, of equals the first by name; last of all what nothing is known of."""
+        return -1.0 * (self.rate if self.rate is not None else -1.0), self.arm
 
 
 @dataclass(frozen=True)
@@ -99,8 +112,8 @@ class SearchRecord:
 
     @property
     def worst(self) -> Trial | None:
-        """The setting that broke most samples; of equals the first by name."""
-        return min(self.trials, key=lambda trial: (-trial.failures, trial.arm), default=None)
+        """The setting that broke the largest share of samples; of equals the first by name."""
+        return min(self.trials, key=lambda trial: trial.order, default=None)
 
 
 def read_course(folder: Path, name: str) -> Course | None:

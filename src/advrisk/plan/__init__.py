@@ -8,7 +8,15 @@ from advrisk.plan.certified import certified_arms
 from advrisk.plan.defences import DefendedModel, expand_defences, model_names, tags_of
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
-from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, dropped_from, refuse_moved
+from advrisk.plan.samples import (
+    KnownSample,
+    Shard,
+    choose_splits,
+    cut_shards,
+    dropped_from,
+    in_order_of_looks,
+    refuse_moved,
+)
 from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
 
 __all__ = [
@@ -36,6 +44,7 @@ __all__ = [
     "expand_detectors",
     "expand_measures",
     "expand_searches",
+    "in_order_of_looks",
     "make_plan",
     "model_names",
     "names_of",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.core.seeds import key
+from advrisk.core.seeds import key, look_key
 from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
@@ -108,6 +108,11 @@ def cut_shards(
     new = [name for name in wanted if name not in placed]
     blocks = [new[start : start + size] for start in range(0, len(new), size)]
     return kept + [Shard(_shard_id(block, hashes), tuple(block)) for block in blocks]
+
+
+def in_order_of_looks(shards: Sequence[Shard], seed: int) -> list[Shard]:
+    """Shards of samples to calibrate, the one that is looked at first before the others."""
+    return sorted(shards, key=lambda shard: min(look_key(seed, name) for name in shard.samples))
 
 
 def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:

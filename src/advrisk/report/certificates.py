@@ -67,10 +67,9 @@ def certificate_headlines(found: CertificateAssessment) -> list[str]:
 
 def certificate_words(found: CertificateAssessment) -> list[str]:
     """How certificates are meant."""
-    pairs = {(one.model, one.norm) for one in found.lists}
     told = [
         meaning(found.alpha, found.zeta),
-        shared(found, len(found.lists), len(pairs)),
+        shared(found, found.n_claims, found.n_sequences),
         ON_ATTACKS,
         ON_UNION.format(zeta=percent(found.zeta)),
     ]

@@ -22,8 +22,21 @@ def search_words(one: SearchRecord) -> str:
     tried = f"{counted(len(one.trials), 'setting')} tried by {one.method}"
     worst = one.worst
     if worst is None or not worst.n:
-        return f"{tried}.{done}"
-    return f"{tried}; the worst, {setting_text(worst)}, breaks {worst.failures} of {worst.n} samples.{done}"
+        return f"{tried}.{_on_errors(one)}{done}"
+    found = f"the worst, {setting_text(worst)}, breaks {worst.failures} of {worst.n} samples"
+    return f"{tried}; {found}.{_on_errors(one)}{done}"
+
+
+def _on_errors(one: SearchRecord) -> str:
+    """Flags the settings of which not everything is known."""
+    flagged = sorted((trial for trial in one.trials if trial.n_errors), key=lambda trial: (-trial.n_errors, trial.arm))
+    if not flagged:
+        return ""
+    most = f"most of them {setting_text(flagged[0])}, on {counted(flagged[0].n_errors, 'sample')}"
+    return (
+        f" {counted(len(flagged), 'setting')} ended on some samples with an error or a timeout, {most}: these count "
+        "neither as broken nor as held here, and as broken in a certificate. Allow more time, or mend the attack."
+    )
 
 
 def search_lines(searches: Sequence[SearchRecord]) -> list[dict[str, Any]]:

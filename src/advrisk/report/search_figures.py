@@ -14,7 +14,7 @@ def trajectory(one: SearchRecord) -> Figure:
     seen = [(place + 1, trial) for place, trial in enumerate(one.trials) if trial.n]
     largest, worst = 0.0, []
     for _, trial in seen:
-        largest = max(largest, trial.failures / trial.n if trial.n >= one.n_samples else 0.0)
+        largest = max(largest, trial.failures / trial.n if trial.n + trial.n_errors >= one.n_samples else 0.0)
         worst.append(largest)
     places = [place for place, _ in seen]
     tried = {

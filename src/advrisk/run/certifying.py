@@ -3,12 +3,13 @@
 from collections.abc import Set
 
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import FrozenList, frozen_list, write_frozen
+from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, write_frozen
 from advrisk.plan import Plan, calibrate_plan
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, unfinished_cells
 from advrisk.run.question import settle_searched_arms, splits
 from advrisk.run.search import carry_out_searches
+from advrisk.study import CertificateSpec
 
 
 def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_errors: bool) -> None:
@@ -23,16 +24,19 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_e
         return
     frozen = {(model, arm.id) for model, arm in found.frozen}
     settle_searched_arms(Ledger.open(bench.folder), frozen, found.tried)
-    if bench.study.assess.certificate is None:
+    asked = bench.study.assess.certificate
+    if asked is None:
         return
     wanted = calibrate_plan(bench.study, plan, found.frozen, found.recipes)
-    write_frozen(bench.folder, ledger, listed(bench, wanted, frozen))
+    write_frozen(bench.folder, ledger, settled(bench, wanted, asked, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
     crew.carry_out_more(missing, phase="calibrating", n_skipped=wanted.n_cells - len(missing))
 
 
-def listed(bench: Workbench, wanted: Plan, searched: Set[tuple[str, str]] = frozenset()) -> list[FrozenList]:
-    """What a plan on samples to calibrate attacks, by model, norm and eps; `searched` are models and arm ids."""
+def settled(
+    bench: Workbench, wanted: Plan, asked: CertificateSpec, searched: Set[tuple[str, str]] = frozenset()
+) -> FrozenQuestion:
+    """What is asked, and what a plan on samples to calibrate attacks; `searched` are models and arm ids."""
     recipes: dict[tuple[str, str, float], dict[str, str]] = {}
     for model, arm in wanted.assessed:
         if arm.norm is not None and arm.eps is not None:
@@ -40,7 +44,10 @@ def listed(bench: Workbench, wanted: Plan, searched: Set[tuple[str, str]] = froz
     data, rows = bench.material.data, bench.material.rows
     names = [name for name, split in splits(bench.study, bench).items() if split == "calibrate"]
     samples = [(name, data.hash_of(rows[name])) for name in names]
-    return [
+    lists = [
         frozen_list(key, arms, [arm for arm in arms if (key[0], arm) in searched], samples)
         for key, arms in sorted(recipes.items())
     ]
+    return frozen_question(
+        lists, samples, alpha=asked.alpha, zeta=asked.zeta, method=asked.method, population=asked.population
+    )

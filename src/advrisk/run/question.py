@@ -11,6 +11,7 @@ import yaml
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
 from advrisk.core.files import whole_file
+from advrisk.core.seeds import look_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
@@ -26,6 +27,7 @@ from advrisk.plan import (
     cut_shards,
     dropped_from,
     expand_detectors,
+    in_order_of_looks,
     make_plan,
     outline_plan,
     refuse_moved,
@@ -54,10 +56,10 @@ def plan_study(
     _refuse_untargeted(
         study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
     )
-    shards = {
-        split: cut_shards([name for name in chosen if chosen[name] == split], hashes, known, size=study.shard)
-        for split in used
-    }
+    wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
+    if "calibrate" in wanted:  # whatever order the data have: looks are made in one that was drawn
+        wanted["calibrate"].sort(key=lambda name: look_key(study.seed, name))
+    shards = {split: cut_shards(names, hashes, known, size=study.shard) for split, names in wanted.items()}
     return make_plan(
         study,
         bench.registries,
@@ -66,7 +68,7 @@ def plan_study(
         space=bench.material.space_digest,
         detectors=detectors,
         tune=shards.get("tune", ()),
-        calibrate=shards.get("calibrate", ()),
+        calibrate=in_order_of_looks(shards.get("calibrate", ()), study.seed),
     )
 
 

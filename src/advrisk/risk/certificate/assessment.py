@@ -20,7 +20,7 @@ from advrisk.risk.certificate.counts import Count, check_rate
 from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes
 from advrisk.risk.certificate.p_values import most_failures
 from advrisk.risk.certificate.planning import samples_to_certify, smallest_n
-from advrisk.risk.certificate.reading import AttackRows, Flags, ModelRows, read_rows, used_before
+from advrisk.risk.certificate.reading import AttackRows, Flags, ModelRows, read_rows
 from advrisk.risk.certificate.records import (
     BETTING,
     AnyMethod,
@@ -31,6 +31,7 @@ from advrisk.risk.certificate.records import (
     ModelCertificates,
     of_counts,
 )
+from advrisk.risk.certificate.settled import used_before
 from advrisk.risk.certificate.verdict import Certificate, certify, certify_in_order
 from advrisk.risk.proportion import proportion
 
@@ -66,9 +67,11 @@ def assess_certificates(
             "`population: balanced` do not go together; choose another method"
         )
     every = read_rows(ledger, calibration, arms=arms)
-    lists = {rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, method=method) for rows in every}
+    at_first = zeta / len({(rows.model, attack.norm) for rows in every for attack in rows.attacks})
+    lists = {
+        rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
+    }
     sizes = _sizes(lists, zeta)
-    at_first = zeta / len(sizes)
     found = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
@@ -78,6 +81,8 @@ def assess_certificates(
         most_failures=int(most_failures(calibration.n, alpha, at_first, method=of_counts(method))),
         smallest_n=smallest_n(alpha, at_first, method=method),
         notes=(*notes, *used_before(ledger)),
+        n_claims=sum(map(len, lists.values())),
+        n_sequences=len(sizes),
     )
     return _of_models(found, models)
 
@@ -100,11 +105,11 @@ def _groups(rows: ModelRows) -> Groups:
 
 
 def _lists(
-    rows: ModelRows, calibration: CalibrationSet, *, alpha: float, zeta: float, method: AnyMethod
+    rows: ModelRows, calibration: CalibrationSet, *, alpha: float, zeta: float, share: float, method: AnyMethod
 ) -> list[ListCertificate]:
-    """Each list by itself; what all of them together say is added later."""
+    """Each list by itself; what all of them together say is added later. `share` of zeta is what each has at least."""
     return [
-        _list(rows, norm, eps, attacks, calibration, alpha=alpha, zeta=zeta, method=method)
+        _list(rows, norm, eps, attacks, calibration, alpha=alpha, zeta=zeta, share=share, method=method)
         for (norm, eps), attacks in _groups(rows).items()
     ]
 
@@ -118,29 +123,36 @@ def _list(
     *,
     alpha: float,
     zeta: float,
+    share: float,
     method: AnyMethod,
 ) -> ListCertificate:
     seen = _seen(attacks) if method == BETTING else calibration.n
     broken = {attack.arm: attack.broken[:seen] for attack in attacks}
     union, wrong = np.logical_or.reduce(list(broken.values())), rows.wrong[:seen]
+    lost = union | _not_right(rows, attacks)[:seen]
     certificate = None
     if method == BETTING and seen:
-        certificate = _by_betting(broken, wrong, calibration, alpha=alpha, zeta=zeta)
+        certificate = _by_betting(broken, wrong, lost, calibration, alpha=alpha, zeta=zeta)
     elif method != BETTING and all(attack.there.all() for attack in attacks):
-        certificate = _by_counts(broken, union, wrong, calibration, alpha=alpha, zeta=zeta, method=method)
+        certificate = _by_counts(broken, union, wrong, lost, calibration, alpha=alpha, zeta=zeta, method=method)
     return ListCertificate(
         model=rows.model,
         norm=norm,
         eps=eps,
         attacks=_worst_first([_facts(one, seen) for one in attacks], certificate),
         certificate=certificate,
-        look=_look(attacks, calibration, alpha=alpha, zeta=zeta),
+        look=_look(attacks, calibration, alpha=alpha, share=share),
         certified=False,
         level=zeta,
         n_total=calibration.n,
         union_at=_places(union),
-        wrong_at=_places(union | wrong),
+        wrong_at=_places(lost),
     )
+
+
+def _not_right(rows: ModelRows, attacks: Sequence[AttackRows]) -> Flags:
+    """Samples that are answered wrongly when clean, or refused, clean or by some try of some attack."""
+    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *(one.refused.any(axis=0) for one in attacks)]))
 
 
 def _facts(attack: AttackRows, seen: int) -> AttackFacts:
@@ -177,6 +189,7 @@ def _by_counts(
     broken: Mapping[str, Flags],
     union: Flags,
     wrong: Flags,
+    lost: Flags,
     calibration: CalibrationSet,
     *,
     alpha: float,
@@ -192,16 +205,17 @@ def _by_counts(
         zeta=zeta,
         union=count(union),
         clean=count(wrong),
+        wrong=count(lost),
         method=of_counts(method),
     )
 
 
 def _by_betting(
-    broken: Mapping[str, Flags], wrong: Flags, calibration: CalibrationSet, *, alpha: float, zeta: float
+    broken: Mapping[str, Flags], wrong: Flags, lost: Flags, calibration: CalibrationSet, *, alpha: float, zeta: float
 ) -> Certificate:
-    losses = {arm: marks.astype(np.float64) for arm, marks in broken.items()}
-    clean = wrong.astype(np.float64)
-    return certify_in_order(losses, alpha=alpha, zeta=zeta, calibration=calibration.fingerprint, clean=clean)
+    return certify_in_order(
+        broken, alpha=alpha, zeta=zeta, calibration=calibration.fingerprint, clean=wrong, wrong=lost
+    )
 
 
 def _seen(attacks: Sequence[AttackRows]) -> int:
@@ -210,12 +224,12 @@ def _seen(attacks: Sequence[AttackRows]) -> int:
     return int(finished.size if finished.all() else np.argmin(finished))
 
 
-def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, zeta: float) -> Look:
+def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, share: float) -> Look:
     seen = _seen(attacks)
     if not seen or calibration.population == "balanced":
         return Look(seen, 1.0, None)
     p = np.max([betting_p_values(attack.broken[:seen].astype(np.float64), alpha) for attack in attacks], axis=0)
-    decided = np.flatnonzero(p <= zeta)
+    decided = np.flatnonzero(p <= share)
     return Look(seen, float(p[-1]), int(decided[0]) + 1 if decided.size else None)
 
 
@@ -236,17 +250,25 @@ def _model(
         replace(one, certified=one.eps in own[one.norm].eps[: own[one.norm].n_certified], level=own[one.norm].level)
         for one in lists
     ]
+    told = [replace(one, waits=_waits(one, told)) for one in told]
     n_wrong = int(rows.wrong.sum())
     return ModelCertificates(
         model=rows.model,
         criterion=rows.criterion,
         clean_error=proportion(n_wrong, max(1, int(rows.known.sum()))),
         n_wrong=n_wrong,
+        n_refused=int(rows.refused.sum()),
         lists=tuple(told),
         sizes=own,
         rows=rows.digest,
         targets=rows.targets,
     )
+
+
+def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
+    """Whether a list could be certified but for a smaller eps that is not finished."""
+    smaller = [other for other in every if other.norm == one.norm and other.eps < one.eps]
+    return one.p is not None and one.p <= one.level and any(other.pending for other in smaller)
 
 
 def _notes(found: CertificateAssessment) -> list[str]:
@@ -256,6 +278,12 @@ def _notes(found: CertificateAssessment) -> list[str]:
     untold = sum(attack.untold for one in found.lists for attack in one.attacks)
     if untold:
         notes.append(f"Rows that ended with an error or a timeout count as failures: {untold}.")
+    if refusing := [model for model in found.models if model.n_refused]:
+        told = ", ".join(f"{one.model} {one.n_refused} of {one.clean_error.n:,}" for one in refusing)
+        notes.append(
+            f"Clean inputs that are refused: {told}. To refuse is no failure, but they are not answered rightly: they "
+            "count as wrong in the end, as do those that are refused when attacked."
+        )
     flagged: dict[str, dict[str, None]] = {}
     for one in found.lists:
         for flag in (flag for attack in one.attacks for flag in attack.flags):
@@ -283,7 +311,10 @@ def too_small(n: int, alpha: float, zeta: float, needed: int) -> str:
 
 
 def samples_needed(rate: float, alpha: float, zeta: float, method: AnyMethod) -> int | None:
-    """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough."""
+    """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough.
+
+    Of betting it is the number of the exact test, which is smaller.
+    """
     if rate >= alpha:
         return None
     try:

@@ -17,10 +17,10 @@ depend on alpha, K_t grows with alpha, and the alphas that are not rejected are 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.seeds import key
+from advrisk.core.seeds import look_key
 from advrisk.risk.certificate.counts import Floats, Ints, check_rate
 from advrisk.risk.certificate.p_values import smallest_above
 
@@ -52,6 +52,15 @@ def betting_certified_risk(losses_in_order: ArrayLike, zeta: float, *, looks: Se
     return np.asarray(np.minimum.accumulate(bounds))
 
 
+def last_before_failures(failed: NDArray[np.bool_]) -> Sequence[int]:
+    """The looks that decide a running bound of losses 0 and 1: before each failure, and the last.
+
+    Wealth grows with every sample that holds, whatever alpha is: a look between two of these is bettered by the later.
+    """
+    before = np.flatnonzero(failed)
+    return [*(int(place) for place in before[before > 0]), int(failed.size)]
+
+
 def log_wealth(losses: Floats, alpha: float) -> Floats:
     """ln K_t after each sample, along the last axis."""
     total = np.full(losses.shape, -np.inf)
@@ -68,7 +77,7 @@ def look_order(samples: Sequence[str], seed: int) -> tuple[str, ...]:
     """
     if len(set(samples)) != len(samples):
         raise RiskError("a sample is named twice; each is looked at once")
-    return tuple(sorted(samples, key=lambda sample: (key("look", seed, sample), sample)))
+    return tuple(sorted(samples, key=lambda sample: look_key(seed, sample)))
 
 
 def checked_losses(losses_in_order: ArrayLike) -> Floats:
@@ -86,12 +95,12 @@ def checked_losses(losses_in_order: ArrayLike) -> Floats:
 
 
 def _bounds_of_counts(failures: Floats, looks: Ints, zeta: float) -> Floats:
+    share, part = SHARES[:, None], np.log(PARTS)[:, None]
+    lost = part + failures * np.log1p(-share)
+
     def rejected(alpha: Floats) -> Floats:
-        total = np.full(looks.shape, -np.inf)
-        for share, part in zip(SHARES, PARTS, strict=True):
-            gains = failures * np.log1p(-share) + (looks - failures) * np.log1p(share * alpha / (1 - alpha))
-            total = np.logaddexp(total, np.log(part) + gains)
-        return np.asarray(total >= -np.log(zeta))
+        gains = lost + (looks - failures) * np.log1p(share * alpha / (1 - alpha))
+        return np.asarray(np.logaddexp.reduce(gains, axis=0) >= -np.log(zeta))
 
     return smallest_above(rejected, np.zeros(looks.shape), halvings=40)
 

@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
-from advrisk.core.seeds import key
 from advrisk.ledger import Ledger
+from advrisk.risk.certificate.betting import look_order
 
 Population = Literal["as-sampled", "balanced"]
 
 _TOO_EVEN = 0.05  # groups as even as these come about by chance less often than that
 _NAMED = 3  # samples named in a message
-_SAMPLES = "SELECT sample, hash, label, weight, strata, shard, place FROM samples WHERE split = 'calibrate'"
+_SAMPLES = "SELECT sample, hash, label, weight, strata FROM samples WHERE split = 'calibrate'"
 _TAINTED = """
     SELECT c.sample, o.sample AS other, o.split FROM samples c JOIN samples o ON c.hash = o.hash
     WHERE c.split = 'calibrate' AND o.split IN ('train', 'tune') ORDER BY ALL
@@ -68,7 +68,7 @@ def read_calibration(ledger: Ledger, *, seed: int = 0, population: Population | 
             f"calibrate are equally frequent ({_told(rows, 'class')}); say `population: as-sampled`"
         )
     return CalibrationSet(
-        samples=tuple(row["sample"] for row in sorted(rows, key=lambda row: _look(row, seed))),
+        samples=look_order([row["sample"] for row in rows], seed),
         fingerprint=digest(sorted([row["sample"], row["hash"] or ""] for row in rows)),
         classes=dict(sorted(Counter(_label(row) for row in rows).items())),
         population=population or "as-sampled",
@@ -159,13 +159,6 @@ def _refuse_tainted(ledger: Ledger) -> None:
         f"samples to calibrate have the same content as samples to train or tune: {', '.join(named)}{more}; a "
         "certificate needs samples that neither saw; take the copies out of the data"
     )
-
-
-def _look(row: Mapping[str, Any], seed: int) -> tuple[int, int, int]:
-    """The preset order of looks: shards as the seed shuffles them, samples as they stand in their shard."""
-    if row["shard"] is None:
-        return key("look", seed, row["sample"]), 0, 0
-    return key("look", seed, row["shard"]), row["place"] or 0, key("look", seed, row["sample"])
 
 
 def _notes(rows: Sequence[Mapping[str, Any]], evened: Sequence[str], population: Population | None) -> list[str]:

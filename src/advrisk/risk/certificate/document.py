@@ -107,7 +107,7 @@ class AttackList(_Part):
     level: float = Field(gt=0, lt=1, description="the share of zeta that the largest p is held against")
     attacks: list[Attack] = Field(min_length=1, description="the worst first")
     union: TestedCount = Field(description="a sample fails if any attack of the list breaks it")
-    wrong: TestedCount = Field(description="wrong clean, or broken by any attack: 1 - robust accuracy")
+    wrong: TestedCount = Field(description="not answered rightly, clean or under any attack: 1 - robust accuracy")
     would_take: str | None
     searches: list[Searched] = Field(max_length=100)
 
@@ -138,6 +138,7 @@ class CleanError(_Part):
     """Samples that are wrong without any attack, with an interval."""
 
     wrong: Some
+    refused: Some = Field(description="samples that the model refuses to answer without any attack")
     n: Samples = Field(description="samples of which it is known")
     share: float
     low: float
@@ -374,7 +375,8 @@ def _calibration(found: CertificateAssessment) -> Calibration:
 
 def _clean(model: ModelCertificates) -> CleanError:
     own = model.clean_error
-    return CleanError(wrong=model.n_wrong, n=own.n, share=own.value, low=own.low, high=own.high, level=own.level)
+    share = {"share": own.value, "low": own.low, "high": own.high, "level": own.level}
+    return CleanError(wrong=model.n_wrong, refused=model.n_refused, n=own.n, **share)
 
 
 def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:

@@ -1,10 +1,12 @@
 """Integer failures from a run's ledger: which samples each attack of a frozen list broke, and which were wrong before.
 
-- A sample *fails* under an attack when it was right clean and the attack succeeded against it.
-- A sample that was wrong clean is no failure but clean error, which stands beside every certificate.
+- A sample *fails* under an attack when it was not wrong clean and the attack succeeded against it.
+- A sample that was answered wrongly when clean is no failure but clean error, which stands beside every certificate.
 - A row that ended with an error or a timeout counts as a failure: the attack may have succeeded. The loss so counted is
   never below the true one, so a certificate stays valid.
-- What a model rejects is no failure.
+- What a model refuses to answer is no failure, clean or attacked; but it is not answered rightly, and counts as wrong
+  in the end. Whatever class stands behind a refused clean input, nobody was told it: an attack that makes the model
+  answer it, and wrongly, succeeds, and the sample fails.
 - Of a random attack with r repeats, a single try is its first repeat; with r tries a sample fails if any of them
   breaks it.
 """
@@ -21,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted, did_you_mean, matches, no_match
+from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.risk.certificate.calibration import CalibrationSet
@@ -64,6 +66,7 @@ class AttackRows:
     failed: Flags  # (repeats, n)
     there: Flags  # (repeats, n): false where a row is missing, the run not being finished
     untold: Flags  # (repeats, n): ended with an error or a timeout
+    refused: Flags  # (repeats, n): the model refuses to answer the attacked input
     flags: tuple[str, ...] = ()  # reasons not to trust it
     keep: str | None = None
     max_queries: int | None = None
@@ -91,6 +94,7 @@ class ModelRows:
 
     model: str
     wrong: Flags  # (n,): clean error
+    refused: Flags  # (n,): the model refuses to answer the clean input
     known: Flags  # (n,): false where nobody knows yet how the clean input is read
     attacks: tuple[AttackRows, ...]
     criterion: str
@@ -129,17 +133,6 @@ def refuse_unfinished(rows: ModelRows) -> None:
                 "p-value of counts may be looked at once, at the end; run the same study again to go on, or say "
                 "`method: betting`, whose p-value may be watched"
             )
-
-
-def used_before(ledger: Ledger) -> list[str]:
-    """Sentences about lists for which other ones were tested before, on samples of this run."""
-    return [
-        f"{one.model}, {one.norm} {one.eps:g}: {counted(len(one.earlier), 'other list')} of attacks met samples to "
-        "calibrate of this run before. If what is certified now was chosen after a look at that, nothing is "
-        "guaranteed: take new samples."
-        for one in frozen_lists(ledger.path)
-        if one.earlier
-    ]
 
 
 def _refuse_other_samples(lists: Sequence[FrozenList], calibration: CalibrationSet) -> None:
@@ -214,11 +207,12 @@ def _model_rows(
     table = table.filter(pa.array(inside))
     shape = (len(number), most, calibration.n)
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
-    wrong, known = _clean(ledger, table, where, calibration, shape)
+    wrong, refused, known = _clean(ledger, table, where, calibration, shape, criterion)
     flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
     return ModelRows(
         model=model,
         wrong=wrong,
+        refused=refused,
         known=known,
         attacks=tuple(
             _attack(row, {name: marks[number[row["arm"]]] for name, marks in outcome.items()}, wrong, flags)
@@ -234,6 +228,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "there": (),
     "success": ("success",),
     "untold": _UNTOLD,
+    "refused": ("rejected",),
 }
 
 
@@ -252,6 +247,7 @@ def _attack(
         failed=(tries["success"] | tries["untold"]) & ~wrong,
         there=tries["there"],
         untold=tries["untold"],
+        refused=tries["refused"],
         flags=flags.get(row["arm"], ()),
         keep=row["keep"],
         max_queries=row["max_queries"],
@@ -260,9 +256,18 @@ def _attack(
 
 
 def _clean(
-    ledger: Ledger, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet, shape: tuple[int, ...]
-) -> tuple[Flags, Flags]:
-    """Samples that some row says were read wrongly when clean, and those of which some row says how they were read."""
+    ledger: Ledger,
+    table: pa.Table,
+    where: tuple[Any, ...],
+    calibration: CalibrationSet,
+    shape: tuple[int, ...],
+    criterion: str,
+) -> tuple[Flags, Flags, Flags]:
+    """Samples that were answered wrongly when clean, those that were refused, and those of which some row tells.
+
+    Of a refused input no row's clean prediction counts. Where success is a wrong class, a sample that some attack
+    succeeded against was not wrong before, whatever another row says.
+    """
     labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
     label = np.full(calibration.n, -1, dtype=np.int64)
     label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()
@@ -270,10 +275,16 @@ def _clean(
     own = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
     clean = np.where(where[0] == 0, np.where(own >= 0, own, clean), clean)
     true = label[where[2]]
-    misread = (clean >= 0) & (true >= 0) & (clean != true)
-    wrong = _marked(shape, where, misread | _is(table, "already_wrong")).any(axis=(0, 1))
-    told = _marked(shape, where, ~_is(table, *_UNTOLD) | (clean >= 0)).any(axis=(0, 1))
-    return np.asarray(wrong), np.asarray(told)
+
+    def some(marks: Flags) -> Flags:
+        return np.asarray(_marked(shape, where, marks).any(axis=(0, 1)))
+
+    wrong = some(_is(table, "already_wrong"))
+    refused = some(_is(table, "rejected") & (where[0] == 0)) & ~wrong
+    wrong |= some((clean >= 0) & (true >= 0) & (clean != true)) & ~refused
+    if criterion == "label":
+        wrong &= ~some(_is(table, "success") & (where[0] > 0))
+    return wrong, refused, some(~_is(table, *_UNTOLD) | (clean >= 0))
 
 
 def _criterion(table: pa.Table, model: str) -> str:

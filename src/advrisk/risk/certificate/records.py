@@ -83,7 +83,7 @@ class Look:
 
     n: int  # samples that were looked at, the first ones of the preset order
     p: float
-    decided_at: int | None  # the number of samples after which p was at most zeta
+    decided_at: int | None  # the number of samples after which p was at most the list's share of zeta, come what may
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,7 @@ class ListCertificate:
     union_at: tuple[int, ...]  # samples that any attack broke, by their place in the order of looks
     wrong_at: tuple[int, ...]  # samples that are wrong, clean or attacked
     searches: tuple[SearchFacts, ...] = ()
+    waits: bool = False  # a smaller eps is not finished, which must be certified before
 
     @property
     def p(self) -> float | None:
@@ -111,9 +112,16 @@ class ListCertificate:
     @property
     def verdict(self) -> str:
         """In two words."""
-        if self.certificate is None:
-            return "not finished"
-        return "certified" if self.certified else "not certified"
+        if self.certified:
+            return "certified"
+        return "not finished" if self.pending else "not certified"
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is not certified so far, and may be once the run is finished."""
+        if self.certified or self.certificate is None:
+            return not self.certified
+        return self.waits or (self.certificate.method == BETTING and self.certificate.n < self.n_total)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -122,11 +130,17 @@ class ListCertificate:
             "eps": self.eps,
             "verdict": self.verdict,
             "level": self.level,
+            "n": None if self.certificate is None else self.certificate.n,
             "by_itself": None if self.certificate is None else _by_itself(self.certificate),
-            "attacks": [one.as_dict() for one in self.attacks],
+            "attacks": [one.as_dict() | self._uncounted for one in self.attacks],
             "searches": [one.as_dict() for one in self.searches],
             "look": vars(self.look),
         }
+
+    @property
+    def _uncounted(self) -> dict[str, None]:
+        """Counts of some of the samples say nothing where a p-value of counts is looked at once."""
+        return dict.fromkeys(("failures", "first_try", "untold")) if self.certificate is None else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +155,7 @@ class ModelCertificates:
     sizes: Mapping[str, CertifiedSizes]  # by norm
     rows: str  # digest of every row that decided
     targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
+    n_refused: int = 0  # clean inputs that it refuses to answer
 
     @property
     def certified(self) -> bool:
@@ -163,6 +178,7 @@ class ModelCertificates:
             "criterion": self.criterion,
             "targets": {str(label): list(targets) for label, targets in self.targets.items()},
             "clean_error": self.clean_error.as_dict(),
+            "clean_refused": self.n_refused,
             "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
             "lists": [one.as_dict() for one in self.lists],
         }
@@ -181,6 +197,8 @@ class CertificateAssessment:
     smallest_n: int  # the fewest samples that can certify anything
     notes: tuple[str, ...] = ()
     premise: Premise | None = None  # of what searches promise
+    n_claims: int = 0  # that share zeta, also those of models that are not told of here
+    n_sequences: int = 0  # pairs of a model and a norm among them
 
     @property
     def lists(self) -> tuple[ListCertificate, ...]:
@@ -229,7 +247,8 @@ def _by_itself(certificate: Certificate) -> dict[str, Any]:
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:
     shared = {"model": one.model, "norm": one.norm, "eps": one.eps, "list_verdict": one.verdict, "level": one.level}
-    clean = {"clean_wrong": model.n_wrong, "n": one.n_total}
+    clean = {"clean_wrong": model.n_wrong, "clean_refused": model.n_refused, "clean_n": model.clean_error.n}
+    n = None if one.certificate is None else one.certificate.n
     tested = {} if one.certificate is None else {test.name: test for test in one.certificate.arms}
     for attack in one.attacks:
         test = tested.get(attack.arm)
@@ -239,11 +258,13 @@ def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str,
                 "attack": attack.arm,
                 "tries": attack.tries,
                 "failures": attack.failures,
+                "n": n,
                 "first_try": attack.first_try,
                 "untold": attack.untold,
                 "p": None if test is None else test.p,
                 "certified_risk": None if test is None else test.certified_risk,
             }
+            | one._uncounted
             | clean
         )
     for name, test in _together(one.certificate):
@@ -253,6 +274,7 @@ def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str,
                 "attack": name,
                 "tries": None,
                 "failures": test.count.failures,
+                "n": test.count.n,
                 "first_try": None,
                 "untold": None,
                 "p": test.p,

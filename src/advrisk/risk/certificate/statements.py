@@ -35,19 +35,30 @@ def size_text(eps: float) -> str:
 
 
 def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """Certified, in part, or not."""
-    held, fell = _held(lists), _fell(lists)
-    if not fell:
+    """Certified, in part, or not; or not finished, which is neither."""
+    held, fell, pending = _held(lists), _fell(lists), _pending(lists)
+    rest = f"; not finished {pending}" if pending else ""
+    if held and fell:
+        return f"{model.model} is certified in part: {held}; not {fell}{rest}"
+    if held and rest:
+        return f"{model.model} is certified so far: {held}{rest}"
+    if held:
         return f"{model.model} is certified against the attacks listed here: {held}"
-    if not held:
-        return f"{model.model} is not certified: {fell}"
-    return f"{model.model} is certified in part: {held}; not {fell}"
+    if fell:
+        return f"{model.model} is not certified: {fell}{rest}"
+    return f"{model.model} is not decided yet: not finished {pending}"
 
 
 def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
     """What is claimed, in one paragraph."""
     alpha, zeta = percent(found.alpha), percent(found.zeta)
     held, fell = _held(lists), _fell(lists)
+    pending = _pending(lists)
+    if not held and not fell:
+        return (
+            f"It is not decided yet whether the attacks listed here break at most {alpha} of the inputs to "
+            f"{model.model}: the run is not finished."
+        )
     if not held:
         return (
             f"It is not certified that the attacks listed here break at most {alpha} of the inputs to {model.model}. "
@@ -57,6 +68,7 @@ def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequenc
     breaks = _BREAKS.get(model.criterion, _BREAKS["label"])
     breaks = breaks.format(alpha=alpha, model=model.model, target=target_text(model.targets))
     rest = f" This is not certified {fell}." if fell else ""
+    rest += f" It is not decided yet {pending}: the run is not finished." if pending else ""
     return (
         f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. "
         f"{meaning(found.alpha, found.zeta)}{rest}"
@@ -86,10 +98,18 @@ def _held(lists: Sequence[ListCertificate]) -> str:
 
 def _fell(lists: Sequence[ListCertificate]) -> str:
     """`within linf 8/255, 16/255`: what is not."""
+    return _within([one for one in lists if not one.certified and not one.pending])
+
+
+def _pending(lists: Sequence[ListCertificate]) -> str:
+    """`within linf 16/255`: what is neither, so far."""
+    return _within([one for one in lists if one.pending])
+
+
+def _within(lists: Sequence[ListCertificate]) -> str:
     sizes: dict[str, list[str]] = {}
     for one in lists:
-        if not one.certified:
-            sizes.setdefault(one.norm, []).append(size_text(one.eps))
+        sizes.setdefault(one.norm, []).append(size_text(one.eps))
     told = [f"{norm} {', '.join(found)}" for norm, found in sizes.items()]
     return f"within {' and '.join(told)}" if told else ""
 
@@ -169,13 +189,23 @@ def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[
         "Inputs that are read wrongly without any attack do not count in the risk. This clean error is "
         f"{rate(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
         "wrong with or without an attack stands beside every list.",
+        *_on_refused(model),
         "It does not say that the model is fit for a purpose, or that it conforms to a law or a norm.",
     ]
 
 
+def _on_refused(model: ModelCertificates) -> list[str]:
+    if not model.n_refused:
+        return []
+    return [
+        f"The model refuses to answer {model.n_refused} of these clean samples. To refuse is no failure, but what is "
+        "refused, clean or attacked, counts among those that are wrong with or without an attack."
+    ]
+
+
 def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None:
-    """What it would take to certify a list; None where it is."""
-    if one.certified or one.certificate is None:
+    """What it would take to certify a list; None where it is, or may be once the run is finished."""
+    if one.certified or one.pending or one.certificate is None:
         return None
     n, level = one.certificate.n, one.level
     if found.calibration.n < found.smallest_n:
@@ -195,6 +225,9 @@ def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None
             "help: a more robust model, a smaller eps or a larger alpha would."
         )
     else:
-        told.append(f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten.")
+        other = " by the exact test; bets take more" if found.method == BETTING else ""
+        told.append(
+            f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten{other}."
+        )
     told.append(f"What these samples certify, taken by itself, is a risk of at most {rate(worst.certified_risk)}.")
     return " ".join(told)

@@ -1,10 +1,10 @@
 """A certificate: counts of failures on one calibration set, and the tests made of them; `statements` says it in words.
 
-A sample fails under an arm when it was right clean and is wrong attacked. It fails under the union when some arm of the
-list breaks it, and is wrong in the end when it was wrong clean or fails under the union (1 - robust accuracy). An arm's
-failures are among the union's, and these among the wrong ones. So a false claim about any of the three comes with one
-about the first of them whose risk is above alpha: all claims of a certificate together are wrong at most zeta of the
-time.
+A sample fails under an arm when it was not wrong clean and is wrong attacked. It fails under the union when some arm of
+the list breaks it, and is wrong in the end when it is not answered rightly (1 - robust accuracy): when it was wrong
+clean, fails under the union, or the model refuses to answer it, clean or under some arm. An arm's failures are among
+the union's, and these among the wrong ones. So a false claim about any of the three comes with one about the first of
+them whose risk is above alpha: all claims of a certificate together are wrong at most zeta of the time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values
-from advrisk.risk.certificate.counts import Count, check_rate
+from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, last_before_failures
+from advrisk.risk.certificate.counts import Count, Floats, check_rate
 from advrisk.risk.certificate.p_values import Method, certified_risk, p_value
 from advrisk.risk.proportion import proportion
 
@@ -53,7 +53,7 @@ class Certificate:
     calibration: str  # the fingerprint of their set
     arms: tuple[Tested, ...]  # the worst first
     union: Tested  # a sample fails if any arm of the list breaks it
-    wrong: Tested | None  # wrong, clean or under any arm: 1 - robust accuracy
+    wrong: Tested | None  # not answered rightly, clean or under any arm: 1 - robust accuracy
     clean: Estimate | None  # share of samples that are wrong without any attack
     decided_at: int | None = None  # betting: the number of samples after which the list was certified
 
@@ -96,19 +96,23 @@ def certify(
     zeta: float = 0.05,
     union: Count | None = None,
     clean: Count | None = None,
+    wrong: Count | None = None,
     method: Method = "exact",
 ) -> Certificate:
     """Test a frozen list of arms once, on counts of one calibration set.
 
     `union` counts the samples that any arm of the list breaks (of one arm alone it is that arm's count), `clean` those
-    that are wrong without any attack.
+    that are wrong without any attack, `wrong` those that are not answered rightly in the end: where nothing is refused,
+    which is taken for granted if it is left out, the two together.
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
     whole = _checked_union(arms, union)
-    _check_counts({} if clean is None else {"clean": clean})
-    _check_one_set({**arms, "union": whole, **({"clean": clean} if clean else {})})
+    given = {name: count for name, count in (("clean", clean), ("wrong", wrong)) if count is not None}
+    _check_counts(given)
+    _check_one_set({**arms, "union": whole, **given})
     _check_clean(whole, clean)
+    lost = _checked_wrong(whole, clean, wrong)
 
     def test(name: str, count: Count) -> Tested:
         bound = certified_risk(count.failures, count.n, zeta, method=method)
@@ -123,7 +127,7 @@ def certify(
         whole.calibration,
         _worst_first(test(name, count) for name, count in arms.items()),
         test("union", whole),
-        test("wrong", _sum(clean, whole)) if clean else None,
+        test("wrong", lost) if lost else None,
         proportion(clean.failures, clean.n) if clean else None,
     )
 
@@ -135,6 +139,7 @@ def certify_in_order(
     zeta: float = 0.05,
     calibration: str,
     clean: ArrayLike | None = None,
+    wrong: ArrayLike | None = None,
 ) -> Certificate:
     """The same by betting, as often as one likes: whether each sample failed under each arm, in the settled order.
 
@@ -144,12 +149,13 @@ def certify_in_order(
     check_rate("zeta", zeta)
     flags, wrong_clean = _checked_flags(failed, clean)
     union = np.any(list(flags.values()), axis=0)
+    lost = _lost(union, wrong_clean, wrong)
     running = {name: betting_p_values(values, alpha) for name, values in flags.items()}
     decided = np.flatnonzero(np.max(list(running.values()), axis=0) <= zeta)
 
-    def test(name: str, values: NDArray[np.bool_]) -> Tested:
-        bound = float(betting_certified_risk(values, zeta)[-1])
-        p = float(betting_p_values(values, alpha)[-1])
+    def test(name: str, values: NDArray[np.bool_], p_values: Floats | None = None) -> Tested:
+        bound = float(betting_certified_risk(values, zeta, looks=last_before_failures(values))[-1])
+        p = float((betting_p_values(values, alpha) if p_values is None else p_values)[-1])
         return _tested(name, Count(int(values.sum()), values.size, calibration), bound, p, zeta, "betting, upper bound")
 
     return Certificate(
@@ -158,9 +164,9 @@ def certify_in_order(
         "betting",
         union.size,
         calibration,
-        _worst_first(test(name, values) for name, values in flags.items()),
+        _worst_first(test(name, values, running[name]) for name, values in flags.items()),
         test("union", union),
-        test("wrong", union | wrong_clean) if wrong_clean is not None else None,
+        test("wrong", lost) if lost is not None else None,
         proportion(int(wrong_clean.sum()), wrong_clean.size) if wrong_clean is not None else None,
         int(decided[0]) + 1 if decided.size else None,
     )
@@ -177,9 +183,30 @@ def _worst_first(tested: Iterable[Tested]) -> tuple[Tested, ...]:
     return tuple(sorted(tested, key=lambda one: (-one.p, -one.count.failures, one.name)))
 
 
-def _sum(clean: Count, union: Count) -> Count:
-    """No sample is in both: one that is wrong clean cannot be broken."""
-    return Count(clean.failures + union.failures, union.n, union.calibration)
+def _checked_wrong(union: Count, clean: Count | None, wrong: Count | None) -> Count | None:
+    """Those wrong clean and those broken, of which none is in both, are among the ones that are wrong in the end."""
+    least = union.failures + (clean.failures if clean else 0)
+    if wrong is None:
+        return Count(least, union.n, union.calibration) if clean else None
+    if wrong.failures < least:
+        raise RiskError(
+            f"{least} samples are wrong without any attack or broken, so {wrong.failures} cannot be all that are not "
+            "answered rightly in the end"
+        )
+    return wrong
+
+
+def _lost(
+    union: NDArray[np.bool_], clean: NDArray[np.bool_] | None, wrong: ArrayLike | None
+) -> NDArray[np.bool_] | None:
+    """Which samples are not answered rightly in the end."""
+    least = union if clean is None else union | clean
+    if wrong is None:
+        return None if clean is None else least
+    lost = _flags("wrong", wrong)
+    if lost.size != least.size or (least & ~lost).any():
+        raise RiskError("wrong: samples that are wrong without any attack, or broken, must be among them")
+    return lost
 
 
 def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:

@@ -141,11 +141,15 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
     lists = tuple(_list(document, one, sizes[about.name, one.norm]) for one in document.lists)
     _check_own(document, lists)
     clean = document.clean_error
+    least = clean.wrong + clean.refused
+    if claim.method != BETTING and any(one.wrong.failures < least for one in document.lists):
+        raise RiskError(f"{least} samples are wrong or refused without any attack, and a list says that fewer are")
     model = ModelCertificates(
         model=about.name,
         criterion=document.criterion,
         clean_error=proportion(clean.wrong, clean.n),
         n_wrong=clean.wrong,
+        n_refused=clean.refused,
         lists=lists,
         sizes={norm: found for (name, norm), found in sizes.items() if name == about.name},
         rows=document.provenance.ledger,
@@ -275,6 +279,7 @@ def _certificate(document: CertificateDocument, one: AttackList) -> Certificate:
         zeta=claim.zeta,
         union=Count(one.union.failures, one.n, known),
         clean=Count(document.clean_error.wrong, one.n, known),
+        wrong=Count(one.wrong.failures, one.n, known),
         method=of_counts(claim.method),
     )
 

@@ -29,13 +29,24 @@ class Found:
 
 @dataclass
 class _Trial:
-    """A setting at work: how many samples it met so far, and how many of them it broke."""
+    """A setting at work: how many samples it met so far, of how many it told something, and how many it broke."""
 
     setting: Setting
     arm: Arm
     failures: int = 0
-    n: int = 0
+    n: int = 0  # without those that ended with an error or a timeout: nobody knows whether they break
+    met: int = 0
     dropped: bool = False
+
+    @property
+    def rate(self) -> float:
+        """The share of samples that broke, as far as it is known."""
+        return self.failures / self.n if self.n else 0.0
+
+    def span(self, n_samples: int) -> tuple[float, float]:
+        """The least and the greatest rate that it can have once it met all samples."""
+        told = self.n + n_samples - self.met
+        return (self.failures / told, (self.failures + n_samples - self.met) / told) if told else (0.0, 0.0)
 
 
 @dataclass
@@ -136,7 +147,7 @@ def _proposed(way: _Way, seed: int) -> Round:
         if n_round == 0:
             return Round("design", tuple(first_settings(search, seed)), ())
         seen = [trial for trial in way.trials if trial.n]
-        settings, rates = [trial.setting for trial in seen], [trial.failures / trial.n for trial in seen]
+        settings, rates = [trial.setting for trial in seen], [trial.rate for trial in seen]
         chosen = next_settings(search, settings, rates, n_round=n_round, seed=seed)
         return Round("gp-ucb", tuple(chosen), (), beta_at(search.beta, n_round))
     every = grid_settings(search) if search.method == "grid" else random_settings(search, seed)
@@ -174,11 +185,14 @@ def _steps(
                     met += [(trial, one, _cells(way, trial, one, plan, recipes)) for one in shards]
         yield list({cell.id: cell for _, _, cells in met for cell in cells if cell.id not in tally.broken}.values())
         for trial, one, cells in met:
-            trial.failures += len(frozenset().union(*(tally.broken[cell.id] for cell in cells)))
-            trial.n += len(one.samples)
+            broken = frozenset().union(*(tally.broken[cell.id] for cell in cells))
+            untold = frozenset().union(*(tally.untold[cell.id] for cell in cells)) - broken
+            trial.failures += len(broken)
+            trial.n += len(one.samples) - len(untold)
+            trial.met += len(one.samples)
         for way in begun:
             if way.search.race:
-                _drop(way, sum(len(later.samples) for later in tune[place + 1 :]))
+                _drop(way, sum(len(other.samples) for other in tune))
 
 
 def _cells(way: _Way, trial: _Trial, shard: Shard, plan: Plan, recipes: dict[tuple[str, str], str]) -> list[Cell]:
@@ -187,18 +201,18 @@ def _cells(way: _Way, trial: _Trial, shard: Shard, plan: Plan, recipes: dict[tup
     return [replace(cell, keeps_inputs=False) for cell in alone.cells()]
 
 
-def _drop(way: _Way, remaining: int) -> None:
+def _drop(way: _Way, n_samples: int) -> None:
     """Drop the settings of this round that cannot become one of the worst any more."""
     for trial in _of_round(way):
-        others = [other.failures for other in way.trials if other is not trial]
-        if not trial.dropped and not can_still_win(trial.failures, remaining, others, freeze=way.search.freeze):
+        others = [other.span(n_samples)[0] for other in way.trials if other is not trial]
+        if not trial.dropped and not can_still_win(trial.span(n_samples)[1], others, freeze=way.search.freeze):
             trial.dropped = True
 
 
 def _freeze(way: _Way, folder: Path) -> list[_Trial]:
     """The worst settings of a search, of equals the first by name; written down with it."""
     whole = [trial for trial in way.trials if not trial.dropped]
-    worst = sorted(whole, key=lambda trial: (-trial.failures, trial.arm.id))[: way.search.freeze]
+    worst = sorted(whole, key=lambda trial: (-trial.rate, trial.arm.id))[: way.search.freeze]
     rounds = way.course.rounds[: way.n_begun]
     way.course = replace(way.course, frozen=tuple(trial.arm.id for trial in worst), rounds=rounds)
     write_course(folder, way.course)

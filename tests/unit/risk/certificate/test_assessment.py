@@ -9,7 +9,10 @@ import pytest
 from scipy.stats import beta, binom
 
 from advrisk.core.errors import RiskError
+from advrisk.report.certificates import certificate_words
+from advrisk.risk.certificate import betting_p_values, look_order
 from advrisk.risk.certificate.assessment import assess_certificates
+from advrisk.risk.certificate.statements import claim, headline, would_take
 
 from .conftest import Make
 
@@ -19,6 +22,13 @@ N = 100
 def broken(failures: int, wrong: int = 0, n: int = N) -> str:
     """So many samples that fail, then so many that were wrong before; the rest resisted."""
     return "s" * failures + "w" * wrong + "r" * (n - failures - wrong)
+
+
+def in_looks(text: str) -> str:
+    """Letters for the samples in the order of looks, as letters for s0, s1, …."""
+    order = look_order([f"s{place}" for place in range(len(text))], 0)
+    letters = dict(zip(order, text, strict=True))
+    return "".join(letters[f"s{place}"] for place in range(len(text)))
 
 
 def drawn(n: int = N) -> list[dict[str, Any]]:
@@ -82,11 +92,11 @@ def test_what_is_certified_hands_its_share_on(made: Make) -> None:
 
 
 def test_an_unfinished_list_has_no_p_of_counts_but_a_look_and_its_share_is_not_given_away(made: Make) -> None:
-    ledger = made({"m": {"pgd@linf:0.1": broken(0, 0, 60) + "." * 40, "pgd@linf:0.2": broken(0)}}, samples=drawn())
+    ledger = made({"m": {"pgd@linf:0.1": in_looks("r" * 60 + "." * 40), "pgd@linf:0.2": broken(0)}}, samples=drawn())
     found = assess_certificates(ledger)
     first, second = found.lists
     assert (first.certificate, first.verdict, first.certified) == (None, "not finished", False)
-    assert (second.verdict, second.certified) == ("not certified", False), "a smaller eps is not certified"
+    assert (second.verdict, second.certified) == ("not finished", False), "a smaller eps is not certified yet"
     assert first.look.n == 60
     assert first.look.decided_at is not None
     assert first.look.p <= 0.05
@@ -156,8 +166,11 @@ def test_everything_is_plain_values_for_json_and_csv(made: Make) -> None:
         ("pgd@linf:0.1", 3),
         ("any of them", 3),
         ("wrong, clean or attacked", 13),
-        ("pgd@linf:0.2", 0),
+        ("pgd@linf:0.2", None),
     ]
+    assert [line["n"] for line in lines] == [N, N, N, None]
+    partial = again["models"][0]["lists"][1]
+    assert (partial["n"], partial["attacks"][0]["failures"]) == (None, None)
     assert len({tuple(line) for line in lines}) == 1, "one header for all"
 
 
@@ -180,3 +193,74 @@ def test_few_failures_of_a_balanced_set_are_no_more_likely_than_the_binomial_say
         n = each * len(risks)
         few = np.arange(int(n * alpha - 1) + 1)
         assert (np.cumsum(counts)[few] <= binom.cdf(few, n, alpha) + 1e-12).all()
+
+
+@pytest.mark.parametrize("method", ["exact", "betting"])
+def test_a_model_that_refuses_everything_is_wrong_in_the_end_and_that_is_told(made: Make, method: Any) -> None:
+    ledger = made({"m": {"clean": "j" * N, "pgd@linf:0.1": "s" + "j" * (N - 1)}}, samples=drawn())
+    found = assess_certificates(ledger, method=method)
+    (one,) = found.lists
+    assert one.certificate is not None
+    assert one.certificate.wrong is not None
+    assert (one.certificate.union.count.failures, one.certificate.wrong.count.failures) == (1, N)
+    assert not one.certificate.wrong.certified
+    assert (found.of("m").n_wrong, found.of("m").n_refused) == (0, N)
+    assert f"Clean inputs that are refused: m {N} of {N}." in " ".join(found.notes)
+
+
+def test_what_is_refused_under_attack_only_is_wrong_in_the_end(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": "sjjw" + "r" * (N - 4)}}, samples=drawn())
+    (one,) = assess_certificates(ledger).lists
+    assert one.certificate is not None
+    assert one.certificate.wrong is not None
+    assert one.certificate.wrong.count.failures == 4
+    assert one.wrong_at == tuple(sorted(one.wrong_at))
+    assert len(one.wrong_at) == 4
+
+
+def test_failures_of_bets_stand_beside_the_samples_they_were_counted_on(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": in_looks("s" * 5 + "r" * 35 + "." * 59 + "s")}}, samples=drawn())
+    found = assess_certificates(ledger, method="betting")
+    assert {(line["failures"], line["n"]) for line in found.flat()} == {(5, 40)}
+    assert found.as_dict()["models"][0]["lists"][0]["n"] == 40
+
+
+def test_what_is_not_finished_is_told_as_neither(made: Make) -> None:
+    letters = {"pgd@linf:0.1": broken(0), "pgd@linf:0.2": in_looks("r" * 5 + "." * 95), "pgd@linf:0.4": broken(90)}
+    ledger = made({"m": letters, "n": {"pgd@linf:0.1": "." * N}, "o": {"pgd@linf:0.1": broken(90)}}, samples=drawn())
+    for method in ("exact", "betting"):
+        found = assess_certificates(ledger, method=method)  # type: ignore[arg-type]
+        heads = [headline(model, model.lists) for model in found.models]
+        assert heads == [
+            "m is certified in part: within linf up to eps = 0.1; not within linf 0.4; not finished within linf 0.2",
+            "n is not decided yet: not finished within linf 0.1",
+            "o is not certified: within linf 0.1",
+        ]
+        assert "It is not decided yet whether" in claim(found, found.of("n"), found.of("n").lists)
+        assert "It is not decided yet within linf 0.2" in claim(found, found.of("m"), found.of("m").lists)
+        assert would_take(found, found.of("m").of("linf", 0.2)) is None
+
+
+def test_a_look_decides_at_the_share_of_its_list(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": broken(0)}, "n": {"pgd@linf:0.1": broken(50)}}, samples=drawn())
+    first = assess_certificates(ledger, method="betting").lists[0]
+    p = betting_p_values([0.0] * N, 0.1)
+    assert first.look.decided_at == int(np.argmax(p <= 0.025)) + 1 > int(np.argmax(p <= 0.05)) + 1
+
+
+def test_how_many_claims_share_zeta_does_not_depend_on_the_models_that_are_told_of(made: Make) -> None:
+    ledger = made({"a": {"pgd@linf:0.1": broken(90)}, "b": {"pgd@linf:0.1": broken(0)}}, samples=drawn())
+    for models in (None, ["b"]):
+        found = assess_certificates(ledger, models=models)
+        assert (found.n_claims, found.n_sequences) == (2, 2)
+        assert any("All 2 claims of this run together" in words for words in certificate_words(found))
+
+
+def test_the_samples_that_bets_would_take_are_said_to_be_the_exact_test_s(made: Make) -> None:
+    ledger = made({"m": {"pgd@linf:0.1": "r" * 45 + "s" * 8 + "r" * 47}}, samples=drawn())
+    told = {}
+    for method in ("exact", "betting"):
+        found = assess_certificates(ledger, method=method)  # type: ignore[arg-type]
+        told[method] = would_take(found, found.lists[0]) or ""
+    assert "would certify it nine times out of ten." in told["exact"]
+    assert "would certify it nine times out of ten by the exact test; bets take more." in told["betting"]

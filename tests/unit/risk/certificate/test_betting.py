@@ -8,7 +8,7 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.risk.certificate import betting_certified_risk, betting_p_values, look_order
-from advrisk.risk.certificate.betting import PARTS, SHARES, log_wealth
+from advrisk.risk.certificate.betting import PARTS, SHARES, last_before_failures, log_wealth
 
 
 def wealth_by_hand(losses: list[float], alpha: float) -> list[float]:
@@ -122,3 +122,13 @@ def test_other_mistakes_are_refused() -> None:
     for looks in ([], [0], [3], [2, 1], [1.5]):
         with pytest.raises(RiskError, match="looks must"):
             betting_certified_risk([0, 0], 0.05, looks=looks)  # type: ignore[arg-type]
+
+
+def test_the_looks_before_failures_give_the_running_bound() -> None:
+    rng = np.random.default_rng(5)
+    for rate in (0.0, 0.03, 0.3, 1.0):
+        for n in (1, 4, 120):
+            failed = rng.random(n) < rate
+            looks = last_before_failures(failed)
+            assert len(looks) <= failed.sum() + 1
+            assert betting_certified_risk(failed, 0.05, looks=looks)[-1] == betting_certified_risk(failed, 0.05)[-1]

@@ -1,6 +1,5 @@
 """Which samples count as failures, by hand-made rows for every rule."""
 
-import json
 import re
 from collections.abc import Sequence
 
@@ -9,8 +8,10 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import frozen_list, frozen_question, write_frozen
 from advrisk.risk.certificate.calibration import read_calibration
-from advrisk.risk.certificate.reading import ModelRows, read_rows, refuse_unfinished, used_before
+from advrisk.risk.certificate.reading import ModelRows, read_rows, refuse_unfinished
+from advrisk.risk.certificate.settled import used_before
 
 from .conftest import Make
 
@@ -136,22 +137,13 @@ def test_attacks_that_never_ran_on_samples_to_calibrate(made: Make) -> None:
         only(ledger)
 
 
-def freeze(ledger: Ledger, arms: list[str], searched: Sequence[str] = (), samples: str | None = None) -> None:
-    """A list beside the ledger, as a run writes it."""
-    known = read_calibration(ledger)
-    one = {
-        "id": f"list of {len(arms)}",
-        "model": "m",
-        "norm": "linf",
-        "eps": 0.1,
-        "arms": arms,
-        "searched": list(searched),
-    }
-    one |= {"recipes": [f"m/{arm}" for arm in arms], "samples": samples or known.fingerprint, "n_samples": known.n}
-    path = ledger.path.parent / "frozen.json"
-    lists = json.loads(path.read_text())["lists"] if path.exists() else []
-    one |= {"frozen_at": "2026-01-01T00:00:00+00:00"}
-    path.write_text(json.dumps({"current": [one["id"]], "lists": [*lists, one]}))
+def freeze(ledger: Ledger, arms: list[str], searched: Sequence[str] = (), *, others: bool = False) -> None:
+    """A question about one list beside the ledger, as a run writes it."""
+    rows = ledger.query("SELECT sample, hash FROM samples").to_pylist()
+    samples = [(row["sample"], f"{row['hash']}{' of another' if others else ''}") for row in rows]
+    one = frozen_list(("m", "linf", 0.1), {arm: f"m/{arm}" for arm in arms}, searched, samples)
+    asked = frozen_question([one], samples, alpha=0.1, zeta=0.05, method="exact", population=None)
+    write_frozen(ledger.path.parent, ledger, asked)
 
 
 def test_a_frozen_list_decides_which_attacks_count(made: Make) -> None:
@@ -163,7 +155,7 @@ def test_a_frozen_list_decides_which_attacks_count(made: Make) -> None:
     assert used_before(ledger) == []
     freeze(ledger, [PGD])
     assert [one.arm for one in only(ledger).attacks] == [PGD]
-    assert "m, linf 0.1: 1 other list of attacks met samples to calibrate" in used_before(ledger)[0]
+    assert "other attacks: m within linf 0.1" in used_before(ledger)[0]
     freeze(ledger, [PGD, FGSM, "gone@linf:0.1"])
     with pytest.raises(RiskError, match=r"gone@linf:0\.1 against m was to be certified and is gone"):
         only(ledger)
@@ -171,6 +163,32 @@ def test_a_frozen_list_decides_which_attacks_count(made: Make) -> None:
 
 def test_a_list_that_was_frozen_for_other_samples_is_refused(made: Make) -> None:
     ledger = made({"m": {PGD: "rr"}})
-    freeze(ledger, [PGD], samples="others")
+    freeze(ledger, [PGD], others=True)
     with pytest.raises(RiskError, match="counts of different samples are not mixed"):
         only(ledger)
+
+
+def test_what_stands_behind_a_refused_clean_input_masks_no_success(made: Make) -> None:
+    rows = {"clean_prediction": 1}  # of class 0: a wrong class that nobody was told
+    ledger = made({"m": {"clean": "jjr", PGD: "srr"}}, rows=rows, samples=[{"label": 0}] * 2 + [{"label": 1}])
+    found = only(ledger)
+    assert in_order(ledger, found.refused) == "xx-"
+    assert in_order(ledger, found.wrong) == "---"
+    assert in_order(ledger, found.attacks[0].broken) == "x--"
+
+
+def test_no_row_of_another_attack_masks_a_success_where_success_is_a_wrong_class(made: Make) -> None:
+    rows = {"clean_prediction": 1}
+    ledger = made(
+        {"m": {PGD: "sr"}}, rows=rows, facts={"clean": {"origin": "dropped"}}, samples=[{"label": 0}, {"label": 0}]
+    )
+    found = only(ledger)
+    assert in_order(ledger, found.attacks[0].broken) == "x-"
+    assert in_order(ledger, found.wrong) == "-x"
+
+
+def test_what_is_refused_when_attacked_is_no_failure_and_is_told(made: Make) -> None:
+    ledger = made({"m": {PGD: ["jrs", "rrj"]}})
+    (attack,) = only(ledger).attacks
+    assert in_order(ledger, attack.broken) == "--x"
+    assert in_order(ledger, attack.refused.any(axis=0)) == "x-x"

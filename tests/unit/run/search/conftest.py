@@ -41,8 +41,15 @@ def with_hill() -> Registries:
 
     @attacks.register("hill", traits=traits)
     def hill(
-        probe: Any, *, size: Annotated[float, Gt(0)] = 0.1, tilt: float = 0.5, steps: Annotated[int, Ge(1)] = 1
+        probe: Any,
+        *,
+        size: Annotated[float, Gt(0)] = 0.1,
+        tilt: float = 0.5,
+        steps: Annotated[int, Ge(1)] = 1,
+        sound_below: float = 9.0,
     ) -> None:
+        if size >= sound_below:
+            raise RuntimeError("too large a size")
         rows = probe.active()
         x = probe.x0[rows].clone()
         x[:, 1] = reach(size, tilt)

@@ -11,7 +11,11 @@ from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
+from advrisk.report.search import search_words
+from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
+from advrisk.run.search.racing import can_still_win
+from advrisk.run.search.tally import Tally
 
 from .conftest import Hill, reach
 
@@ -187,3 +191,51 @@ def test_whole_numbers_are_searched_and_ties_go_by_name(hill: Hill) -> None:
     assert len({trial.failures for trial in one.trials}) == 1, "steps change nothing on this hill"
     frozen = [trial.arm for trial in one.trials if trial.frozen]
     assert frozen == [min(trial.arm for trial in one.trials)], "of equals the first by name"
+
+
+def test_samples_to_calibrate_are_run_in_the_order_of_looks_whatever_their_file_says(hill: Hill) -> None:
+    def met(shard: int) -> list[str]:
+        data = {"calibrate": 30, "tune": 0, "order": "file"}
+        folder = hill.run(hill.study(data=data, search=[], shard=shard), f"shards of {shard}")
+        rows = Ledger.open(folder).query(
+            "SELECT sample FROM all_outcomes o JOIN samples USING (sample) "
+            "WHERE split = 'calibrate' AND o.kind = 'clean' ORDER BY o.filename, o.file_row_number"
+        )
+        return [str(name) for name in rows["sample"].to_pylist()]
+
+    found = met(7)
+    assert found == met(12)
+    assert len(found) == 30
+    assert tuple(found) == look_order(found, 0)
+    assert found != sorted(found)
+
+
+def test_samples_that_end_with_an_error_are_left_out_of_the_rate_and_the_setting_is_flagged(hill: Hill) -> None:
+    folder = hill.run(hill.study(GRID | {"sound_below": 0.005}))
+    (one,) = searched(folder)
+    lost = [trial for trial in one.trials if trial.setting["size"] >= 0.005]
+    assert {(trial.failures, trial.n, trial.n_errors, trial.rate) for trial in lost} == {(0, 0, 36, None)}
+    assert one.worst is not None
+    assert one.worst.setting["size"] == pytest.approx(10**-2.5, rel=1e-4)
+    assert "5 settings ended on some samples with an error or a timeout" in search_words(one)
+
+
+def test_what_is_known_of_a_sample_from_its_rows() -> None:
+    tally = Tally({"a": 0, "b": 0, "c": 0})
+    rows = [("a", "success", 0), ("b", "success", 1), ("c", "timeout", None)]
+    for criterion in ("label", "prediction"):
+        told = [
+            {"sample": name, "outcome": outcome, "clean_prediction": said, "criterion": criterion}
+            for name, outcome, said in rows
+        ]
+        tally._take_in(criterion, told)
+    assert tally.broken["label"] == {"a", "b"}, "b was refused when clean, whatever stands behind it"
+    assert tally.broken["prediction"] == {"a"}
+    assert tally.untold["label"] == {"c"}
+
+
+def test_a_race_is_lost_only_against_what_others_keep() -> None:
+    assert can_still_win(0.5, [0.5, 0.2], freeze=1)
+    assert not can_still_win(0.49, [0.5, 0.2], freeze=1)
+    assert can_still_win(0.49, [0.5, 0.2], freeze=2)
+    assert can_still_win(0.0, [], freeze=1)
