@@ -321,8 +321,7 @@ def _model(
 ) -> ModelSurvival:
     """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
     rows = whole.of_model(model)
-    columns, facts = whole.columns, whole.facts[model]
-    curve = kaplan_meier(columns["duration"][rows], columns["event"][rows], level=level) if rows.any() else None
+    facts = whole.facts[model]
     at = of_model(durations, model, fitted.names)
     predicted = fitted.fit if model in fitted.models else None
     cost = None
@@ -333,7 +332,7 @@ def _model(
         model=model,
         tally=whole.tallies[model],
         facts=facts,
-        curve=curve,
+        curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
         at=at,
         mean=None if predicted is None else predicted.mean(at=at, until=until),
         endless_mean=None if predicted is None else predicted.mean(at=at),
@@ -342,6 +341,19 @@ def _model(
         adversarial=_adversarial(whole, model, level),
         cost=cost,
     )
+
+
+def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:
+    """The curve of a model's rows, up to where the first of its attacks gave up.
+
+    Beyond, only the longer attacks go on, and what they do says nothing of those that ended. Rows of one sample depend
+    on each other.
+    """
+    duration, event, samples = columns["duration"], columns["event"].astype(np.bool_), columns["sample"]
+    held = [duration[(columns["arm"] == arm) & ~event] for arm in np.unique(columns["arm"])]
+    end = min((float(times.max()) for times in held if times.size), default=float(duration.max()))
+    cluster = samples if len(np.unique(samples)) > 1 else None
+    return kaplan_meier(np.minimum(duration, end), event & (duration <= end), cluster=cluster, level=level)
 
 
 def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
