@@ -162,6 +162,7 @@ def assess_survival(
     notes = _Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
+    whole = durations
     names = default_covariates(durations) if covariates is None else list(covariates)
     durations, left_out = with_covariates(durations, names)
     for note in (*left_out, *_on_rows(durations)):
@@ -173,9 +174,10 @@ def assess_survival(
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
     rows = tuple(
-        _model(model, durations, fitted, limit, level, eps_max, broken_factor, hardware) for model in durations.models
+        _model(model, whole, durations, fitted, limit, level, eps_max, broken_factor, hardware)
+        for model in whole.models
     )
-    criteria = _criteria(durations, level, notes)
+    criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
         models=tuple(sorted(rows, key=_lasting)),
@@ -185,7 +187,7 @@ def assess_survival(
         families=fitted.families,
         choice=fitted.choice,
         calibrated=fitted.calibrated,
-        pareto=pareto_set(durations.models, criteria) if criteria and len(durations.models) > 1 else (),
+        pareto=pareto_set(whole.models, criteria) if criteria and len(whole.models) > 1 else (),
         criteria=criteria,
         until=limit,
         eps_max=eps_max,
@@ -308,6 +310,7 @@ def _calibrated(
 
 def _model(
     model: str,
+    whole: Durations,
     durations: Durations,
     fitted: _Fitted,
     until: float,
@@ -316,9 +319,9 @@ def _model(
     factor: float,
     hardware: Hardware | None,
 ) -> ModelSurvival:
-    rows = durations.of_model(model)
-    columns, facts = durations.columns, durations.facts[model]
-    curve = kaplan_meier(columns["duration"][rows], columns["event"][rows], level=level) if rows.any() else None
+    """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
+    rows = whole.of_model(model)
+    facts = whole.facts[model]
     at = of_model(durations, model, fitted.names)
     predicted = fitted.fit if model in fitted.models else None
     cost = None
@@ -327,26 +330,40 @@ def _model(
         cost = model_cost(model, durations, predicted, at, **limits)
     return ModelSurvival(
         model=model,
-        tally=durations.tallies[model],
+        tally=whole.tallies[model],
         facts=facts,
-        curve=curve,
+        curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
         at=at,
         mean=None if predicted is None else predicted.mean(at=at, until=until),
         endless_mean=None if predicted is None else predicted.mean(at=at),
         median=None if predicted is None else predicted.median(at=at),
-        benign=_benign(durations, facts, level),
-        adversarial=_adversarial(durations, model, level),
+        benign=_benign(whole, facts, level),
+        adversarial=_adversarial(whole, model, level),
         cost=cost,
     )
 
 
+def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:
+    """The curve of a model's rows, up to where the first of its attacks gave up.
+
+    Beyond, only the longer attacks go on, and what they do says nothing of those that ended. Rows of one sample depend
+    on each other.
+    """
+    duration, event, samples = columns["duration"], columns["event"].astype(np.bool_), columns["sample"]
+    held = [duration[(columns["arm"] == arm) & ~event] for arm in np.unique(columns["arm"])]
+    end = min((float(times.max()) for times in held if times.size), default=float(duration.max()))
+    cluster = samples if len(np.unique(samples)) > 1 else None
+    return kaplan_meier(np.minimum(duration, end), event & (duration <= end), cluster=cluster, level=level)
+
+
 def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
-    """Clean inputs follow each other: one forward pass apart, or so many seconds."""
+    """Clean inputs follow each other: one forward pass apart, or so many seconds. A refusal is no failure."""
     time = {"forward": 1.0, "seconds": facts.inference_s}.get(durations.measure)
     if not facts.right or not time:
         return None
     n = len(facts.right)
-    return benign_rate(n - sum(facts.right.values()), n, time, unit=durations.unit, level=level)
+    wrong = n - sum(facts.right.values()) - facts.n_clean_rejected
+    return benign_rate(wrong, n, time, unit=durations.unit, level=level)
 
 
 def _adversarial(durations: Durations, model: str, level: float) -> Rate | None:

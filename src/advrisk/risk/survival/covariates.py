@@ -6,6 +6,7 @@ refused.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
     if len(set(names)) < len(names):
         raise RiskError(f"a covariate is named twice: {', '.join(names)}")
     notes: list[str] = []
-    rows = np.ones(len(durations.columns["model"]), dtype=np.bool_)
+    kept = durations
     if "eps" in names:
         sized = {arm for arm, row in durations.arms.items() if row["eps"] is not None}
         rows = np.array([arm in sized for arm in durations.columns["arm"]], dtype=np.bool_)
@@ -84,11 +85,11 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
             notes.append(
                 f"Left out of the fit, as they have no eps: {counted(int((~rows).sum()), 'row')} of {without}."
             )
+        kept = durations.of_arms(sorted(sized))
         if len(norms := sorted({str(durations.arms[arm]["norm"]) for arm in sized})) > 1:
             notes.append(f"eps is one covariate here, though it is measured in {' and '.join(norms)}: name one norm.")
-    kept = durations.kept(rows)
     columns = {**kept.columns, **{name: _column(kept, name) for name in names}}
-    return Durations(**{**vars(kept), "columns": columns}), notes
+    return replace(kept, columns=columns), notes
 
 
 def default_covariates(durations: Durations) -> list[str]:

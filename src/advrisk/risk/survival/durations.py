@@ -6,7 +6,7 @@ is counted by its reason, and every arm that is not fitted is named with one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -138,20 +138,18 @@ class Durations:
     def kept(self, rows: Flags) -> "Durations":
         """Some of the rows; tallies stay those of all of them."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Durations(**{**vars(self), "columns": columns, "seconds": self.seconds[rows]})
+        return replace(self, columns=columns, seconds=self.seconds[rows])
 
     def of_arms(self, arms: Sequence[str]) -> "Durations":
         """The rows of these arms, also those at zero; the other arms are no longer fitted."""
         rows = np.isin(self.columns["arm"], list(arms))
         zero = np.isin(self.zero["arm"], list(arms))
         kept = self.kept(np.asarray(rows, dtype=np.bool_))
-        return Durations(
-            **{
-                **vars(kept),
-                "zero": {name: column[zero] for name, column in self.zero.items()},
-                "arms": {arm: row for arm, row in self.arms.items() if arm in arms},
-                "by_arm": {place: tally for place, tally in self.by_arm.items() if place[1] in arms},
-            }
+        return replace(
+            kept,
+            zero={name: column[zero] for name, column in self.zero.items()},
+            arms={arm: row for arm, row in self.arms.items() if arm in arms},
+            by_arm={place: tally for place, tally in self.by_arm.items() if place[1] in arms},
         )
 
     @property

@@ -26,6 +26,7 @@ from advrisk.risk.survival.prediction import (
     Law,
     Predicted,
     Scale,
+    below,
     interval,
     mean_time,
     mean_until,
@@ -132,16 +133,17 @@ class SurvivalFit:
         if until is not None:
             _check_time(until, least=0.0, above=True)
             beyond = f", extrapolated beyond {self.longest:g}" if until > self.longest * (1 + 1e-12) else ""
-            return self._averaged(mean_until(until), at, LOG, f"mean time up to {until:g}{beyond}")
+            return self._averaged(mean_until(until), at, below(until), f"mean time up to {until:g}{beyond}")
+        least = self.mean(at=at, until=self.longest)  # E[T] is no less than that
         if self._without_mean(at, 0.0):
-            least = self.mean(at=at, until=self.longest)
             why = "infinite, as a log-logistic law with b <= 1 has no mean; low is that of the restricted mean"
             return self._estimate(np.inf, least.low, np.inf, f"mean time, extrapolated: {why} up to {self.longest:g}")
         found = self._averaged(mean_time, at, LOG, f"mean time, extrapolated beyond {self.longest:g}")
+        low = max(found.low, min(least.low, found.value))
         if self._without_mean(at, self.interval_quantile):
             why = "; high is infinite, as b <= 1, without a mean, is not excluded"
-            return self._estimate(found.value, found.low, np.inf, found.method + why, ready=True)
-        return found
+            return self._estimate(found.value, low, np.inf, found.method + why, ready=True)
+        return self._estimate(found.value, low, found.high, found.method, ready=True)
 
     def curve(self, times: Sequence[float] | Floats, *, at: Mapping[str, Any] | None = None) -> Curve:
         """Survival at many times, with a pointwise band."""

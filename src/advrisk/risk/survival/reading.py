@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
+from advrisk.risk.clean import CLEAN_ROWS
 from advrisk.risk.survival.durations import (
     COUNTED,
     MEASURES,
@@ -32,10 +33,6 @@ _ROWS = """
     FROM outcomes o JOIN cells c USING (cell) JOIN samples s USING (sample)
     WHERE s.split = 'evaluate' AND o.model IN (SELECT unnest($models)) AND o.arm IN (SELECT unnest($arms))
     ORDER BY o.model, o.arm, o.sample, o.repeat
-"""
-_CLEAN = """
-    SELECT o.model, o.sample, o.outcome FROM outcomes o JOIN samples s USING (sample) JOIN arms a USING (model, arm)
-    WHERE s.split = 'evaluate' AND a.kind = 'clean' AND a.origin <> 'dropped' ORDER BY o.model, o.sample
 """
 _INFERENCE = """
     SELECT model, sum(inference_s * n_samples) / sum(n_samples) AS seconds
@@ -255,22 +252,22 @@ def _nothing_to_fit(known: Mapping[str, Any], left_out: Mapping[str, str], measu
 
 def _facts(ledger: Ledger, models: Mapping[str, Any]) -> dict[str, Facts]:
     known = {row["model"]: row for row in ledger.query("FROM models").to_pylist()}
-    clean: dict[str, dict[str, str]] = {}
-    for row in ledger.query(_CLEAN).to_pylist():
-        clean.setdefault(row["model"], {})[row["sample"]] = row["outcome"]
+    clean: dict[str, dict[str, Mapping[str, bool]]] = {}
+    for row in ledger.query(f"{CLEAN_ROWS} ORDER BY o.model, o.sample").to_pylist():
+        clean.setdefault(row["model"], {})[row["sample"]] = row
     inference = {row["model"]: row["seconds"] for row in ledger.query(_INFERENCE).to_pylist()}
     return {model: _fact(known.get(model, {}), clean.get(model), inference.get(model)) for model in models}
 
 
-def _fact(known: Mapping[str, Any], clean: Mapping[str, str] | None, inference_s: float | None) -> Facts:
-    told = {name: said for name, said in (clean or {}).items() if said not in ("error", "timeout")}
+def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, bool]] | None, inference_s: float | None) -> Facts:
+    told = clean or {}
     return Facts(
         tags=json.loads(known.get("tags") or "{}"),
         train_s=known.get("train_s"),
         train_samples=known.get("train_samples"),
         inference_s=inference_s,
-        right={name: said == "resisted" for name, said in told.items()} or None,
-        n_clean_rejected=sum(said == "rejected" for said in told.values()),
+        right={name: said["is_right"] for name, said in told.items()} or None,
+        n_clean_rejected=sum(said["is_refused"] for said in told.values()),
     )
 
 

@@ -44,9 +44,10 @@ def build(
     models: tuple[str, ...] = ("plain",),
     accounting: dict[str, str] | None = None,
     seconds: float | None = 0.01,
+    said: dict[str, int] | None = None,
     **facts: Any,
 ) -> Ledger:
-    """A ledger whose arms did to every model what `rows` says; a pass takes `seconds`."""
+    """A ledger whose arms did to every model what `rows` says; a pass takes `seconds`; `said` are predictions."""
     ledger = Ledger.open(folder, create=True)
     names = [(model, arm) for model in models for arm in arms]
     arm_rows = [arm_row(model, arm) for model, arm in names]
@@ -65,6 +66,7 @@ def build(
                 | {"sample": sample, "outcome": outcome, "n_forward": forward, "n_backward": backward}
                 | {"n_forward_first": first, "n_backward_first": first_backward, "first_s": first_s}
                 | {"spent_s": None if seconds is None else forward * seconds}
+                | {"kind": row["kind"], "prediction": (said or {}).get(sample)}
             )
     samples = [
         {"sample": name, "label": place % 2, "split": "evaluate", "weight": 1.0} for place, name in enumerate(SAMPLES)
@@ -243,11 +245,13 @@ def test_a_run_without_attacks_has_no_durations(tmp_path: Path) -> None:
 class TestFacts:
     def test_training_and_the_clean_arm_are_told(self, tmp_path: Path) -> None:
         clean = {"arm": "clean", "family": "clean", "kind": "clean"}
-        said = ["resisted", "resisted", "resisted", "success", "rejected", "error"]
-        rows = {name: (outcome, 0, 0, None, None) for name, outcome in zip(SAMPLES, said, strict=False)}
-        ledger = build(tmp_path / "run", [clean, PGD], {"clean": rows, "pgd": ROWS}, train_s=30.0, train_samples=4000)
+        outcomes = ["resisted", "resisted", "resisted", "resisted", "rejected", "error"]
+        rows = {name: (outcome, 0, 0, None, None) for name, outcome in zip(SAMPLES, outcomes, strict=False)}
+        said = {name: place % 2 for place, name in enumerate(SAMPLES[:3])} | {SAMPLES[3]: 0}  # its label is 1
+        given: dict[str, Any] = {"said": said, "train_s": 30.0, "train_samples": 4000}
+        ledger = build(tmp_path / "run", [clean, PGD], {"clean": rows, "pgd": ROWS}, **given)
         facts = read_durations(ledger).facts["plain"]
-        assert facts.clean_accuracy == 0.6
+        assert facts.clean_accuracy == 0.6  # also where success means another class than the model's own
         assert facts.n_clean_rejected == 1
         assert facts.train_s_per_sample == 0.0075
         assert facts.inference_s == pytest.approx(0.001)

@@ -73,7 +73,9 @@ def ledger_of(
             cells[-1] |= {"inference_s": 0.004 if kind == "clean" else None}
             for place, sample in enumerate(names):
                 row: dict[str, Any] = own | {"sample": sample, "n_forward": 0, "n_forward_first": None}
-                row |= {"outcome": "success" if place == 0 else "resisted"} if kind == "clean" else {}
+                row |= {"kind": kind, "prediction": None}
+                if kind == "clean":
+                    row |= {"outcome": "success" if place == 0 else "resisted", "prediction": int(place == 0)}
                 if kind == "attack" and place == 0:
                     row["outcome"] = "already_wrong"
                 elif kind == "attack":
