@@ -14,6 +14,7 @@ from advrisk.cli.tables import indented
 from advrisk.core.estimate import Estimate
 from advrisk.report.survival import (
     ON_CONCORDANCE,
+    calibration_words,
     cost_words,
     factor_names,
     number_text,
@@ -95,8 +96,7 @@ def _print_families(console: Console, found: "SurvivalAssessment") -> None:
     print_fitting(console, columns, rows)
     said = [f"· {ON_CONCORDANCE}"]
     if (checked := found.calibrated) is not None:
-        off = f"{100 * checked.ici.value:.1f} points [{100 * checked.ici.low:.1f}, {100 * checked.ici.high:.1f}]"
-        said.append(f"· On samples that it had not seen, the law is off by {off} on average (ICI).")
+        said.append(f"· {calibration_words(checked)}")
     _say(console, said)
 
 

@@ -17,6 +17,7 @@ from advrisk.report.survival_figures import (
     survival_curves,
 )
 from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.coding import NumberCovariate
 from advrisk.risk.survival.cost import ON_BROKEN
@@ -80,6 +81,7 @@ def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
         "on_cost": cost_words(found),
         "on_standing": standing_text,
         "on_verdict": verdict_text,
+        "on_calibration": "" if found.calibrated is None else calibration_words(found.calibrated),
         "number_text": number_text,
         "on_concordance": ON_CONCORDANCE,
     }
@@ -99,6 +101,15 @@ def survival_headline(found: SurvivalAssessment) -> str:
         f"{first.model} lasts longest: {mean} {found.unit} on average up to {found.until:.4g}; "
         f"{last.model} breaks first, after {_in_brackets(last.mean)}."
     )
+
+
+def calibration_words(found: Calibration) -> str:
+    """How far the law is off on samples that it had not seen, beside what chance does to a right one."""
+    off = f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI)"
+    if found.by_chance is None:
+        return f"{off}; a right law is off by some points, too."
+    chance = f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {found.level:.0%} of such runs"
+    return f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so this one is not right'}."
 
 
 def survival_words(found: SurvivalAssessment) -> list[str]:

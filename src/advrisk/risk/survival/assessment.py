@@ -12,7 +12,8 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
-from advrisk.risk.survival.calibration import Calibration, calibration
+from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
 from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
@@ -20,7 +21,7 @@ from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, 
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
-from advrisk.risk.survival.fitting import fit_survival
+from advrisk.risk.survival.held_out import calibrated_on_half
 from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
 from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
@@ -29,7 +30,6 @@ from advrisk.risk.survival.reading import read_durations
 from advrisk.risk.survival.telling import calibration_dict, curve_dict, estimate_dict, fit_dict, flat_lines
 
 AUTO = "auto"
-FEWEST_SAMPLES = 30  # for standard errors by sample
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def _fitted_with(
     fit = next(one.fit for one in families if one.chosen)
     if choice is None and family == AUTO:
         notes.add("The family is chosen by AIC: there are too few samples to hold some out.")
-    checked, why_not = _calibrated(frame, options, fit, seed)
+    checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", seed))
     notes.add(why_not)
     models = frozenset(durations.columns["model"].tolist())
     return _Fitted(fit, families, choice, checked, tuple(names), models)
@@ -276,36 +276,15 @@ def _frame(
     options: dict[str, Any] = {"duration": "duration", "event": "event", "covariates": list(names), "level": level}
     if durations.measure in COUNTED:
         options["lower"] = "lower"
-    if (n := len(set(columns["sample"]))) >= FEWEST_SAMPLES:
+    if (n := len(set(columns["sample"]))) >= FEWEST_CLUSTERS:
         options["cluster"] = "sample"
     else:
         notes.add(
             f"Rows count as independent, as {counted(n, 'sample')} are too few for errors by sample "
-            f"({FEWEST_SAMPLES} are needed): the fit's intervals are too narrow where samples recur."
+            f"({FEWEST_CLUSTERS} are needed): the fit's intervals are too narrow where samples recur."
         )
-    wanted = ("duration", "event", *names, *(options[key] for key in ("lower", "cluster") if key in options))
+    wanted = ("duration", "event", "sample", *names, *([options["lower"]] if "lower" in options else []))
     return {name: columns[name] for name in dict.fromkeys(wanted)}, options
-
-
-def _calibrated(
-    frame: Mapping[str, Any], options: Mapping[str, Any], fit: SurvivalFit, seed: int
-) -> tuple[Calibration | None, str]:
-    """Whether the chosen family holds on a half of the samples that it has not seen."""
-    groups = np.asarray(frame.get("sample", np.arange(len(frame["duration"])).astype(str)))
-    names = np.unique(groups)
-    seen = set(generator("calibration", seed).permutation(names)[: len(names) // 2].tolist())
-    first = np.array([group in seen for group in groups.tolist()], dtype=np.bool_)
-    event = np.asarray(frame["event"], dtype=np.bool_)
-    try:
-        half = fit_survival(
-            {name: column[first] for name, column in frame.items()},
-            family=fit.family,
-            **{name: value for name, value in options.items() if name != "cluster"},
-        )
-        time = float(np.median(frame["duration"][event]))
-        return calibration(half, {name: column[~first] for name, column in frame.items()}, time), ""
-    except RiskError as error:
-        return None, f"No calibration is told: {error}."
 
 
 def _model(

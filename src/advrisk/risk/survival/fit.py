@@ -5,7 +5,7 @@ Meyers et al., "A Systematic Approach to Robustness Modelling": accelerated fail
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -80,6 +80,15 @@ class SurvivalFit:
     @property
     def n_coefficients(self) -> int:
         return len(self._theta)
+
+    @property
+    def coefficient_covariance(self) -> Floats:
+        """Of the coefficients of the coded columns, scale before shape."""
+        return self._covariance
+
+    def moved(self, place: int, step: float) -> "SurvivalFit":
+        """The same law with one coefficient a step away: for slopes of what is predicted."""
+        return replace(self, _theta=self._theta + step * (np.arange(self.n_coefficients) == place))
 
     @property
     def aic(self) -> float:

@@ -106,6 +106,7 @@ def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
 
 def calibration_dict(found: Calibration) -> dict[str, Any]:
     """The curve of a calibration, and how far it is off."""
-    curve = {name: getattr(found, name).tolist() for name in ("predicted", "observed", "low", "high")}
-    indices = {name: getattr(found, name).as_dict() for name in ("ici", "e50", "e90")}
-    return {"at_time": found.at_time, "p_value": found.p_value, "n_events": found.n_events, **indices, **curve}
+    curve = {name: getattr(found, name) for name in ("predicted", "observed", "low", "high")}
+    indices = {name: getattr(found, name) for name in ("ici", "e50", "e90", "by_chance", "level")}
+    told = {name: None if values is None else values.tolist() for name, values in curve.items()}
+    return {"at_time": found.at_time, "n_events": found.n_events, **indices, **told}
