@@ -21,6 +21,8 @@ from advrisk.run.loading import Material
 from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Success, TargetSpec
 
+FIRSTS = ("n_forward_first", "n_backward_first", "n_forward_before", "n_backward_before")  # absent without a success
+COUNTS = ("n_forward", "n_backward", "n_rejected", "n_confirm", *FIRSTS)
 Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
 
 
@@ -259,8 +261,8 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
     if not bool(memory.offered.any()):
         attempt.claimed = torch.zeros(len(attempt.kept), dtype=torch.bool, device=rows.device)
         attempt.claimed[rows] = memory.success
-    for name in ("n_forward", "n_backward", "n_rejected", "n_forward_first", "n_backward_first"):
-        absent = -1 if name.endswith("first") else 0
+    for name in COUNTS:
+        absent = -1 if name in FIRSTS else 0
         column = torch.full((len(attempt.kept),), absent, device=rows.device)
         column[rows] = getattr(memory, name)
         attempt.counts[name] = column

@@ -399,7 +399,8 @@ def _equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
 
 def _same(whole: Memory, other: Memory, rows: Sequence[int] = range(N_SAMPLES)) -> bool:
     """Whether some rows of one memory equal another memory, but for seconds."""
-    names = ("kept", "success", "n_forward", "n_backward", "n_forward_first", "n_backward_first")
+    firsts = ("n_forward_first", "n_backward_first", "n_forward_before", "n_backward_before")
+    names = ("kept", "success", "n_forward", "n_backward", "n_confirm", *firsts)
     return _equal([getattr(whole, name)[list(rows)] for name in names], [getattr(other, name) for name in names])
 
 

@@ -101,7 +101,8 @@ class Facts:
 class Durations:
     """One row for each attempt on a sample: `duration`, `lower`, `event`, whose it was, and what is known of the arm.
 
-    A pass count is discrete: a success noticed at pass k came after pass k - 1, so it lies in (lower, duration].
+    A pass count is discrete: a success came after the query before the one that found it, so it lies in
+    (lower, duration]. A query is one pass, or several where it holds several points of a sample or draws.
     Rows at zero are apart: their models and samples stand in `zero`.
     """
 

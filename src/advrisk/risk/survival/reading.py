@@ -29,6 +29,7 @@ from advrisk.risk.survival.durations import (
 
 _ROWS = """
     SELECT o.model, o.arm, o.sample, o.outcome, o.n_forward, o.n_backward, o.n_forward_first, o.n_backward_first,
+           o.n_forward - coalesce(o.n_confirm, 0) AS n_proposed, o.n_forward_before, o.n_backward_before,
            o.first_s, o.spent_s, c.wall_s, c.process_s, c.accounting
     FROM outcomes o JOIN cells c USING (cell) JOIN samples s USING (sample)
     WHERE s.split = 'evaluate' AND o.model IN (SELECT unnest($models)) AND o.arm IN (SELECT unnest($arms))
@@ -100,6 +101,7 @@ class _Rows:
     accounting: Column
     spent: Mapping[str, Floats]  # by measure
     first: Mapping[str, Floats]
+    before: Mapping[str, Floats]  # of pass counts: up to the query before the one that succeeded first
 
     @classmethod
     def of(cls, table: pa.Table) -> "_Rows":
@@ -116,7 +118,7 @@ class _Rows:
         return cls(
             **{name: text(name) for name in names},
             spent={
-                "forward": number("n_forward"),
+                "forward": number("n_proposed"),  # what only confirmed a success kept no attack waiting
                 "gradient": number("n_backward"),
                 "seconds": spent_s,
                 "process-seconds": spent_s * share,
@@ -127,6 +129,7 @@ class _Rows:
                 "seconds": first_s,
                 "process-seconds": first_s * share,
             },
+            before={"forward": number("n_forward_before"), "gradient": number("n_backward_before")},
         )
 
     @property
@@ -142,6 +145,7 @@ class _Rows:
             accounting=self.accounting[rows],
             spent={name: column[rows] for name, column in self.spent.items()},
             first={name: column[rows] for name, column in self.first.items()},
+            before={name: column[rows] for name, column in self.before.items()},
         )
 
 
@@ -182,13 +186,24 @@ def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Ti
         own = (rows.model == model) & (rows.arm == arm)
         by_arm[model, arm] = Tally(**{name: int(flags[own].sum()) for name, flags in reasons.items()})
     fitted, zero = event | censored, wrong | at_once
-    lower = np.maximum(duration - 1, 0.0) if measure in COUNTED else duration
+    lower = _lower(rows, duration, measure)
     lower = np.where(broken & ~seen, 0.0, lower)  # the judge saw it first: some time before the end
     names = {"model": rows.model, "arm": rows.arm, "sample": rows.sample}
     seconds = np.where(broken & seen, rows.first["seconds"], rows.spent["seconds"])
     columns = {name: column[fitted] for name, column in names.items()}
     columns |= {"duration": duration[fitted], "lower": lower[fitted], "event": event[fitted]}
     return _Timed(columns, {name: column[zero] for name, column in names.items()}, seconds[fitted], by_arm)
+
+
+def _lower(rows: _Rows, duration: Floats, measure: Measure) -> Floats:
+    """Until when there was surely no success: up to the query before, which may have been several passes ago.
+
+    Ledgers before version 5 do not tell: there, a query is one pass.
+    """
+    if measure not in COUNTED:
+        return duration
+    one_pass = np.maximum(duration - 1, 0.0)
+    return np.fmin(one_pass, rows.before[measure])  # where it is not told, fmin leaves it out
 
 
 def _why_not(arm: str, known: Mapping[str, Any], rows: _Rows, measure: Measure) -> str | None:

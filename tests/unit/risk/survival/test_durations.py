@@ -45,9 +45,10 @@ def build(
     accounting: dict[str, str] | None = None,
     seconds: float | None = 0.01,
     said: dict[str, int] | None = None,
+    told: dict[str, dict[str, int]] | None = None,
     **facts: Any,
 ) -> Ledger:
-    """A ledger whose arms did to every model what `rows` says; a pass takes `seconds`; `said` are predictions."""
+    """A ledger whose arms did to every model what `rows` says, and `told` of a sample; `said` are predictions."""
     ledger = Ledger.open(folder, create=True)
     names = [(model, arm) for model in models for arm in arms]
     arm_rows = [arm_row(model, arm) for model, arm in names]
@@ -67,6 +68,8 @@ def build(
                 | {"n_forward_first": first, "n_backward_first": first_backward, "first_s": first_s}
                 | {"spent_s": None if seconds is None else forward * seconds}
                 | {"kind": row["kind"], "prediction": (said or {}).get(sample)}
+                | dict.fromkeys(("n_confirm", "n_forward_before", "n_backward_before"))
+                | (told or {}).get(sample, {})
             )
     samples = [
         {"sample": name, "label": place % 2, "split": "evaluate", "weight": 1.0} for place, name in enumerate(SAMPLES)
@@ -149,6 +152,20 @@ class TestEveryOutcome:
         found = read_durations(build(tmp_path / "run", [PGD | {"keep": "last"}], {"pgd": rows}))
         assert fitted(found) == {"s0": (3, 4, True), "s1": (4, 5, True), "s2": (5, 6, True)}
         assert found.tallies["plain"] == Tally(events=3)
+
+    def test_a_query_may_take_several_passes(self, tmp_path: Path) -> None:
+        told = {"s0": {"n_forward_before": 2, "n_backward_before": 1}}
+        rows = {"s0": ("success", 11, 10, 5, 4), "s1": ("resisted", 11, 10, None, None)}
+        ledger = build(tmp_path / "run", [PGD], {"pgd": rows}, told=told)
+        assert fitted(read_durations(ledger))["s0"] == (2, 5, True)
+        assert fitted(read_durations(ledger, measure="gradient"))["s0"] == (1, 4, True)
+
+    def test_what_only_confirmed_is_no_time(self, tmp_path: Path) -> None:
+        """Neither of a success, whose first passes are without it, nor of a sample that held."""
+        told = {"s0": {"n_confirm": 8, "n_forward_before": 4}, "s1": {"n_confirm": 3}}
+        rows = {"s0": ("success", 13, 4, 5, 4), "s1": ("resisted", 14, 10, None, None)}
+        found = fitted(read_durations(build(tmp_path / "run", [PGD], {"pgd": rows}, told=told)))
+        assert found == {"s0": (4, 5, True), "s1": (10, 11, False)}
 
     def test_a_success_that_only_the_judge_saw_came_some_time_before_the_end(self, tmp_path: Path) -> None:
         rows = {"s0": ("success", 11, 10, None, None), "s1": ("resisted", 11, 10, None, None)}
