@@ -215,19 +215,17 @@ def networks(found: Findings) -> list[str]:
         own = [survival[model] for model in models]
         facts = [found.durations[PASSES].facts[model] for model in models]
         accuracy = [one.clean_accuracy or 0.0 for one in facts]
-        trained = [one.train_s or math.nan for one in facts]
         clean = [1e3 * found.inference[model] for model in models]
         entries.append(
             [
                 kind,
                 f"{np.mean(accuracy):.1%}",
-                number_text(float(np.mean(trained))),
                 number_text(float(np.median(clean))),
                 " ".join(f"{value:.1f}" for value in sorted(own)),
                 f"{math.exp(np.mean(np.log(own))):.1f}",
             ]
         )
-    head = ["networks", "clean right", "trained in s", "clean pass ms", "passes until broken, each network", "mean"]
+    head = ["networks", "clean right", "clean pass ms", "passes until broken, each network", "mean"]
     logs = [math.log(survival[model]) for models in kinds.values() for model in models]
     varied = spread(logs, [kind for kind, models in kinds.items() for _ in models])
     sentence = (
