@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import did_you_mean, matches, no_match
+from advrisk.core.names import matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.risk.certificate.calibration import CalibrationSet
@@ -106,7 +106,6 @@ def read_rows(
     ledger: Ledger,
     calibration: CalibrationSet,
     *,
-    models: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
 ) -> tuple[ModelRows, ...]:
     """Every model of the study with the attacks of its list: those of the study, and those that a search found.
@@ -117,22 +116,7 @@ def read_rows(
     lists = frozen_lists(ledger.path)
     _refuse_other_samples(lists, calibration)
     listed = _listed(ledger, arms, lists)
-    for model in models or ():
-        if model not in listed:
-            raise RiskError(f"no model called {model!r} has attacks to certify; {did_you_mean(model, listed)}")
-    return tuple(_model_rows(ledger, calibration, model, listed[model]) for model in models or listed)
-
-
-def refuse_unfinished(rows: ModelRows) -> None:
-    """A p-value of counts needs all of them: to look early and decide then breaks it."""
-    for attack in rows.attacks:
-        if not attack.there.all():
-            n = int(attack.finished.sum())
-            raise RiskError(
-                f"{rows.model}: {attack.arm} is done on {n} of {attack.finished.size} samples to calibrate, and a "
-                "p-value of counts may be looked at once, at the end; run the same study again to go on, or say "
-                "`method: betting`, whose p-value may be watched"
-            )
+    return tuple(_model_rows(ledger, calibration, model, listed[model]) for model in listed)
 
 
 def _refuse_other_samples(lists: Sequence[FrozenList], calibration: CalibrationSet) -> None:

@@ -182,8 +182,9 @@ def _check_sizes(document: CertificateDocument) -> None:
     known, clean = document.calibration, document.clean_error
     if sum(known.classes.values()) != known.n:
         raise RiskError(f"calibration.classes: {sum(known.classes.values())} samples in all, but n is {known.n}")
-    if not clean.wrong <= clean.n <= known.n:
-        raise RiskError(f"clean_error: {clean.wrong} of {clean.n}, but there are {known.n} samples to calibrate")
+    if not clean.wrong + clean.refused <= clean.n <= known.n:
+        found = f"{clean.wrong} wrong and {clean.refused} refused of {clean.n}"
+        raise RiskError(f"clean_error: {found}, but there are {known.n} samples to calibrate")
     within = set[tuple[str, float]]()
     for one in document.lists:
         where, arms = f"the list within {one.norm} {one.eps:g}", set[str]()
