@@ -12,6 +12,7 @@ from advrisk.core.errors import AdvriskError, RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
+from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.plan import (
     ModelCard,
     certified_arms,
@@ -109,10 +110,18 @@ def assess_run(
         arms=asked.arms,
         population=asked.population,
         seed=study.seed if study else 0,
-        notes=[*notes, *not_settled(ledger, **settings)],
+        notes=[*notes, *not_settled(ledger, **settings), *_fruitless(ledger)],
     )
     stated = asked.search_guarantee
     return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
+
+
+def _fruitless(ledger: Ledger) -> list[str]:
+    """A note where searches found nothing: what they froze was not chosen for what it does."""
+    searches = [one for one in read_searches(ledger) if one.fruitless]
+    if not searches:
+        return []
+    return [f"{', '.join(one.label for one in searches)}: {fruitless_words(searches)}"]
 
 
 def write_certificates(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.api.certificates import assess_run
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
@@ -16,6 +17,7 @@ from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
 from advrisk.run.search.racing import can_still_win
 from advrisk.run.search.tally import Tally
+from advrisk.study import study_from
 
 from .conftest import Hill, reach
 
@@ -239,3 +241,16 @@ def test_a_race_is_lost_only_against_what_others_keep() -> None:
     assert not can_still_win(0.49, [0.5, 0.2], freeze=1)
     assert can_still_win(0.49, [0.5, 0.2], freeze=2)
     assert can_still_win(0.0, [], freeze=1)
+
+
+def test_ties_go_to_what_is_nearest_to_the_attacks_own_setting(hill: Hill) -> None:
+    content = hill.study(GRID | {"eps": 0.001, "freeze": 2})
+    folder = hill.run(content)
+    (one,) = searched(folder)
+    assert {trial.failures for trial in one.trials} == {0}
+    frozen = sorted(trial.setting["size"] for trial in one.trials if trial.frozen)
+    assert frozen[-1] == pytest.approx(0.1) or frozen[0] == pytest.approx(0.1), "size is 0.1 by default"
+    assert frozen[1] / frozen[0] == pytest.approx(10**0.5, rel=1e-4), "and one of its neighbours"
+    found = assess_run(Ledger.open(folder), study_from(content), {})
+    (note,) = [note for note in found.notes if "found nothing that breaks a sample on the 36 samples" in note]
+    assert note.startswith("hill-linf-0.001 over size against larger: ")
