@@ -12,6 +12,7 @@ from advrisk.core.errors import AdvriskError, RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import refuse_lost
 from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.plan import (
     ModelCard,
@@ -98,6 +99,7 @@ def assess_run(
     ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
 ) -> CertificateAssessment:
     """Every list of a run, as its study asks."""
+    refuse_lost(ledger)
     asked, notes = asked_certificate(study, given)
     base, _ = asked_certificate(study, {})
     settings = base.model_dump(include={"alpha", "zeta", "method", "population"})

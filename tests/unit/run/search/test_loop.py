@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advrisk.api.certificates import assess_run
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
@@ -254,3 +254,13 @@ def test_ties_go_to_what_is_nearest_to_the_attacks_own_setting(hill: Hill) -> No
     found = assess_run(Ledger.open(folder), study_from(content), {})
     (note,) = [note for note in found.notes if "found nothing that breaks a sample on the 36 samples" in note]
     assert note.startswith("hill-linf-0.001 over size against larger: ")
+
+
+def test_a_run_that_lost_what_it_froze_is_refused(hill: Hill) -> None:
+    content = hill.study({"method": "random", "rounds": 1})
+    folder = hill.run(content)
+    (folder / FILE).unlink()
+    with pytest.raises(LedgerError, match="is gone, although samples to calibrate were met"):
+        assess_run(Ledger.open(folder), study_from(content), {})
+    with pytest.raises(LedgerError, match=f"{FILE}: is gone.*choose another folder and other samples"):
+        hill.run(content)
