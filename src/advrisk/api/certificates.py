@@ -31,11 +31,11 @@ from advrisk.risk.certificate.promises import with_searches
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
 from advrisk.risk.certificate.settled import not_settled
 from advrisk.risk.certificate.signature import read_private_key, signed
-from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
+from advrisk.risk.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
+from advrisk.risk.certificate.words import LATER
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
 
 FOLDER = "certificates"  # of a run
-_LATER = " Chosen after a look, it holds for each list taken by itself, not for all of them together."
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,11 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
     stated = study is not None and study.assess.certificate is not None
     notes = [
         f"{name} = {getattr(asked, name)} is not the study's, which says {getattr(base, name)}."
-        + (_LATER if name == "alpha" else " It must have been settled before the samples to calibrate were looked at.")
+        + (
+            f" {LATER}"
+            if name == "alpha"
+            else " It must have been settled before the samples to calibrate were looked at."
+        )
         for name in ("alpha", "zeta", "method")
         if stated and getattr(asked, name) != getattr(base, name)
     ]
@@ -242,7 +246,8 @@ def verify_certificate(
         counted = Verification((), (f"The run does not give this certificate: {error}.",))
     else:
         counted = compare_documents(content, again)
-    return Verification(alone.held + counted.held, alone.problems + counted.problems, alone.notes + counted.notes)
+    notes = tuple(note for note in alone.notes if note != UNCHECKED)
+    return Verification(alone.held + counted.held, alone.problems + counted.problems, notes + counted.notes)
 
 
 def _again(content: Mapping[str, Any], ledger: Ledger, study: StudySpec | None, name: str) -> dict[str, Any]:

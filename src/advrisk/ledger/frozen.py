@@ -145,7 +145,6 @@ def asked_question(folder: str | Path) -> FrozenQuestion | None:
 
 def write_frozen(folder: Path, ledger: Ledger, question: FrozenQuestion) -> None:
     """Let this question stand. Others whose test was begun are remembered, the rest are forgotten."""
-    refuse_lost(ledger)
     current, every = _read(folder)
     if current == question.id:
         return

@@ -3,7 +3,7 @@
 from collections.abc import Set
 
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, write_frozen
+from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, refuse_lost, write_frozen
 from advrisk.plan import Plan, calibrate_plan
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, unfinished_cells
@@ -28,6 +28,7 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_e
     if asked is None:
         return
     wanted = calibrate_plan(bench.study, plan, found.frozen, found.recipes)
+    refuse_lost(Ledger.open(bench.folder))
     write_frozen(bench.folder, ledger, settled(bench, wanted, asked, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
     crew.carry_out_more(missing, phase="calibrating", n_skipped=wanted.n_cells - len(missing))
