@@ -25,6 +25,7 @@ from advrisk.plan import (
 )
 from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.assessment import assess_certificates, too_small
+from advrisk.risk.certificate.counts import check_rate
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
 from advrisk.risk.certificate.promises import with_searches
@@ -53,6 +54,9 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
     """The study's question with what was given instead, and notes on what that changes."""
     base = (study.assess.certificate if study else None) or CertificateSpec()
     changed = {name: value for name, value in given.items() if value is not None}
+    for name in ("alpha", "zeta"):
+        if name in changed:
+            check_rate(name, changed[name])
     asked = validated(CertificateSpec, base.model_dump() | changed, Source())
     stated = study is not None and study.assess.certificate is not None
     notes = [

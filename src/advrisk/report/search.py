@@ -20,6 +20,8 @@ def search_words(one: SearchRecord) -> str:
     n_rounds = f"{one.n_rounds_done} of {counted(one.n_rounds, 'round')}"
     done = "" if one.finished else f" It is not finished: {n_rounds}."
     tried = f"{counted(len(one.trials), 'setting')} tried by {one.method}"
+    if waiting := sum(not trial.n and not trial.n_errors for trial in one.trials):
+        tried += f", {waiting} of them not run yet"
     worst = one.worst
     if worst is None or not worst.n:
         return f"{tried}.{_on_errors(one)}{done}"

@@ -95,3 +95,12 @@ def test_the_terminal_says_what_p_is_held_against_and_why_a_small_p_is_not_enoug
     assert "held against" in said
     assert "0.0250" in said
     assert "So linf 0.2 cannot be certified, whatever p is there: no smaller eps is skipped." in said
+
+
+def test_flags_are_explained_and_what_was_not_set_is_the_attacks_own_default() -> None:
+    document = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    document["lists"][0]["attacks"][0] |= {"params": {"step_size": None}, "flags": ["still-gaining", "unheard-of"]}
+    page = certificate_page(document)
+    assert "Flagged still-gaining: the attack was still getting better when it ended: give it more steps." in page
+    assert "step_size = the attack&#39;s own default" in page
+    assert "None" not in page

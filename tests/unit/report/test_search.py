@@ -43,7 +43,7 @@ def test_a_search_that_has_just_begun_can_be_shown() -> None:
     assert json.dumps(content["search_figures"])
     assert search_words(empty) == "0 settings tried by grid. It is not finished: 0 of 4 rounds."
     unseen = record(trial(0, 0, n=0), finished=False)
-    assert "1 setting tried by grid." in search_words(unseen)
+    assert "1 setting tried by grid, 1 of them not run yet." in search_words(unseen)
     assert unseen.trials[0].rate is None
 
 
