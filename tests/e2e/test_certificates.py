@@ -129,8 +129,9 @@ def test_a_run_whose_rows_changed_does_not_give_the_certificate_any_more(run: Ru
     [
         (("certify",), "say which run to certify"),
         (("certify", "run", "--new-key", "k.pem"), "makes a key and certifies nothing"),
-        (("certify", "run", "--alpha", "1"), "alpha: input should be less than 1"),
-        (("certify", "run", "--zeta", "0"), "zeta: input should be greater than 0"),
+        (("certify", "run", "--alpha", "1"), "alpha must lie between 0 and 1, both excluded, found 1"),
+        (("certify", "run", "--zeta", "0"), "zeta must lie between 0 and 1, both excluded, found 0"),
+        (("certify", "run", "--zeta", "1e-17"), "zeta must be at least 1e-15, found 1e-17"),
         (("certify", "run", "--model", "plan"), "no certificate of 'plan'; did you mean 'plain'?"),
         (("certify", "run", "--eps", "0.02"), "was not attacked within eps = 0.02; known: 0.01, 0.3"),
         (("certify", "run", "--norm", "l2"), "was not attacked in l2"),

@@ -12,6 +12,8 @@ from advrisk.core.errors import AdvriskError, RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import refuse_lost
+from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.plan import (
     ModelCard,
     certified_arms,
@@ -23,17 +25,18 @@ from advrisk.plan import (
 )
 from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate.assessment import assess_certificates, too_small
+from advrisk.risk.certificate.counts import check_rate
 from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
 from advrisk.risk.certificate.promises import with_searches
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
 from advrisk.risk.certificate.settled import not_settled
 from advrisk.risk.certificate.signature import read_private_key, signed
-from advrisk.risk.certificate.verification import Verification, compare_documents, verify_document
+from advrisk.risk.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
+from advrisk.risk.certificate.words import LATER
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
 
 FOLDER = "certificates"  # of a run
-_LATER = " Chosen after a look, it holds for each list taken by itself, not for all of them together."
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,18 @@ def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tupl
     """The study's question with what was given instead, and notes on what that changes."""
     base = (study.assess.certificate if study else None) or CertificateSpec()
     changed = {name: value for name, value in given.items() if value is not None}
+    for name in ("alpha", "zeta"):
+        if name in changed:
+            check_rate(name, changed[name])
     asked = validated(CertificateSpec, base.model_dump() | changed, Source())
     stated = study is not None and study.assess.certificate is not None
     notes = [
         f"{name} = {getattr(asked, name)} is not the study's, which says {getattr(base, name)}."
-        + (_LATER if name == "alpha" else " It must have been settled before the samples to calibrate were looked at.")
+        + (
+            f" {LATER}"
+            if name == "alpha"
+            else " It must have been settled before the samples to calibrate were looked at."
+        )
         for name in ("alpha", "zeta", "method")
         if stated and getattr(asked, name) != getattr(base, name)
     ]
@@ -97,6 +107,7 @@ def assess_run(
     ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
 ) -> CertificateAssessment:
     """Every list of a run, as its study asks."""
+    refuse_lost(ledger)
     asked, notes = asked_certificate(study, given)
     base, _ = asked_certificate(study, {})
     settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
@@ -109,10 +120,18 @@ def assess_run(
         arms=asked.arms,
         population=asked.population,
         seed=study.seed if study else 0,
-        notes=[*notes, *not_settled(ledger, **settings)],
+        notes=[*notes, *not_settled(ledger, **settings), *_fruitless(ledger)],
     )
     stated = asked.search_guarantee
     return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
+
+
+def _fruitless(ledger: Ledger) -> list[str]:
+    """A note where searches found nothing: what they froze was not chosen for what it does."""
+    searches = [one for one in read_searches(ledger) if one.fruitless]
+    if not searches:
+        return []
+    return [f"{', '.join(one.label for one in searches)}: {fruitless_words(searches)}"]
 
 
 def write_certificates(
@@ -231,7 +250,8 @@ def verify_certificate(
         counted = Verification((), (f"The run does not give this certificate: {error}.",))
     else:
         counted = compare_documents(content, again)
-    return Verification(alone.held + counted.held, alone.problems + counted.problems, alone.notes + counted.notes)
+    notes = tuple(note for note in alone.notes if note != UNCHECKED)
+    return Verification(alone.held + counted.held, alone.problems + counted.problems, notes + counted.notes)
 
 
 def _again(content: Mapping[str, Any], ledger: Ledger, study: StudySpec | None, name: str) -> dict[str, Any]:

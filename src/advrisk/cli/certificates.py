@@ -53,7 +53,16 @@ def print_certificates(found: "CertificateAssessment") -> None:
     )
     for sentence in certificate_headlines(found):
         indented(console, sentence, by=0)
-    columns = ["model", "within", "p", "worst attack broke", "any attack", "or wrong before", "certified"]
+    columns = [
+        "model",
+        "within",
+        "p",
+        "held against",
+        "worst attack broke",
+        "any attack",
+        "or wrong before",
+        "certified",
+    ]
     print_fitting(console, columns, [_row(one) for one in found.lists])
     for model in found.models:
         refused = f", {model.n_refused} refused" if model.n_refused else ""
@@ -61,7 +70,7 @@ def print_certificates(found: "CertificateAssessment") -> None:
         indented(console, f"{model.model}: {told}", by=0)
     for one in _stopped_at(found):
         needed = would_take(found, one) or _so_far(one)
-        indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}", by=0)
+        indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}{_behind(found, one)}", by=0)
     for sentence in certificate_words(found):
         indented(console, f"· {sentence}", by=0)
 
@@ -75,14 +84,23 @@ def _stopped_at(found: "CertificateAssessment") -> "list[ListCertificate]":
     return list(first.values())
 
 
+def _behind(found: "CertificateAssessment", first: "ListCertificate") -> str:
+    """Why the larger eps behind one that is not certified are not, either, however small their p is."""
+    own = [one for one in found.of(first.model).lists if one.norm == first.norm and one.eps > first.eps]
+    behind = [size_text(one.eps) for one in own if not one.certified and not one.pending]
+    if not behind or first.pending:
+        return ""
+    return f" So {first.norm} {', '.join(behind)} cannot be certified, whatever p is there: no smaller eps is skipped."
+
+
 def _row(one: "ListCertificate") -> list[str]:
     head = [one.model, f"{one.norm} {size_text(one.eps)}"]
     certified = {"certified": "yes", "not certified": "no"}.get(one.verdict, one.verdict)
     if one.certificate is None:
-        return [*head, "–", "–", "–", "–", certified]
+        return [*head, "–", p_text(one.level), "–", "–", "–", certified]
     found = one.certificate
     wrong = "–" if found.wrong is None else _bound(found.wrong)
-    return [*head, p_text(found.p), _bound(found.worst), _bound(found.union), wrong, certified]
+    return [*head, p_text(found.p), p_text(one.level), _bound(found.worst), _bound(found.union), wrong, certified]
 
 
 def _bound(test: "Tested") -> str:

@@ -25,6 +25,12 @@ _SHOWN = 10  # settings of each search, the worst first
 def show_searches(run: "Run", models: list[str] | None, *, out_csv: Path | None, as_json: bool) -> None:
     """`advrisk show RUN search`: what every search tried and found."""
     found = run.searches()
+    study = run.study
+    if not found and study is not None and study.search:
+        raise RiskError(
+            "nothing is written down of this study's searches: they have not begun, or the folder `search` of the run "
+            "is gone; run the same study again"
+        )
     if not found:
         raise RiskError("this run holds no search; add a section `search` to the study and run it again")
     for model in models or ():
@@ -46,10 +52,16 @@ def print_searches(found: "list[SearchRecord]") -> None:
         errors = ["errors"] if any(trial.n_errors for trial in one.trials) else []
         table = new_table("setting", "broken", "of", *errors, "round", "by", "frozen")
         for trial in sorted(one.trials, key=lambda trial: trial.order)[:_SHOWN]:
-            counts = [trial.failures, trial.n, *([trial.n_errors] if errors else [])]
+            seen = bool(trial.n or trial.n_errors)
+            counts = [trial.failures, trial.n] if seen else ["–", "not run yet"]
+            counts += [trial.n_errors or ""] if errors else []
             cells = [setting_text(trial), *counts, trial.round, trial.by, "yes" if trial.frozen else ""]
             table.add_row(*plain([str(cell) for cell in cells]))
         console.print(table)
+        if len(one.trials) > _SHOWN:
+            indented(
+                console, f"The worst {_SHOWN} of {len(one.trials)} settings; --csv FILE and --json hold all.", by=2
+            )
     indented(console, ON_SEARCHES, by=0)
 
 

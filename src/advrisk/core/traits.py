@@ -43,7 +43,8 @@ class Box:
     """Between which values a parameter of an attack is worth searching.
 
     `log`: by ratios rather than differences; `of_eps`: `low` and `high` are shares of the arm's eps; `start`: values to
-    begin with, where the literature names some.
+    begin with, where the literature names some; `usual`: what is used where the parameter is left at None, from the
+    other parameters and eps.
     """
 
     low: float
@@ -51,6 +52,7 @@ class Box:
     log: bool = True
     of_eps: bool = False
     start: tuple[float, ...] = ()
+    usual: Callable[[Mapping[str, Any], float], float] | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from advrisk.core.files import whole_file
 from advrisk.ledger.ledger import Ledger
 
 FILE = "frozen.json"
+_NOT_KNOWN = "which attacks were tested on these samples is not known any more: choose another folder and other samples"
 
 Key = tuple[str, str, float]  # model, norm, eps
 
@@ -159,6 +160,19 @@ def write_frozen(folder: Path, ledger: Ledger, question: FrozenQuestion) -> None
         raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
 
 
+def refuse_lost(ledger: Ledger) -> None:
+    """A run whose samples to calibrate were met, and that does not say any more by what."""
+    path = ledger.path.parent / FILE
+    if path.is_file():
+        return
+    met = ledger.query(
+        "SELECT 1 FROM all_cells WHERE shard IN "
+        "(SELECT shard FROM samples WHERE split IN ('calibrate', 'dropped-calibrate')) LIMIT 1"
+    )
+    if met.num_rows:
+        raise LedgerError(f"{path}: is gone, although samples to calibrate were met; {_NOT_KNOWN}")
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -187,10 +201,7 @@ def _read(folder: Path) -> tuple[str, list[FrozenQuestion]]:
         content = json.loads(path.read_text(encoding="utf-8"))
         return str(content["current"]), [_question(row) for row in content["questions"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LedgerError(
-            f"{path}: cannot be read ({error}); which attacks were tested on these samples is not known any more: "
-            "choose another folder and other samples"
-        ) from None
+        raise LedgerError(f"{path}: cannot be read ({error}); {_NOT_KNOWN}") from None
 
 
 def _question(row: Mapping[str, Any]) -> FrozenQuestion:

@@ -77,9 +77,9 @@ class Trial:
         return self.failures / self.n if self.n else None
 
     @property
-    def order(self) -> tuple[float, str]:
-        """The worst first, of equals the first by name; last of all what nothing is known of."""
-        return -1.0 * (self.rate if self.rate is not None else -1.0), self.arm
+    def order(self) -> tuple[float, bool, str]:
+        """The worst first, of equals what is frozen, then by name; last of all what nothing is known of."""
+        return -1.0 * (self.rate if self.rate is not None else -1.0), not self.frozen, self.arm
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,28 @@ class SearchRecord:
 
     @property
     def worst(self) -> Trial | None:
-        """The setting that broke the largest share of samples; of equals the first by name."""
+        """The setting that broke the largest share of samples; of equals what is frozen, then the first by name."""
         return min(self.trials, key=lambda trial: trial.order, default=None)
+
+    @property
+    def n_worst(self) -> int:
+        """How many settings broke as large a share as the worst, itself among them."""
+        most = None if self.worst is None else self.worst.rate
+        return sum(most is not None and trial.rate == most for trial in self.trials)
+
+    @property
+    def fruitless(self) -> bool:
+        """Whether it is finished, and no setting broke anything."""
+        return self.finished and any(trial.n for trial in self.trials) and not any(one.failures for one in self.trials)
+
+
+def fruitless_words(searches: Sequence[SearchRecord]) -> str:
+    """What it means that searches broke nothing."""
+    n = max(one.n_samples for one in searches)
+    return (
+        f"the search found nothing that breaks a sample on the {n} samples to tune; what is frozen is its default "
+        "setting or nearest to it, so it was not chosen for being strong."
+    )
 
 
 def read_course(folder: Path, name: str) -> Course | None:

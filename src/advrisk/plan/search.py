@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from advrisk.core.digest import digest
@@ -79,6 +79,9 @@ class Search:
     freeze: int
     race: bool
     place: Loc  # in the study
+    usual: Setting = field(
+        default_factory=dict
+    )  # what the attack uses by itself, moved into the box; where it is known
 
     @property
     def label(self) -> str:
@@ -90,6 +93,11 @@ class Search:
 
     def position(self, setting: Mapping[str, float]) -> tuple[float, ...]:
         return tuple(axis.position(setting[axis.name]) for axis in self.axes)
+
+    def from_usual(self, setting: Mapping[str, float]) -> float:
+        """How far a setting lies from the attack's own, in the unit cube."""
+        known = [axis for axis in self.axes if axis.name in self.usual]
+        return math.dist(*([axis.position(one[axis.name]) for axis in known] for one in (setting, self.usual)))
 
     def arm_at(self, setting: Mapping[str, float], registries: Registries) -> Arm:
         """The attack with these settings."""
@@ -169,6 +177,7 @@ def _searches(entry: SearchEntry, model: str, registries: Registries, place: Loc
                 freeze=entry.freeze,
                 race=entry.method != "gp-ucb" if entry.race is None else entry.race,
                 place=place,
+                usual=_usual(part, axes, arm),
             )
             _refuse_coarse(search)
             found.append(search)
@@ -234,6 +243,18 @@ def _axis(part: Part[AttackTraits], name: str, given: RangeSpec | None, arm: Arm
     if whole and axis.n_values < 2:
         raise AdvriskError(f"over: {part.name}.{name} has but one value between {low:g} and {high:g}; fix it instead")
     return axis
+
+
+def _usual(part: Part[AttackTraits], axes: Sequence[Axis], arm: Arm) -> Setting:
+    """What an attack uses of each parameter that is varied, where nothing is said of it."""
+    found: Setting = {}
+    for axis in axes:
+        default, declared = part.parameters[axis.name].default, part.traits.box.get(axis.name)
+        if default is None and declared is not None and declared.usual is not None:
+            default = declared.usual(arm.params, arm.eps or 1.0)
+        if isinstance(default, int | float):
+            found[axis.name] = min(max(default, axis.low), axis.high)
+    return found
 
 
 def _range(

@@ -15,7 +15,7 @@ _WRONG, _RISK = "#D55E00", "#0072B2"
 
 
 def p_curves(found: CertificateAssessment, norm: str) -> Figure:
-    """The largest p of each list against its eps, a line for each model; below zeta is certified."""
+    """The largest p of each list against its eps, a line for each model; below what it is held against is certified."""
     lines: list[Figure] = []
     for place, model in enumerate(found.models):
         own = [one for one in model.lists if one.norm == norm and one.p is not None]
@@ -23,17 +23,7 @@ def p_curves(found: CertificateAssessment, norm: str) -> Figure:
             lines.append(_p_line(model.model, own, place))
     sizes = sorted({one.eps for one in found.lists if one.norm == norm})
     ends = _margins(sizes)
-    lines.append(
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": f"zeta = {found.zeta:g}",
-            "x": list(ends),
-            "y": [found.zeta, found.zeta],
-            "line": {"color": "#888888", "width": 1.5, "dash": "dot"},
-            "hoverinfo": "skip",
-        }
-    )
+    lines += [_level_line(name, level, ends) for name, level in _levels(found, norm).items()]
     return {
         "data": lines,
         "layout": {
@@ -47,6 +37,30 @@ def p_curves(found: CertificateAssessment, norm: str) -> Figure:
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
             "height": 400,
         },
+    }
+
+
+def _levels(found: CertificateAssessment, norm: str) -> dict[str, float]:
+    """What p is held against, by name: zeta, or the share of it that models have."""
+    models: dict[float, list[str]] = {}
+    for model in found.models:
+        for level in {one.level for one in model.lists if one.norm == norm}:
+            models.setdefault(level, []).append(short_label(model.model))
+    if len(models) == 1:
+        (level,) = models
+        return {f"{'zeta =' if level == found.zeta else 'held against'} {level:.3g}": level}
+    return {f"{', '.join(names)}: held against {level:.3g}": level for level, names in models.items()}
+
+
+def _level_line(name: str, level: float, ends: tuple[float, float]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": list(ends),
+        "y": [level, level],
+        "line": {"color": "#888888", "width": 1.5, "dash": "dot"},
+        "hoverinfo": "skip",
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from advrisk.core.flags import FLAGS
 from advrisk.report.certificate_figures import p_text
 from advrisk.risk.certificate.signature import document_digest, signer
 from advrisk.risk.certificate.statements import size_text, target_text
@@ -37,8 +38,15 @@ def certificate_page(document: Mapping[str, Any]) -> str:
         success=_CRITERIA[document["criterion"]].format(target=target_text(document["targets"])),
         classes=classes[:_CLASSES],
         n_more_classes=max(0, len(classes) - _CLASSES),
+        flags=_flags(document),
         percent=percent,
         rate=rate,
         size_text=size_text,
         p_text=p_text,
     )
+
+
+def _flags(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the flags of the attacks mean, those that are known."""
+    found = {flag for one in document["lists"] for attack in one["attacks"] for flag in attack["flags"]}
+    return {flag: FLAGS[flag] for flag in sorted(found & FLAGS.keys())}

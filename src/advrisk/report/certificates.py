@@ -8,7 +8,7 @@ from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
 from advrisk.report.figures import Figure
 from advrisk.risk.certificate.promises import promises
 from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.risk.certificate.statements import claim, headline, shared, size_text, would_take
+from advrisk.risk.certificate.statements import claim, headline, looked_at, shared, size_text, would_take
 from advrisk.risk.certificate.words import meaning, percent
 
 ON_ATTACKS = (
@@ -78,6 +78,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
             f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for "
             "it to be certified, whatever becomes of the rest."
         )
+    told += [f"{model.model}:{said}" for model in found.models if (said := looked_at(model.lists))]
     return [*told, *promises(found), *found.notes]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.names import counted
-from advrisk.ledger.searches import SearchRecord
+from advrisk.ledger.searches import SearchRecord, fruitless_words
 from advrisk.report.figures import Figure
 from advrisk.report.search_figures import setting_text, surface, trajectory
 
@@ -20,11 +20,24 @@ def search_words(one: SearchRecord) -> str:
     n_rounds = f"{one.n_rounds_done} of {counted(one.n_rounds, 'round')}"
     done = "" if one.finished else f" It is not finished: {n_rounds}."
     tried = f"{counted(len(one.trials), 'setting')} tried by {one.method}"
+    if waiting := sum(not trial.n and not trial.n_errors for trial in one.trials):
+        tried += f", {waiting} of them not run yet"
     worst = one.worst
     if worst is None or not worst.n:
         return f"{tried}.{_on_errors(one)}{done}"
     found = f"the worst, {setting_text(worst)}, breaks {worst.failures} of {worst.n} samples"
-    return f"{tried}; {found}.{_on_errors(one)}{done}"
+    return f"{tried}; {found}.{_on_ties(one)}{_on_errors(one)}{done}"
+
+
+def _on_ties(one: SearchRecord) -> str:
+    """Settings that are as bad as the worst, and which of them is frozen."""
+    if one.fruitless:
+        told = fruitless_words([one])
+        return f" {told[0].upper()}{told[1:]}"
+    if one.n_worst < 2:
+        return ""
+    tied = f" {counted(one.n_worst - 1, 'other setting')} tried " + ("breaks" if one.n_worst == 2 else "break")
+    return f"{tied} as large a share: of equals, those nearest to the attack's own default setting are frozen first."
 
 
 def _on_errors(one: SearchRecord) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, write_frozen
+from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, refuse_lost, write_frozen
 from advrisk.plan import Cell, Plan, calibrate_plan
 from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.certificate.records import BETTING
@@ -32,6 +32,7 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_e
     if asked is None:
         return
     wanted = calibrate_plan(bench.study, plan, found.frozen, found.recipes)
+    refuse_lost(Ledger.open(bench.folder))
     write_frozen(bench.folder, ledger, settled(bench, wanted, asked, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
     crew.tell(crew.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))

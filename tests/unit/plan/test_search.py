@@ -217,3 +217,12 @@ def test_studies_without_a_search_have_the_cells_they_had() -> None:
     ids = [cell.id for cell in make_plan(before, REGISTRIES, models=cards, shards=shards, space="box").cells()]
     assert len(ids) == 70
     assert digest(ids) == "23f87b61aa6bb4a5e14f8ca91cd8b6db"
+
+
+def test_the_attacks_own_setting_is_known_also_where_it_follows_from_others() -> None:
+    (pgd,) = searches({"attack": "pgd", "norm": "linf", "eps": 0.3, "steps": 3})
+    assert pgd.usual == {"step_size": pytest.approx(2.5 * 0.3 / 3)}
+    assert pgd.from_usual({"step_size": 0.25}) == pytest.approx(0)
+    assert pgd.from_usual({"step_size": 0.003}) > pgd.from_usual({"step_size": 0.6})
+    (narrow,) = searches({"attack": "fmn", "norm": "linf", "eps": 0.3, "over": {"step_size": [2, 5]}})
+    assert narrow.usual == {"step_size": 2}, "1 by default, which lies outside"

@@ -43,13 +43,23 @@ def test_a_search_that_has_just_begun_can_be_shown() -> None:
     assert json.dumps(content["search_figures"])
     assert search_words(empty) == "0 settings tried by grid. It is not finished: 0 of 4 rounds."
     unseen = record(trial(0, 0, n=0), finished=False)
-    assert "1 setting tried by grid." in search_words(unseen)
+    assert "1 setting tried by grid, 1 of them not run yet." in search_words(unseen)
     assert unseen.trials[0].rate is None
 
 
 def test_words_and_lines_name_the_worst() -> None:
     one = record(trial(0, 2), trial(1, 5, frozen=True), trial(2, 5))
-    assert search_words(one) == "3 settings tried by grid; the worst, x 0.04, y 0.2, breaks 5 of 10 samples."
+    assert search_words(one) == (
+        "3 settings tried by grid; the worst, x 0.04, y 0.2, breaks 5 of 10 samples. 1 other setting tried breaks as "
+        "large a share: of equals, those nearest to the attack's own default setting are frozen first."
+    )
     lines = search_lines([one])
     assert [line["failures"] for line in lines] == [2, 5, 5]
     assert [line["frozen"] for line in lines] == [False, True, False]
+
+
+def test_of_equals_the_frozen_one_is_told_and_a_search_that_broke_nothing_says_so() -> None:
+    one = record(trial(0, 0), trial(1, 0, frozen=True))
+    assert one.worst is one.trials[1]
+    assert "The search found nothing that breaks a sample on the 10 samples to tune" in search_words(one)
+    assert "as large a share" not in search_words(record(trial(0, 2), trial(1, 5)))

@@ -24,7 +24,7 @@ from advrisk.parts.attacks.registry import attacks
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
         use_when="slopes differ much between features, or are noisy: Adam evens them out",
         random=True,
-        box={"step_size": Box(0.01, 2.0, of_eps=True)},
+        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
     ),
 )
 def pgd_adam(

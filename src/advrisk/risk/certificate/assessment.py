@@ -36,6 +36,7 @@ from advrisk.risk.certificate.verdict import Certificate, certify, certify_in_or
 from advrisk.risk.proportion import proportion
 
 METHODS: tuple[AnyMethod, ...] = get_args(AnyMethod)
+SMALLEST_ZETA = 1e-15
 POWER = 0.9  # with which a planned number of samples certifies
 
 
@@ -58,6 +59,8 @@ def assess_certificates(
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
+    if zeta < SMALLEST_ZETA:
+        raise RiskError(f"zeta must be at least {SMALLEST_ZETA:g}, found {zeta:g}: 1 - zeta would be 1 to the computer")
     if method not in METHODS:
         raise RiskError(f"no method is called {method!r}; {did_you_mean(method, METHODS)}")
     calibration = read_calibration(ledger, seed=seed, population=population)

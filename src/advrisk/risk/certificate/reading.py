@@ -175,8 +175,8 @@ def _model_rows(
     table = ledger.query(_ROWS, {"model": model, "arms": [CLEAN, *names]})
     if not len(table):
         raise RiskError(
-            f"the attacks on {model} were not run on the samples to calibrate; add `assess: {{certificate: "
-            "{alpha: 0.1, zeta: 0.05}}` to the study and run it again"
+            f"the attacks on {model} were not run on the samples to calibrate yet; run the same study again to go on "
+            "(it must hold `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`, say)"
         )
     criterion = _criterion(table, model)
     number = {name: place for place, name in enumerate([CLEAN, *names])}

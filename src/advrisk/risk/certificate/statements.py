@@ -16,7 +16,7 @@ from advrisk.risk.certificate.records import (
     ModelCertificates,
     of_counts,
 )
-from advrisk.risk.certificate.words import meaning, percent, rate
+from advrisk.risk.certificate.words import LATER, meaning, percent, rate
 
 _NAMED = 10  # classes whose target is told in a sentence
 _BREAKS = {
@@ -57,13 +57,13 @@ def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequenc
     if not held and not fell:
         return (
             f"It is not decided yet whether the attacks listed here break at most {alpha} of the inputs to "
-            f"{model.model}: the run is not finished."
+            f"{model.model}: the run is not finished.{looked_at(lists)}"
         )
     if not held:
         return (
             f"It is not certified that the attacks listed here break at most {alpha} of the inputs to {model.model}. "
             "That does not show that they break more: for so few samples there were too many failures to rule it out "
-            f"by a procedure that is wrong at most {zeta} of the time."
+            f"by a procedure that is wrong at most {zeta} of the time.{looked_at(lists)}"
         )
     breaks = _BREAKS.get(model.criterion, _BREAKS["label"])
     breaks = breaks.format(alpha=alpha, model=model.model, target=target_text(model.targets))
@@ -71,8 +71,18 @@ def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequenc
     rest += f" It is not decided yet {pending}: the run is not finished." if pending else ""
     return (
         f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. "
-        f"{meaning(found.alpha, found.zeta)}{rest}"
+        f"{meaning(found.alpha, found.zeta)}{rest}{looked_at(lists)}"
     )
+
+
+def looked_at(lists: Sequence[ListCertificate]) -> str:
+    """Of bets: how many samples were looked at, where the run is not finished."""
+    told = [
+        f"{one.certificate.n:,} of {one.n_total:,} samples looked at within {one.norm} {size_text(one.eps)}"
+        for one in lists
+        if one.certificate is not None and one.certificate.n < one.n_total
+    ]
+    return f" The run is not finished: {', '.join(told)}." if told else ""
 
 
 def target_text(targets: Mapping[Any, Sequence[int]]) -> str:
@@ -129,6 +139,8 @@ def _evened(found: CertificateAssessment) -> str:
 def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str:
     """How many claims share zeta, and how."""
     zeta = percent(found.zeta)
+    if any(LATER in note for note in found.notes):
+        return f"alpha was chosen after a look: each claim is wrong at most {zeta} of the time, taken by itself only."
     if n_claims == 1:
         return f"One claim is made, and wrongly so at most {zeta} of the time."
     how = "in ascending eps, each only if all smaller ones are certified"

@@ -35,6 +35,7 @@ from advrisk.risk.proportion import proportion
 
 _CLOSE = 1e-9  # relative: two builds of a library may differ by that
 _MOST = 10  # differences that are told
+UNCHECKED = "Its notes, flags and attacks' settings are taken as they stand: notes cannot be checked without --run."
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     if wrong:
         problems += [f"It does not follow from its own counts: {text}." for text in wrong[:_MOST]]
     else:
-        held.append("Every p-value, bound, verdict and sentence follows from its counts.")
+        held.append("Every p-value, bound, verdict and sentence of the claim follows from its counts.")
+    notes.append(UNCHECKED)
     return Verification(tuple(held), tuple(problems), tuple(notes))
 
 

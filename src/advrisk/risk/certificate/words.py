@@ -1,5 +1,7 @@
 """What a certificate means, and shares as people write them: the one place for both."""
 
+LATER = "Chosen after a look, it holds for each list taken by itself, not for all of them together."
+
 
 def meaning(alpha: float, zeta: float) -> str:
     """What "certified" says, and no more."""

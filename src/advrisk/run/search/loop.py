@@ -210,9 +210,13 @@ def _drop(way: _Way, n_samples: int) -> None:
 
 
 def _freeze(way: _Way, folder: Path) -> list[_Trial]:
-    """The worst settings of a search, of equals the first by name; written down with it."""
+    """The worst settings of a search, of equals those nearest to the attack's own, then by name; written down."""
     whole = [trial for trial in way.trials if not trial.dropped]
-    worst = sorted(whole, key=lambda trial: (-trial.rate, trial.arm.id))[: way.search.freeze]
+
+    def order(trial: _Trial) -> tuple[float, float, str]:
+        return -trial.rate, round(way.search.from_usual(trial.setting), 9), trial.arm.id
+
+    worst = sorted(whole, key=order)[: way.search.freeze]
     rounds = way.course.rounds[: way.n_begun]
     way.course = replace(way.course, frozen=tuple(trial.arm.id for trial in worst), rounds=rounds)
     write_course(folder, way.course)

@@ -12,10 +12,14 @@ from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_page import certificate_page
+from advrisk.report.certificates import certificate_words
+from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate.assessment import assess_certificates
 from advrisk.risk.certificate.document import CertificateDocument, read_document
 from advrisk.risk.certificate.signature import new_key, signature_problem, signed
 from advrisk.risk.certificate.statements import target_text
 from advrisk.risk.certificate.verification import compare_documents, verify_document
+from advrisk.risk.certificate.words import LATER
 from tests.golden.make_certificate_v1 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 
 from .conftest import write_rows
@@ -331,3 +335,28 @@ def test_an_unfinished_run_gives_no_certificate(tmp_path: Path) -> None:
 def test_the_schema_knows_every_field(whole: dict[str, Any]) -> None:
     schema = CertificateDocument.model_json_schema()
     assert set(whole) | {"signature"} == set(schema["properties"])
+
+
+def test_bets_on_some_of_the_samples_say_so_and_hold(tmp_path: Path) -> None:
+    order = look_order([f"s{place}" for place in range(100)], 0)
+    seen = set(order[:80])
+    letters = "".join("r" if f"s{place}" in seen else "." for place in range(100))
+    ledger = write_rows(
+        tmp_path / "run", {"m": {"pgd@linf:0.1": letters}}, samples=[{"label": n % 7 % 3} for n in range(100)]
+    )
+    content = document(ledger, "m", method="betting")
+    assert "80 of 100 samples looked at within linf 0.1" in content["claim"]["text"]
+    assert verify_document(content).problems == ()
+    words = certificate_words(assess_certificates(ledger, method="betting"))
+    assert any("80 of 100 samples looked at" in sentence for sentence in words)
+
+
+def test_notes_cannot_be_checked_without_the_run_and_it_says_so(whole: dict[str, Any]) -> None:
+    found = verify_document(whole | {"notes": []})
+    assert any("notes cannot be checked without --run" in note for note in found.notes)
+
+
+def test_an_alpha_chosen_after_a_look_claims_nothing_of_all_claims_together(ledger: Ledger) -> None:
+    found = assess_certificates(ledger, notes=[f"alpha = 0.2 is not the study's. {LATER}"])
+    assert not any("together are wrong" in sentence for sentence in certificate_words(found))
+    assert any("together are wrong" in sentence for sentence in certificate_words(assess_certificates(ledger)))

@@ -125,7 +125,7 @@ def test_the_digest_names_the_rows_and_nothing_else(tmp_path_factory: pytest.Tem
 
 def test_attacks_that_never_ran_on_samples_to_calibrate(made: Make) -> None:
     ledger = made({"m": {PGD: ".."}}, facts={"clean": {"origin": "dropped"}})
-    with pytest.raises(RiskError, match="were not run on the samples to calibrate; add `assess: "):
+    with pytest.raises(RiskError, match="were not run on the samples to calibrate yet; run the same study again"):
         only(ledger)
 
 

@@ -98,6 +98,7 @@ STUDY: dict[str, Any] = {
 
 
 def test_attacks_that_are_left_out_after_the_look_are_told(ledger: Ledger) -> None:
+    ask(ledger)
     study = study_from(STUDY | {"assess": {"certificate": {}}})
     assert asked_certificate(study, {"arms": None}) == (study.assess.certificate, [])
     found = assess_run(ledger, study, {"arms": ["pgd@linf:0.1"]})

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from advrisk import Run
+from advrisk.api.certificates import assess_run
 from advrisk.api.status import run_status
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
@@ -283,3 +284,26 @@ def test_bets_that_nobody_wins_and_other_methods_go_to_the_end(hill: Hill) -> No
         folder = hill.run(content, method)
         state = run_status(Ledger.open(folder), study_from(content), {})
         assert (state.complete, state.n_calibrated) == (True, 2 * 3)
+
+
+def test_ties_go_to_what_is_nearest_to_the_attacks_own_setting(hill: Hill) -> None:
+    content = hill.study(GRID | {"eps": 0.001, "freeze": 2})
+    folder = hill.run(content)
+    (one,) = searched(folder)
+    assert {trial.failures for trial in one.trials} == {0}
+    frozen = sorted(trial.setting["size"] for trial in one.trials if trial.frozen)
+    assert frozen[-1] == pytest.approx(0.1) or frozen[0] == pytest.approx(0.1), "size is 0.1 by default"
+    assert frozen[1] / frozen[0] == pytest.approx(10**0.5, rel=1e-4), "and one of its neighbours"
+    found = assess_run(Ledger.open(folder), study_from(content), {})
+    (note,) = [note for note in found.notes if "found nothing that breaks a sample on the 36 samples" in note]
+    assert note.startswith("hill-linf-0.001 over size against larger: ")
+
+
+def test_a_run_that_lost_what_it_froze_is_refused(hill: Hill) -> None:
+    content = hill.study({"method": "random", "rounds": 1})
+    folder = hill.run(content)
+    (folder / FILE).unlink()
+    with pytest.raises(LedgerError, match="is gone, although samples to calibrate were met"):
+        assess_run(Ledger.open(folder), study_from(content), {})
+    with pytest.raises(LedgerError, match=f"{FILE}: is gone.*choose another folder and other samples"):
+        hill.run(content)
