@@ -96,11 +96,19 @@ def survival_headline(found: SurvivalAssessment) -> str:
     mean = _in_brackets(first.mean)
     if len(told) == 1:
         return f"A sample of {first.model} takes {mean} {found.unit} to break, on average up to {found.until:.4g}."
+    if not any(one.at for one in told):
+        return (
+            f"A sample takes {mean} {found.unit} to break, on average up to {found.until:.4g}; nothing in the law "
+            "tells the models apart."
+        )
     last = told[-1]
-    return (
-        f"{first.model} lasts longest: {mean} {found.unit} on average up to {found.until:.4g}; "
-        f"{last.model} breaks first, after {_in_brackets(last.mean)}."
-    )
+    average = f"{mean} {found.unit} on average up to {found.until:.4g}"
+    if not all(found.outlasts(first.model, one.model) for one in told[1:]):
+        alike = [one.model for one in told[1:] if not found.outlasts(first.model, one.model)]
+        return f"Undecided which model lasts longest: {first.model}, with {average}, or {_some(alike)}."
+    if not all(found.outlasts(one.model, last.model) for one in told[:-1]):
+        return f"{first.model} lasts longest: {average}; undecided which model breaks first."
+    return f"{first.model} lasts longest: {average}; {last.model} breaks first, after {_in_brackets(last.mean)}."
 
 
 def calibration_words(found: Calibration) -> str:

@@ -1,5 +1,6 @@
 """The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +99,13 @@ class SurvivalAssessment:
             raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
         return known[model]
 
+    def outlasts(self, first: str, second: str) -> bool:
+        """Whether the fit shows that one model lasts longer than another: the interval of their ratio is above 1."""
+        one, other = self.of(first), self.of(second)
+        if self.fit is None or one.mean is None or other.mean is None or not one.at:
+            return False
+        return self.fit.contrast(one.at, other.at).low > 0
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         return {
@@ -157,8 +165,7 @@ def assess_survival(
     reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
     of `usual_norm` where there are some.
     """
-    if family != AUTO:
-        family_named(family)
+    _check_arguments(family, level, until, eps_max, broken_factor)
     notes = _Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
@@ -196,6 +203,23 @@ def assess_survival(
         level=level,
         notes=tuple(notes.said),
     )
+
+
+def _check_arguments(
+    family: str, level: float, until: float | None, eps_max: float | None, broken_factor: float
+) -> None:
+    """Before anything is read, so that no fit that fails hides a mistake of the caller."""
+    if family != AUTO:
+        family_named(family)
+    if not _is_number(level) or not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level!r}")
+    for name, value in (("until", until), ("eps_max", eps_max), ("broken_factor", broken_factor)):
+        if value is not None and (not _is_number(value) or not 0 < value < math.inf):
+            raise RiskError(f"{name} must be a finite number above 0, found {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,12 +272,31 @@ def _fitted_with(
         frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
     )
     fit = next(one.fit for one in families if one.chosen)
-    if choice is None and family == AUTO:
-        notes.add("The family is chosen by AIC: there are too few samples to hold some out.")
+    if isinstance(choice, str) and family == AUTO:
+        notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
     checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", seed))
     notes.add(why_not)
+    for note in _on_models(durations, names):
+        notes.add(note)
     models = frozenset(durations.columns["model"].tolist())
-    return _Fitted(fit, families, choice, checked, tuple(names), models)
+    decided = None if isinstance(choice, str) else choice
+    return _Fitted(fit, families, decided, checked, tuple(names), models)
+
+
+def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
+    """Covariates that are one value for each model: samples say nothing of what another such model would do."""
+    columns = durations.columns
+    models = np.unique(columns["model"])
+    own = [
+        name
+        for name in names
+        if name != "model" and all(len(np.unique(columns[name][columns["model"] == one])) == 1 for one in models)
+    ]
+    if own and len(models) > 1:
+        yield (
+            f"{', '.join(own)}: one value for each of {counted(len(models), 'model')}. The interval and the p-value "
+            "know of samples only, not of how models differ otherwise: they hold for these models, not for others."
+        )
 
 
 def _breakable(durations: Durations, names: Sequence[str], notes: _Notes) -> tuple[Durations, list[str]]:

@@ -187,6 +187,17 @@ class SurvivalFit:
             if one.part == "scale" and one.covariate is not None
         )
 
+    def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
+        """By how much the log of times is greater at the first than at the second, all else alike."""
+        if changing := sorted({one.name for one in self.shape_coding.covariates} & (first.keys() | second.keys())):
+            raise RiskError(f"no one factor tells two laws of different shape apart; {changing[0]} moves the shape")
+        (x, _), (y, _) = self._rows_at(first), self._rows_at(second)
+        slope = x.mean(axis=0) - y.mean(axis=0)
+        k = len(slope)
+        value = float(slope @ self._theta[:k])
+        half = self.interval_quantile * math.sqrt(max(float(slope @ self._covariance[:k, :k] @ slope), 0.0))
+        return self._estimate(value, value - half, value + half, "difference of log times")
+
     def outside(self, at: Mapping[str, Any]) -> tuple[str, ...]:
         """The covariates whose value lies beyond what the rows show: predictions there are extrapolated."""
         self._check_at(at)

@@ -41,10 +41,14 @@ def ledger_of(
     seconds: float | None = 0.01,
     clean: bool = True,
     beside: dict[str, Any] | None = None,
+    tags: dict[str, str] | None = None,
+    prefix: str = "s",
+    backwards: bool = False,
+    shuffled: bool = False,
 ) -> Ledger:
     """Times of each model and eps as the law above has them, rounded up to passes; the first sample is wrong clean."""
     rng = np.random.default_rng(8)
-    names = [f"s{place:03d}" for place in range(n)]
+    names = [f"{prefix}{n - place if backwards else place:03d}" for place in range(n)]
     arms, cells, outcomes = [], [], []
     arms_of = [(norm, size) for norm in norms for size in eps]
     for model, times in factor.items():
@@ -92,13 +96,24 @@ def ledger_of(
         "cells": cells,
         "outcomes": outcomes,
         "samples": [{"sample": name, "label": 0, "split": "evaluate", "weight": 1.0, "strata": "{}"} for name in names],
-        "models": [{"model": model} | facts for model in factor],
+        "models": [{"model": model} | facts | {"tags": (tags or {}).get(model, "{}")} for model in factor],
     }
+    if shuffled:
+        tables = {name: [rows[place] for place in rng.permutation(len(rows))] for name, rows in tables.items()}
     ledger = Ledger.open(folder, create=True)
     ledger.append(
         {name: table_from(name, {key: [one[key] for one in rows] for key in rows[0]}) for name, rows in tables.items()}
     )
     return Ledger.open(folder)
+
+
+def approximately(told: Any) -> Any:
+    """Plain values, nested, with numbers that may differ in the last digits as sums run in another order."""
+    if isinstance(told, dict):
+        return {name: approximately(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [approximately(value) for value in told]
+    return pytest.approx(told, rel=1e-6, abs=1e-9) if isinstance(told, float) else told
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +196,89 @@ class TestTruth:
         assert passes is not None
         assert mean.value == pytest.approx(0.01 * passes.value, rel=0.06)  # exact times, not intervals of passes
 
-    def test_rows_in_another_order_say_the_same(self, found: SurvivalAssessment, ledger: Ledger) -> None:
-        again = assess_survival(ledger, hardware=Hardware("one core", 3.6))
-        assert again.as_dict() == found.as_dict()
+    def test_rows_in_another_order_say_the_same(self, found: SurvivalAssessment, tmp_path: Path) -> None:
+        again = assess_survival(ledger_of(tmp_path / "run", shuffled=True), hardware=Hardware("one core", 3.6))
+        assert again.as_dict() == approximately(found.as_dict())
+
+    def test_other_names_of_models_say_the_same(self, found: SurvivalAssessment, tmp_path: Path) -> None:
+        """Named so that their order, and the reference of the fit, is the other way round."""
+        again = assess_survival(ledger_of(tmp_path / "run", factor={"z": 1.0, "y": 2.0}), family="weibull")
+        for old, new in (("a", "z"), ("b", "y")):
+            before, after = found.of(old), again.of(new)
+            for name in ("mean", "median", "endless_mean"):
+                one, other = getattr(before, name), getattr(after, name)
+                assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-5)
+            assert before.tally == after.tally
+            assert before.adversarial == after.adversarial
+        assert [one.model for one in again.models] == ["y", "z"]
+
+    def test_other_names_of_samples_say_the_same(self, found: SurvivalAssessment, tmp_path: Path) -> None:
+        """But which samples are held out, as these are drawn by name."""
+        again = assess_survival(ledger_of(tmp_path / "run", prefix="t", backwards=True), family="weibull")
+        for one in found.models:
+            other = again.of(one.model)
+            assert one.mean is not None
+            assert other.mean is not None
+            assert (one.mean.value, one.mean.low) == pytest.approx((other.mean.value, other.mean.low), rel=1e-6)
+
+
+class TestOnlyWhatHolds:
+    def test_models_that_last_alike_are_not_ranked(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 1.0, "b": 1.0}, n=60), family="weibull")
+        assert found.fit is not None
+        ratio = found.fit.coefficient("model=b").natural.estimate
+        assert ratio.low < 0 < ratio.high
+        contrast = found.fit.contrast({"model": "b"}, {"model": "a"})
+        assert (contrast.value, contrast.low, contrast.high) == pytest.approx((ratio.value, ratio.low, ratio.high))
+        assert survival_headline(found).startswith("Undecided which model lasts longest: ")
+        assert not found.outlasts("a", "b")
+        assert not found.outlasts("b", "a")
+
+    def test_a_law_without_the_model_ranks_none(self, ledger: Ledger) -> None:
+        found = assess_survival(ledger, covariates=["eps"], family="weibull")
+        headline = survival_headline(found)
+        assert "nothing in the law tells the models apart" in headline
+        assert "longest" not in headline
+
+    def test_a_covariate_of_models_is_no_sample_of_models(self, tmp_path: Path) -> None:
+        tagged = ledger_of(tmp_path / "run", tags={"a": '{"depth": 2}', "b": '{"depth": 4}'})
+        found = assess_survival(tagged, covariates=["eps", "depth"], family="weibull")
+        (note,) = [note for note in found.notes if "know of samples only" in note]
+        assert note.startswith("depth: one value for each of 2 models.")
+        plain = assess_survival(tagged, covariates=["eps", "model"], family="weibull")
+        assert not any("know of samples only" in note for note in plain.notes)
+
+    def test_few_samples_are_held_out_whole(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=21))
+        assert found.choice is not None
+        assert found.choice.n_clusters == 20  # not 120 rows
+        assert found.calibrated is not None
+        assert found.calibrated.by_chance is None
+        assert found.calibrated.low is None
+        assert any(note.startswith("How far chance alone takes the calibration is not told") for note in found.notes)
+        json.dumps(found.as_dict(), allow_nan=False)
+        assert "survival calibration" in survival_content(found)["lasts_figures"]
+
+    def test_why_nothing_was_held_out_is_told(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=5, eps=(0.1, 0.2)))
+        (note,) = [note for note in found.notes if note.startswith("The family is chosen by AIC")]
+        assert "cannot be cut into 5 folds" in note
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"until": -1.0},
+            {"until": math.nan},
+            {"level": 1.0},
+            {"level": "a"},
+            {"eps_max": -0.1},
+            {"broken_factor": 0.0},
+            {"family": "gamma"},
+        ],
+    )
+    def test_a_wrong_argument_is_refused_and_not_worked_around(self, ledger: Ledger, given: dict[str, Any]) -> None:
+        with pytest.raises(RiskError, match=next(iter(given)) if "family" not in given else "gamma"):
+            assess_survival(ledger, **given)
 
 
 class TestTelling:
