@@ -1,5 +1,6 @@
 """The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
+from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.risk.survival.calibration import Calibration, calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
@@ -40,6 +42,9 @@ class ModelSurvival:
     tally: Tally
     facts: Facts
     curve: KaplanMeier | None  # None where it has no row with a duration
+    seen: float | None  # for how long every attack on it was watched; None: all its attempts succeeded
+    clean_accuracy: Estimate | None
+    clean_rejection: Estimate | None  # None also where no model ever refuses anything
     at: Mapping[str, Any]  # the covariates that are its own
     mean: Estimate | None  # up to the limit, by the fit; the next two, too
     endless_mean: Estimate | None
@@ -53,7 +58,9 @@ class ModelSurvival:
         return {
             "model": self.model,
             "rows": self.tally.as_dict(),
-            "clean_accuracy": facts.clean_accuracy,
+            "seen": self.seen,
+            "clean_accuracy": estimate_dict(self.clean_accuracy),
+            "clean_rejection": estimate_dict(self.clean_rejection),
             "clean_rejected": facts.n_clean_rejected,
             "inference_s": facts.inference_s,
             "at": dict(self.at),
@@ -173,10 +180,9 @@ def assess_survival(
     elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
-    rows = tuple(
-        _model(model, whole, durations, fitted, limit, level, eps_max, broken_factor, hardware)
-        for model in whole.models
-    )
+    limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
+    clean = clean_accuracy(ledger, level=level), clean_rejection(ledger, level=level)
+    rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
     criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
@@ -313,34 +319,42 @@ def _model(
     whole: Durations,
     durations: Durations,
     fitted: _Fitted,
-    until: float,
+    limits: Mapping[str, Any],
     level: float,
-    eps_max: float | None,
-    factor: float,
-    hardware: Hardware | None,
+    clean: tuple[Mapping[str, Estimate], Mapping[str, Estimate]],
 ) -> ModelSurvival:
     """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
     rows = whole.of_model(model)
     facts = whole.facts[model]
     at = of_model(durations, model, fitted.names)
     predicted = fitted.fit if model in fitted.models else None
-    cost = None
-    if predicted is not None:
-        limits: dict[str, Any] = {"until": until, "eps_max": eps_max, "factor": factor, "hardware": hardware}
-        cost = model_cost(model, durations, predicted, at, **limits)
+    seen = _seen(durations, model)
+    end = math.inf if seen is None else seen
+    cost = None if predicted is None else model_cost(model, durations, predicted, at, seen=end, **limits)
     return ModelSurvival(
         model=model,
         tally=whole.tallies[model],
         facts=facts,
         curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
+        seen=seen,
+        clean_accuracy=clean[0].get(model),
+        clean_rejection=clean[1].get(model),
         at=at,
-        mean=None if predicted is None else predicted.mean(at=at, until=until),
+        mean=None if predicted is None else predicted.mean(at=at, until=limits["until"], seen=end),
         endless_mean=None if predicted is None else predicted.mean(at=at),
-        median=None if predicted is None else predicted.median(at=at),
+        median=None if predicted is None else predicted.median(at=at, seen=end),
         benign=_benign(whole, facts, level),
         adversarial=_adversarial(whole, model, level),
         cost=cost,
     )
+
+
+def _seen(durations: Durations, model: str) -> float | None:
+    """For how long its attempts were watched: the longest of the attack that ended first; None if nothing held."""
+    rows, columns = durations.of_model(model), durations.columns
+    held = rows & ~columns["event"].astype(np.bool_)
+    arms = set(columns["arm"][held].tolist())
+    return min((float(columns["duration"][rows & (columns["arm"] == arm)].max()) for arm in arms), default=None)
 
 
 def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:

@@ -35,6 +35,8 @@ def flat_lines(found: "SurvivalAssessment") -> Iterator[dict[str, Any]]:
 def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
     for name, n in one.tally.as_dict().items():
         yield _line("rows", one.model, name, float(n), "rows")
+    for name in ("clean_accuracy", "clean_rejection"):
+        yield _line("clean", one.model, name, getattr(one, name), "share of clean inputs")
     for name in ("mean", "endless_mean", "median"):
         yield _line("survival", one.model, name, getattr(one, name), unit)
     yield _line("rate", one.model, "f_ben", None if one.benign is None else one.benign.estimate, f"failures per {unit}")
