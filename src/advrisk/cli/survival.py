@@ -15,10 +15,13 @@ from advrisk.core.estimate import Estimate
 from advrisk.report.summary import percent
 from advrisk.report.survival import (
     ON_CONCORDANCE,
+    ON_PROBABILITY,
     cost_words,
     extrapolated_text,
     factor_names,
     number_text,
+    probabilities,
+    probability_columns,
     refusing,
     standing_text,
     survival_headline,
@@ -44,6 +47,7 @@ def print_survival(found: "SurvivalAssessment") -> None:
     console = Console()
     _say(console, [survival_headline(found)])
     _print_models(console, found)
+    _print_probabilities(console, found)
     _print_factors(console, found)
     _print_families(console, found)
     _print_costs(console, found)
@@ -79,6 +83,16 @@ def _clean_columns(found: "SurvivalAssessment") -> list[str]:
 def _clean_shares(found: "SurvivalAssessment", one: "ModelSurvival") -> list[str]:
     """Clean accuracy and, if any model refuses inputs, how many clean ones this one refuses."""
     return [percent(one.clean_accuracy), *([percent(one.clean_rejection)] if refusing(found) else [])]
+
+
+def _print_probabilities(console: Console, found: "SurvivalAssessment") -> None:
+    """The rates as probabilities, over stated times."""
+    if not any(one.benign or one.adversarial for one in found.models):
+        return
+    console.print("Rates as probabilities of at least one failure:", markup=False, highlight=False)
+    rows = [[one.model, *map(_stacked, probabilities(one))] for one in found.models]
+    print_fitting(console, ["model", *probability_columns(found)], rows)
+    _say(console, [f"· {ON_PROBABILITY}"])
 
 
 def _print_pareto(console: Console, found: "SurvivalAssessment") -> None:

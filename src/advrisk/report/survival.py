@@ -42,6 +42,10 @@ ON_PROCESS = (
     "processors at once, or waited, the ratio compares unlike things; `seconds` compares like with like."
 )
 ON_CONCORDANCE = "Concordance says how often the covariates order two times rightly; 0.5 is chance."
+ON_PROBABILITY = (
+    "The probability of at least one failure within a time t is 1 - exp(-r t), if failures come at a constant rate r."
+)
+_KINDS = ("clean", "attacked")
 _REASONS = 3  # arms that are named for each reason
 
 
@@ -88,6 +92,9 @@ def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
         "on_standing": standing_text,
         "on_verdict": verdict_text,
         "number_text": number_text,
+        "on_probability": ON_PROBABILITY,
+        "probability_columns": probability_columns(found),
+        "probabilities": probabilities,
         "on_extrapolated": extrapolated_text,
         "lasts_refusing": refusing(found),
         "on_concordance": ON_CONCORDANCE,
@@ -135,7 +142,8 @@ def _on_family(found: SurvivalAssessment) -> list[str]:
         return [f"The curves stand alone, without a fitted law: {found.unfitted}."] if found.unfitted else []
     by = "" if found.choice is None else f" {_on_choice(found.choice)}"
     explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
-    return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}"]
+    doubt = [f"{found.fit.doubt}."] if found.fit.doubt else []
+    return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}", *doubt]
 
 
 def _on_extrapolated(found: SurvivalAssessment) -> list[str]:
@@ -200,6 +208,23 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
         words.append(f"Costs are those of {found.hardware.name} at {found.hardware.per_hour:g} an hour.")
     words += [f"{one.model}: no ratio, as {one.why_not}." for one in costs if one.why_not]
     return words
+
+
+def probability_columns(found: SurvivalAssessment) -> list[str]:
+    """What each entry of `probabilities` is."""
+    times = found.models[0].times if found.models else ()
+    spans = [found.durations.one_unit if time == 1 else f"{time:.4g} {found.unit}" for time in times]
+    return [
+        f"{kind}, within {'one ' if span == found.durations.one_unit else ''}{span}"
+        for kind in _KINDS
+        for span in spans
+    ]
+
+
+def probabilities(one: ModelSurvival) -> list[Estimate | None]:
+    """Of at least one failure, clean and under attack, within each of the model's times."""
+    rates = (one.benign, one.adversarial)
+    return [None if rate is None else rate.probability(time) for rate in rates for time in one.times]
 
 
 def verdict_text(cost: ModelCost | None) -> str:

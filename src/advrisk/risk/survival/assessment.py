@@ -52,6 +52,7 @@ class ModelSurvival:
     benign: Rate | None  # failures of clean inputs
     adversarial: Rate | None  # failures under attack
     cost: ModelCost | None
+    times: tuple[float, ...]  # over which rates are told as probabilities: one unit, and the limit
 
     def as_dict(self) -> dict[str, Any]:
         facts = self.facts
@@ -67,8 +68,8 @@ class ModelSurvival:
             "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
             "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
             **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
-            "f_ben": None if self.benign is None else self.benign.as_dict(),
-            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(),
+            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
+            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
             "cost": None if self.cost is None else self.cost.as_dict(),
         }
 
@@ -346,6 +347,7 @@ def _model(
         benign=_benign(whole, facts, level),
         adversarial=_adversarial(whole, model, level),
         cost=cost,
+        times=tuple(dict.fromkeys((1.0, float(limits["until"])))),
     )
 
 

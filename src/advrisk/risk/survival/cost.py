@@ -46,8 +46,10 @@ class Rate:
     def _ends(self) -> tuple[float, float, float]:
         return self.estimate.value, self.estimate.low, self.estimate.high
 
-    def as_dict(self) -> dict[str, Any]:
-        return {**self.estimate.as_dict(), "unit": self.unit}
+    def as_dict(self, times: Sequence[float] = ()) -> dict[str, Any]:
+        """The rate and, for each of these times, the probability of a failure within it."""
+        told = [{"time": time, **self.probability(time).as_dict()} for time in times]
+        return {**self.estimate.as_dict(), "unit": self.unit, **({"probabilities": told} if times else {})}
 
 
 def benign_rate(wrong: int, n: int, time: float, *, unit: str, level: float = 0.95) -> Rate:

@@ -14,7 +14,7 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower
+from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower, few_events
 from advrisk.risk.survival.coding import Coding, NumberCovariate
 from advrisk.risk.survival.concordance import concordance
 from advrisk.risk.survival.families import FamilyName
@@ -83,6 +83,11 @@ class SurvivalFit:
         return len(self._theta)
 
     @property
+    def doubt(self) -> str:
+        """That there are few events for so many coefficients; empty where there are enough."""
+        return few_events(self.n_events, self.n_coefficients)
+
+    @property
     def aic(self) -> float:
         """2 k - 2 ln L."""
         return 2 * self.n_coefficients - 2 * self.log_likelihood
@@ -121,7 +126,7 @@ class SurvivalFit:
 
         Where it lies beyond `seen`, by default the longest duration in the rows, the method says so.
         """
-        if not 0 < share < 1:
+        if not isinstance(share, int | float | np.number) or not 0 < share < 1:
             raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
         found = self._averaged(time_at(1 - share), at, LOG, f"time by which a share of {share:g} has failed")
         return replace(found, method=f"{found.method}{self._beyond(found.value, seen)}")
@@ -190,6 +195,8 @@ class SurvivalFit:
         """The covariates whose value lies beyond what the rows show: predictions there are extrapolated."""
         self._check_at(at)
         known = {one.name: one for one in (*self.scale_coding.covariates, *self.shape_coding.covariates)}
+        for name, value in at.items():
+            known[name].coded_value(value)  # refuses what is no number, or no level
         return tuple(
             name
             for name, value in at.items()
@@ -287,5 +294,7 @@ def _exponential(estimate: Estimate) -> Estimate:
 
 
 def _check_time(time: float, *, least: float, above: bool = False) -> None:
+    if isinstance(time, str) or not np.isscalar(time):
+        raise RiskError(f"a time must be a number, found {time!r}")
     if not np.isfinite(time) or time < least or (above and time == least):
         raise RiskError(f"a time must be a finite number {'above' if above else 'of at least'} {least:g}, found {time}")

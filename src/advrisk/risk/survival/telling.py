@@ -47,6 +47,10 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
         None if one.adversarial is None else one.adversarial.estimate,
         f"failures per {unit}",
     )
+    for name, rate in (("f_ben", one.benign), ("f_adv", one.adversarial)):
+        for time in one.times:
+            found = None if rate is None else rate.probability(time)
+            yield _line("probability", one.model, f"{name} within {time:g}", found, f"of a failure, in {unit}")
     if one.cost is None:
         return
     yield _line("cost", one.model, "train_s", one.cost.train_s, "seconds")
@@ -82,6 +86,7 @@ def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
         "n": fit.n,
         "n_events": fit.n_events,
         "n_clusters": fit.n_clusters,
+        "doubt": fit.doubt or None,
         "coefficients": [
             {
                 "name": one.name,

@@ -15,6 +15,7 @@ from advrisk.report.survival import (
     factor_names,
     left_out_words,
     number_text,
+    probability_columns,
     standing_text,
     survival_content,
     survival_headline,
@@ -207,11 +208,21 @@ class TestTelling:
             "family",
             "survival",
             "rate",
+            "probability",
             "clean",
             "cost",
             "pareto",
             "rows",
         } == {line["what"] for line in lines}
+
+    def test_rates_are_told_as_probabilities(self, found: SurvivalAssessment) -> None:
+        (told,) = [one for one in found.as_dict()["models"] if one["model"] == "a"]
+        rate = told["f_adv"]["value"]
+        assert [one["time"] for one in told["f_adv"]["probabilities"]] == [1.0, MOST]
+        for one in told["f_adv"]["probabilities"]:
+            assert one["value"] == pytest.approx(1 - math.exp(-rate * one["time"]))
+        assert told["f_ben"]["probabilities"][0]["value"] == pytest.approx(1 - math.exp(-1 / N))
+        assert probability_columns(found)[:2] == ["clean, within one forward pass", "clean, within 30 forward passes"]
 
     def test_words(self, found: SurvivalAssessment) -> None:
         assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
