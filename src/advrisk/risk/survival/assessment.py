@@ -13,6 +13,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
+from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.choice import FamilyChoice
@@ -41,6 +42,9 @@ class ModelSurvival:
     tally: Tally
     facts: Facts
     curve: KaplanMeier | None  # None where it has no row with a duration
+    seen: float | None  # for how long every attack on it was watched; None: all its attempts succeeded
+    clean_accuracy: Estimate | None
+    clean_rejection: Estimate | None  # None also where no model ever refuses anything
     at: Mapping[str, Any]  # the covariates that are its own
     mean: Estimate | None  # up to the limit, by the fit; the next two, too
     endless_mean: Estimate | None
@@ -48,21 +52,24 @@ class ModelSurvival:
     benign: Rate | None  # failures of clean inputs
     adversarial: Rate | None  # failures under attack
     cost: ModelCost | None
+    times: tuple[float, ...]  # over which rates are told as probabilities: one unit, and the limit
 
     def as_dict(self) -> dict[str, Any]:
         facts = self.facts
         return {
             "model": self.model,
             "rows": self.tally.as_dict(),
-            "clean_accuracy": facts.clean_accuracy,
+            "seen": self.seen,
+            "clean_accuracy": estimate_dict(self.clean_accuracy),
+            "clean_rejection": estimate_dict(self.clean_rejection),
             "clean_rejected": facts.n_clean_rejected,
             "inference_s": facts.inference_s,
             "at": dict(self.at),
             "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
             "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
             **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
-            "f_ben": None if self.benign is None else self.benign.as_dict(),
-            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(),
+            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
+            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
             "cost": None if self.cost is None else self.cost.as_dict(),
         }
 
@@ -180,10 +187,9 @@ def assess_survival(
     elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
-    rows = tuple(
-        _model(model, whole, durations, fitted, limit, level, eps_max, broken_factor, hardware)
-        for model in whole.models
-    )
+    limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
+    clean = clean_accuracy(ledger, level=level), clean_rejection(ledger, level=level)
+    rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
     criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
@@ -335,35 +341,56 @@ def _model(
     whole: Durations,
     durations: Durations,
     fitted: _Fitted,
-    until: float,
+    limits: Mapping[str, Any],
     level: float,
-    eps_max: float | None,
-    factor: float,
-    hardware: Hardware | None,
+    clean: tuple[Mapping[str, Estimate], Mapping[str, Estimate]],
 ) -> ModelSurvival:
     """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
     rows = whole.of_model(model)
-    columns, facts = whole.columns, whole.facts[model]
-    curve = kaplan_meier(columns["duration"][rows], columns["event"][rows], level=level) if rows.any() else None
+    facts = whole.facts[model]
     at = of_model(durations, model, fitted.names)
     predicted = fitted.fit if model in fitted.models else None
-    cost = None
-    if predicted is not None:
-        limits: dict[str, Any] = {"until": until, "eps_max": eps_max, "factor": factor, "hardware": hardware}
-        cost = model_cost(model, durations, predicted, at, **limits)
+    seen = _seen(durations, model)
+    end = math.inf if seen is None else seen
+    cost = None if predicted is None else model_cost(model, durations, predicted, at, seen=end, **limits)
     return ModelSurvival(
         model=model,
         tally=whole.tallies[model],
         facts=facts,
-        curve=curve,
+        curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
+        seen=seen,
+        clean_accuracy=clean[0].get(model),
+        clean_rejection=clean[1].get(model),
         at=at,
-        mean=None if predicted is None else predicted.mean(at=at, until=until),
+        mean=None if predicted is None else predicted.mean(at=at, until=limits["until"], seen=end),
         endless_mean=None if predicted is None else predicted.mean(at=at),
-        median=None if predicted is None else predicted.median(at=at),
+        median=None if predicted is None else predicted.median(at=at, seen=end),
         benign=_benign(whole, facts, level),
         adversarial=_adversarial(whole, model, level),
         cost=cost,
+        times=tuple(dict.fromkeys((1.0, float(limits["until"])))),
     )
+
+
+def _seen(durations: Durations, model: str) -> float | None:
+    """For how long its attempts were watched: the longest of the attack that ended first; None if nothing held."""
+    rows, columns = durations.of_model(model), durations.columns
+    held = rows & ~columns["event"].astype(np.bool_)
+    arms = set(columns["arm"][held].tolist())
+    return min((float(columns["duration"][rows & (columns["arm"] == arm)].max()) for arm in arms), default=None)
+
+
+def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:
+    """The curve of a model's rows, up to where the first of its attacks gave up.
+
+    Beyond, only the longer attacks go on, and what they do says nothing of those that ended. Rows of one sample depend
+    on each other.
+    """
+    duration, event, samples = columns["duration"], columns["event"].astype(np.bool_), columns["sample"]
+    held = [duration[(columns["arm"] == arm) & ~event] for arm in np.unique(columns["arm"])]
+    end = min((float(times.max()) for times in held if times.size), default=float(duration.max()))
+    cluster = samples if len(np.unique(samples)) > 1 else None
+    return kaplan_meier(np.minimum(duration, end), event & (duration <= end), cluster=cluster, level=level)
 
 
 def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:

@@ -259,9 +259,7 @@ def _facts(ledger: Ledger, models: Mapping[str, Any]) -> dict[str, Facts]:
     return {model: _fact(known.get(model, {}), clean.get(model), inference.get(model)) for model in models}
 
 
-def _fact(
-    known: Mapping[str, Any], clean: Mapping[str, Mapping[str, bool]] | None, inference_s: float | None
-) -> Facts:
+def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, bool]] | None, inference_s: float | None) -> Facts:
     told = clean or {}
     return Facts(
         tags=json.loads(known.get("tags") or "{}"),

@@ -15,13 +15,16 @@ from advrisk.report.survival import (
     factor_names,
     left_out_words,
     number_text,
+    probability_columns,
     standing_text,
     survival_content,
     survival_headline,
     survival_words,
     verdict_text,
 )
+from advrisk.risk.proportion import proportion
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.money import NO_SECONDS, NO_TRAINING, Hardware
 
 N, MOST = 120, 30
@@ -45,6 +48,7 @@ def ledger_of(
     prefix: str = "s",
     backwards: bool = False,
     shuffled: bool = False,
+    most: dict[str, int] | None = None,
 ) -> Ledger:
     """Times of each model and eps as the law above has them, rounded up to passes; the first sample is wrong clean."""
     rng = np.random.default_rng(8)
@@ -52,6 +56,7 @@ def ledger_of(
     arms, cells, outcomes = [], [], []
     arms_of = [(norm, size) for norm in norms for size in eps]
     for model, times in factor.items():
+        limit = (most or {}).get(model, MOST)
         asked: list[tuple[str, str | None, float | None]] = [("clean", None, None)] * clean
         asked += [
             (f"{attack}-{m}-{e}", m, e)
@@ -84,9 +89,9 @@ def ledger_of(
                     row["outcome"] = "already_wrong"
                 elif kind == "attack":
                     scale = SCALE * lasting * math.exp(SLOPE * ((size or 0) - 0.1))
-                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else MOST + 1
-                    row |= {"outcome": "success" if last <= MOST else "resisted", "n_forward": min(last, MOST)}
-                    row["n_forward_first"] = last if last <= MOST else None
+                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else limit + 1
+                    row |= {"outcome": "success" if last <= limit else "resisted", "n_forward": min(last, limit)}
+                    row["n_forward_first"] = last if last <= limit else None
                 spent = None if seconds is None else row["n_forward"] * seconds
                 row |= {"n_backward": 0, "spent_s": spent, "first_s": spent if row["n_forward_first"] else None}
                 outcomes.append(row)
@@ -158,6 +163,8 @@ class TestTruth:
         assert one.benign is not None
         assert one.benign.estimate.value == pytest.approx(1 / N)  # a clean input takes one pass
         assert one.facts.clean_accuracy == pytest.approx(1 - 1 / N)
+        assert one.clean_accuracy == proportion(N - 1, N)
+        assert one.clean_rejection is None  # nobody refuses anything
 
     def test_costs_follow_from_means(self, found: SurvivalAssessment) -> None:
         one = found.of("a")
@@ -291,9 +298,27 @@ class TestTelling:
     def test_every_line_has_the_same_columns(self, found: SurvivalAssessment) -> None:
         lines = list(found.flat())
         assert {tuple(line) for line in lines} == {tuple(lines[0])}
-        assert {"coefficient", "acceleration factor", "family", "survival", "rate", "cost", "pareto", "rows"} == {
-            line["what"] for line in lines
-        }
+        assert {
+            "coefficient",
+            "acceleration factor",
+            "family",
+            "survival",
+            "rate",
+            "probability",
+            "clean",
+            "cost",
+            "pareto",
+            "rows",
+        } == {line["what"] for line in lines}
+
+    def test_rates_are_told_as_probabilities(self, found: SurvivalAssessment) -> None:
+        (told,) = [one for one in found.as_dict()["models"] if one["model"] == "a"]
+        rate = told["f_adv"]["value"]
+        assert [one["time"] for one in told["f_adv"]["probabilities"]] == [1.0, MOST]
+        for one in told["f_adv"]["probabilities"]:
+            assert one["value"] == pytest.approx(1 - math.exp(-rate * one["time"]))
+        assert told["f_ben"]["probabilities"][0]["value"] == pytest.approx(1 - math.exp(-1 / N))
+        assert probability_columns(found)[:2] == ["clean, within one forward pass", "clean, within 30 forward passes"]
 
     def test_words(self, found: SurvivalAssessment) -> None:
         assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
@@ -386,6 +411,37 @@ class TestWhatCanBeMissing:
         cost = assess_survival(ledger_of(tmp_path / "run", seconds=None, n=40)).of("a").cost
         assert cost is not None
         assert (cost.break_s, cost.why_not) == (None, NO_SECONDS)
+
+
+class TestExtrapolated:
+    def test_no_mean_or_median_within_what_was_seen_is_marked(self, found: SurvivalAssessment) -> None:
+        assert found.of("a").seen == MOST
+        assert not is_extrapolated(found.of("a").mean)
+        assert not is_extrapolated(found.of("a").median)
+        assert not any("Extrapolated" in word for word in survival_words(found) if " a beyond" in word)
+
+    def test_a_limit_beyond_all_durations_is_marked(self, ledger: Ledger) -> None:
+        found = assess_survival(ledger, until=500.0, family="weibull")
+        cost = found.of("a").cost
+        assert cost is not None
+        for estimate in (found.of("a").mean, cost.break_s, cost.adversarial, found.families[0].mean):
+            assert estimate is not None
+            assert "extrapolated beyond 30" in estimate.method
+        (said,) = [word for word in survival_words(found) if word.startswith("Extrapolated")]
+        assert "a beyond 30 (mean)" in said
+
+    def test_a_model_that_was_watched_for_less_is_marked(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=40, most={"a": 8}), family="weibull")
+        assert found.until == MOST
+        assert (found.of("a").seen, found.of("b").seen) == (8, MOST)
+        assert is_extrapolated(found.of("a").mean)
+        assert is_extrapolated(found.of("a").median) == (found.of("a").median.value > 8)  # type: ignore[union-attr]
+        assert not is_extrapolated(found.of("b").mean)
+
+    def test_where_everything_broke_nothing_is_extrapolated(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 0.2, "b": 2.0}, n=40), family="weibull")
+        assert found.of("a").seen is None
+        assert not is_extrapolated(found.of("a").mean)
 
 
 class TestAsked:
