@@ -292,10 +292,3 @@ def _in_brackets(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
-
-
-def rate_text(one: ModelSurvival) -> tuple[str, str]:
-    """f_ben and f_adv with their intervals."""
-    rates = (one.benign, one.adversarial)
-    benign, adversarial = (_in_brackets(None if rate is None else rate.estimate) for rate in rates)
-    return benign, adversarial

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.proportion import proportion, t_quantile
 from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.frames import Floats
 
-Floats = NDArray[np.float64]
 Verdict = Literal["broken", "not broken", "undecided"]
 
 BROKEN_FACTOR = 10.0

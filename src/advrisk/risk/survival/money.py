@@ -11,7 +11,6 @@ from advrisk.risk.survival.cost import BROKEN_FACTOR, Verdict, broken, mean_of, 
 from advrisk.risk.survival.durations import COUNTED, Durations
 from advrisk.risk.survival.fit import SurvivalFit
 
-_NEAR_ZERO = 0.01  # of the largest eps
 NO_TRAINING = "its training time is not known: train it with `advrisk train`, which keeps that beside the weights"
 NO_SECONDS = "no seconds were kept of its rows: run the study in another folder"
 _HOUR = 3600.0
@@ -35,7 +34,7 @@ class ModelCost:
     break_s: Estimate | None  # mean seconds until a sample breaks, up to the limit
     adversarial: Estimate | None  # the ratio for 0 < eps <= eps_max
     benign: Estimate | None  # the ratio for eps = 0
-    benign_outside: bool  # no arm has an eps near 0
+    benign_outside: bool  # no arm has an eps of 0
     extrapolated: Estimate | None  # the ratio with the mean of the fitted law, beyond what was seen
     total: Estimate | None  # the whole training time over the mean time: another number
     verdict: Verdict | None
@@ -84,7 +83,7 @@ def model_cost(
     found["verdict"] = broken(found["adversarial"], factor, extrapolated=found["extrapolated"])
     if at_zero is not None:
         found["benign"] = over_mean(each, at_zero, seconds_per_unit=unit_s)
-        found["benign_outside"] = min(_sizes(durations)) > _NEAR_ZERO * max(_sizes(durations))
+        found["benign_outside"] = bool(fit.outside({"eps": 0.0}))
     return ModelCost(model, facts.train_s, facts.train_samples, **found)
 
 

@@ -255,6 +255,12 @@ class TestOnlyWhatHolds:
         plain = assess_survival(tagged, covariates=["eps", "model"], family="weibull")
         assert not any("know of samples only" in note for note in plain.notes)
 
+    def test_eps_0_is_outside_unless_some_arm_has_it(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", eps=(0.001, 0.2), n=40), family="weibull")
+        cost = found.of("a").cost
+        assert cost is not None
+        assert cost.benign_outside
+
     def test_few_samples_are_held_out_whole(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", n=21))
         assert found.choice is not None
