@@ -55,7 +55,39 @@ OfFamily = Annotated[
 OfUntil = Annotated[
     float | None, typer.Option("--until", help="Survival: means are up to this many passes or seconds.")
 ]
+OfLevel = Annotated[
+    float | None, typer.Option("--level", help="Survival: how sure intervals are (default: the study's, 0.95).")
+]
+OfEpsMax = Annotated[
+    float | None, typer.Option("--eps-max", help="Survival: costs are told of sizes up to this one (default: all).")
+]
+OfBrokenFactor = Annotated[
+    float | None,
+    typer.Option(
+        "--broken-factor",
+        help="Survival: a model is broken if training took this many times as long as breaking (default: 10).",
+    ),
+]
+OfHardware = Annotated[
+    str | None,
+    typer.Option(
+        "--hardware", metavar="NAME=PRICE", help="Survival: a machine, and what an hour of it costs, as in one-gpu=2.5."
+    ),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
+
+
+def hardware_of(text: str | None) -> dict[str, Any] | None:
+    """A machine and its price, as a study has it."""
+    if text is None:
+        return None
+    name, _, price = text.rpartition("=")
+    try:
+        if not name.strip():
+            raise ValueError
+        return {"name": name.strip(), "per_hour": float(price)}
+    except ValueError:
+        raise StudyError(f"--hardware is NAME=PRICE, as in one-gpu=2.5; found {text!r}") from None
 
 
 def alarm_of(detectors: list[str] | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:

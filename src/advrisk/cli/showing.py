@@ -12,13 +12,17 @@ from advrisk.cli.options import (
     AsJson,
     OfAnswers,
     OfArms,
+    OfBrokenFactor,
     OfCost,
     OfCovariates,
     OfDetector,
     OfEps,
+    OfEpsMax,
     OfEvasion,
     OfFalseAlarms,
     OfFamily,
+    OfHardware,
+    OfLevel,
     OfMeasure,
     OfNorm,
     OfThreshold,
@@ -26,6 +30,7 @@ from advrisk.cli.options import (
     RunFolder,
     alarm_of,
     alarm_threshold,
+    hardware_of,
     sizes_of,
 )
 from advrisk.core.errors import StudyError
@@ -69,7 +74,8 @@ _USED_BY = {
     "--model": ("detection", "indicators", "survival", "failures", "search", "certificate"),
     **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
     "--csv": ("detection", "indicators", "survival", "search", "certificate"),
-    **dict.fromkeys(("--measure", "--covariate", "--family", "--until"), ("survival",)),
+    **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
+    **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware"), ("survival",)),
     **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),
     **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
     **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
@@ -128,6 +134,10 @@ def show(
     covariate: OfCovariates = None,
     family: OfFamily = None,
     until: OfUntil = None,
+    level: OfLevel = None,
+    eps_max: OfEpsMax = None,
+    broken_factor: OfBrokenFactor = None,
+    hardware: OfHardware = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
     ] = None,
@@ -155,6 +165,7 @@ def show(
     given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
     given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
     given |= {"--measure": measure, "--covariate": covariate, "--family": family, "--until": until}
+    given |= {"--level": level, "--eps-max": eps_max, "--broken-factor": broken_factor, "--hardware": hardware}
     given |= {"--alpha": alpha, "--zeta": zeta}
     refuse_unused(what, given)
     if what == "search":
@@ -165,6 +176,7 @@ def show(
         return
     if what == "survival":
         laws: dict[str, Any] = {"measure": measure, "covariates": covariate, "family": family, "until": until}
+        laws |= {"level": level, "eps_max": eps_max, "broken_factor": broken_factor, "hardware": hardware_of(hardware)}
         show_survival(opened, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **laws)
         return
     if what == "failures":

@@ -1,5 +1,6 @@
 """The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
+from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.choice import FamilyChoice
@@ -40,6 +42,9 @@ class ModelSurvival:
     tally: Tally
     facts: Facts
     curve: KaplanMeier | None  # None where it has no row with a duration
+    seen: float | None  # for how long every attack on it was watched; None: all its attempts succeeded
+    clean_accuracy: Estimate | None
+    clean_rejection: Estimate | None  # None also where no model ever refuses anything
     at: Mapping[str, Any]  # the covariates that are its own
     mean: Estimate | None  # up to the limit, by the fit; the next two, too
     endless_mean: Estimate | None
@@ -47,21 +52,24 @@ class ModelSurvival:
     benign: Rate | None  # failures of clean inputs
     adversarial: Rate | None  # failures under attack
     cost: ModelCost | None
+    times: tuple[float, ...]  # over which rates are told as probabilities: one unit, and the limit
 
     def as_dict(self) -> dict[str, Any]:
         facts = self.facts
         return {
             "model": self.model,
             "rows": self.tally.as_dict(),
-            "clean_accuracy": facts.clean_accuracy,
+            "seen": self.seen,
+            "clean_accuracy": estimate_dict(self.clean_accuracy),
+            "clean_rejection": estimate_dict(self.clean_rejection),
             "clean_rejected": facts.n_clean_rejected,
             "inference_s": facts.inference_s,
             "at": dict(self.at),
             "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
             "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
             **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
-            "f_ben": None if self.benign is None else self.benign.as_dict(),
-            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(),
+            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
+            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
             "cost": None if self.cost is None else self.cost.as_dict(),
         }
 
@@ -97,6 +105,13 @@ class SurvivalAssessment:
         if model not in known:
             raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
         return known[model]
+
+    def outlasts(self, first: str, second: str) -> bool:
+        """Whether the fit shows that one model lasts longer than another: the interval of their ratio is above 1."""
+        one, other = self.of(first), self.of(second)
+        if self.fit is None or one.mean is None or other.mean is None or not one.at:
+            return False
+        return self.fit.contrast(one.at, other.at).low > 0
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -157,8 +172,7 @@ def assess_survival(
     reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
     of `usual_norm` where there are some.
     """
-    if family != AUTO:
-        family_named(family)
+    _check_arguments(family, level, until, eps_max, broken_factor)
     notes = _Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
@@ -173,10 +187,9 @@ def assess_survival(
     elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
-    rows = tuple(
-        _model(model, whole, durations, fitted, limit, level, eps_max, broken_factor, hardware)
-        for model in whole.models
-    )
+    limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
+    clean = clean_accuracy(ledger, level=level), clean_rejection(ledger, level=level)
+    rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
     criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
@@ -196,6 +209,23 @@ def assess_survival(
         level=level,
         notes=tuple(notes.said),
     )
+
+
+def _check_arguments(
+    family: str, level: float, until: float | None, eps_max: float | None, broken_factor: float
+) -> None:
+    """Before anything is read, so that no fit that fails hides a mistake of the caller."""
+    if family != AUTO:
+        family_named(family)
+    if not _is_number(level) or not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level!r}")
+    for name, value in (("until", until), ("eps_max", eps_max), ("broken_factor", broken_factor)):
+        if value is not None and (not _is_number(value) or not 0 < value < math.inf):
+            raise RiskError(f"{name} must be a finite number above 0, found {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,12 +278,31 @@ def _fitted_with(
         frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
     )
     fit = next(one.fit for one in families if one.chosen)
-    if choice is None and family == AUTO:
-        notes.add("The family is chosen by AIC: there are too few samples to hold some out.")
+    if isinstance(choice, str) and family == AUTO:
+        notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
     checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", seed))
     notes.add(why_not)
+    for note in _on_models(durations, names):
+        notes.add(note)
     models = frozenset(durations.columns["model"].tolist())
-    return _Fitted(fit, families, choice, checked, tuple(names), models)
+    decided = None if isinstance(choice, str) else choice
+    return _Fitted(fit, families, decided, checked, tuple(names), models)
+
+
+def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
+    """Covariates that are one value for each model: samples say nothing of what another such model would do."""
+    columns = durations.columns
+    models = np.unique(columns["model"])
+    own = [
+        name
+        for name in names
+        if name != "model" and all(len(np.unique(columns[name][columns["model"] == one])) == 1 for one in models)
+    ]
+    if own and len(models) > 1:
+        yield (
+            f"{', '.join(own)}: one value for each of {counted(len(models), 'model')}. The interval and the p-value "
+            "know of samples only, not of how models differ otherwise: they hold for these models, not for others."
+        )
 
 
 def _breakable(durations: Durations, names: Sequence[str], notes: _Notes) -> tuple[Durations, list[str]]:
@@ -292,34 +341,43 @@ def _model(
     whole: Durations,
     durations: Durations,
     fitted: _Fitted,
-    until: float,
+    limits: Mapping[str, Any],
     level: float,
-    eps_max: float | None,
-    factor: float,
-    hardware: Hardware | None,
+    clean: tuple[Mapping[str, Estimate], Mapping[str, Estimate]],
 ) -> ModelSurvival:
     """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
     rows = whole.of_model(model)
     facts = whole.facts[model]
     at = of_model(durations, model, fitted.names)
     predicted = fitted.fit if model in fitted.models else None
-    cost = None
-    if predicted is not None:
-        limits: dict[str, Any] = {"until": until, "eps_max": eps_max, "factor": factor, "hardware": hardware}
-        cost = model_cost(model, durations, predicted, at, **limits)
+    seen = _seen(durations, model)
+    end = math.inf if seen is None else seen
+    cost = None if predicted is None else model_cost(model, durations, predicted, at, seen=end, **limits)
     return ModelSurvival(
         model=model,
         tally=whole.tallies[model],
         facts=facts,
         curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
+        seen=seen,
+        clean_accuracy=clean[0].get(model),
+        clean_rejection=clean[1].get(model),
         at=at,
-        mean=None if predicted is None else predicted.mean(at=at, until=until),
+        mean=None if predicted is None else predicted.mean(at=at, until=limits["until"], seen=end),
         endless_mean=None if predicted is None else predicted.mean(at=at),
-        median=None if predicted is None else predicted.median(at=at),
+        median=None if predicted is None else predicted.median(at=at, seen=end),
         benign=_benign(whole, facts, level),
         adversarial=_adversarial(whole, model, level),
         cost=cost,
+        times=tuple(dict.fromkeys((1.0, float(limits["until"])))),
     )
+
+
+def _seen(durations: Durations, model: str) -> float | None:
+    """For how long its attempts were watched: the longest of the attack that ended first; None if nothing held."""
+    rows, columns = durations.of_model(model), durations.columns
+    held = rows & ~columns["event"].astype(np.bool_)
+    arms = set(columns["arm"][held].tolist())
+    return min((float(columns["duration"][rows & (columns["arm"] == arm)].max()) for arm in arms), default=None)
 
 
 def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:

@@ -19,6 +19,7 @@ from advrisk.risk.survival.durations import Column, Durations
 OF_ARM = ("eps", "norm", "attack", "objective", "arm")
 OF_MODEL = ("model", "train_s", "train_samples", "train_s_per_sample", "inference_s", "clean_accuracy")
 CLASS = "class"
+DEFENCE, UNDEFENDED = "defence", "none"  # the tag of a defended model, and what stands for it in a bare one
 _TAGS, _STRATA = "tags.", "strata."
 
 # Names under which the outcome of an attack goes by in ledgers and papers.
@@ -178,8 +179,9 @@ def _of_model(durations: Durations, name: str) -> Column:
 
 
 def _tags(durations: Durations, tag: str) -> Mapping[str, Any]:
-    """A tag of every model: numbers where all are, else text."""
-    values = {model: facts.tags.get(tag) for model, facts in durations.facts.items()}
+    """A tag of every model: numbers where all are, else text. A model without a defence has the defence `none`."""
+    absent = UNDEFENDED if tag == DEFENCE else None
+    values = {model: facts.tags.get(tag, absent) for model, facts in durations.facts.items()}
     if all(isinstance(value, bool | int | float) for value in values.values() if value is not None):
         return values
     return {model: None if value is None else str(value) for model, value in values.items()}

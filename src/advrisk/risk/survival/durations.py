@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
+from advrisk.risk.survival.frames import Floats
 
 Measure = Literal["forward", "gradient", "seconds", "process-seconds"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -31,7 +32,6 @@ UNIT: Mapping[Measure, str] = {
 COUNTED: tuple[Measure, ...] = ("forward", "gradient")  # whole numbers
 
 Column = NDArray[Any]
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 

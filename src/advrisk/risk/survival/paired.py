@@ -7,8 +7,9 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.risk.proportion import half_width, t_quantile
-from advrisk.risk.survival.cost import Floats, rate_influence
+from advrisk.risk.survival.cost import rate_influence
 from advrisk.risk.survival.durations import Durations
+from advrisk.risk.survival.frames import Floats
 from advrisk.risk.survival.pareto import Criterion
 
 ACCURACY, FAILURES, TRAINING = "clean accuracy", "failures under attack", "training seconds"

@@ -21,11 +21,11 @@ from advrisk.risk.survival.durations import (
     Durations,
     Facts,
     Flags,
-    Floats,
     Measure,
     NoDurationsError,
     Tally,
 )
+from advrisk.risk.survival.frames import Floats
 
 _ROWS = """
     SELECT o.model, o.arm, o.sample, o.outcome, o.n_forward, o.n_backward, o.n_forward_first, o.n_backward_first,

@@ -1,5 +1,6 @@
 """Durations of ledgers written by hand: every outcome, every way of counting, and what is left out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -307,6 +308,14 @@ class TestCovariates:
     def test_by_default_what_differs_is_taken(self, found: Durations) -> None:
         assert default_covariates(found) == ["eps", "model"]  # two sizes in two norms: one of them tells the other
         assert {"depth", "site", "eps"} <= set(known_covariates(found))
+
+    def test_a_bare_model_has_the_defence_none(self, found: Durations) -> None:
+        squeezed = replace(found.facts["b"], tags={"defence": "feature-squeezing"})
+        told, _ = with_covariates(replace(found, facts={**found.facts, "b": squeezed}), ["defence"])
+        by_model = set(zip(told.columns["model"].tolist(), told.columns["defence"].tolist(), strict=True))
+        assert by_model == {("a", "none"), ("b", "feature-squeezing")}
+        with pytest.raises(RiskError, match="no covariate is called 'defence'"):
+            with_covariates(found, ["defence"])
 
     def test_prefixes_tell_tags_from_strata(self, found: Durations) -> None:
         told, _ = with_covariates(found, ["tags.depth", "strata.site"])
