@@ -114,7 +114,7 @@ def _means(
     eps_max: float | None,
 ) -> tuple[Estimate, Estimate, Estimate | None]:
     """Mean times of the sizes that count: up to the limit, without it, and up to it at eps = 0."""
-    if "eps" not in durations.columns:
+    if "eps" not in fit.covariates:
         return fit.mean(at=at, until=until, seen=seen), fit.mean(at=at), None
     sizes = [eps for eps in _sizes(durations) if eps > 0 and (eps_max is None or eps <= eps_max)]
     limited = mean_of([fit.mean(at={**at, "eps": eps}, until=until, seen=seen) for eps in sizes], of="sizes eps")
