@@ -280,6 +280,7 @@ class Run:
         *,
         measure: str | None = None,
         covariates: list[str] | None = None,
+        shape_covariates: list[str] | None = None,
         family: str | None = None,
         norm: Norm | None = None,
         models: list[str] | None = None,
@@ -293,12 +294,12 @@ class Run:
         """How long until each model breaks, what that depends on, and what it costs (Meyers et al.), as the study asks.
 
         `measure` is forward, gradient, seconds or process-seconds; `covariates` are things known before the attack, by
-        default those that differ; `family` is weibull, lognormal, loglogistic or auto; `hardware` is as in
-        `{"name": "one GPU", "per_hour": 2.5}`.
+        default those that differ; `shape_covariates` change the shape of the law, too; `family` is weibull, lognormal,
+        loglogistic or auto; `hardware` is as in `{"name": "one GPU", "per_hour": 2.5}`.
         """
         given: dict[str, Any] = {"measure": measure, "covariates": covariates, "family": family, "norm": norm}
         given |= {"arms": arms, "level": level, "until": until, "eps_max": eps_max, "hardware": hardware}
-        given |= {"broken_factor": broken_factor}
+        given |= {"broken_factor": broken_factor, "shape_covariates": shape_covariates}
         base = self.study.assess.survival if self.study else SurvivalSpec()
         changed = {name: value for name, value in given.items() if value is not None}
         asked = validated(SurvivalSpec, base.model_dump() | changed, Source())

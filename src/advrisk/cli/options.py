@@ -55,6 +55,10 @@ OfFamily = Annotated[
 OfUntil = Annotated[
     float | None, typer.Option("--until", help="Survival: means are up to this many passes or seconds.")
 ]
+OfShape = Annotated[
+    list[str] | None,
+    typer.Option("--shape-covariate", help="Survival: what changes the shape of the law; repeat for more."),
+]
 OfLevel = Annotated[
     float | None, typer.Option("--level", help="Survival: how sure intervals are (default: the study's, 0.95).")
 ]

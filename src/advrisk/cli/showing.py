@@ -25,6 +25,7 @@ from advrisk.cli.options import (
     OfLevel,
     OfMeasure,
     OfNorm,
+    OfShape,
     OfThreshold,
     OfUntil,
     RunFolder,
@@ -75,7 +76,7 @@ _USED_BY = {
     **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
     "--csv": ("detection", "indicators", "survival", "search", "certificate"),
     **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
-    **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware"), ("survival",)),
+    **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware", "--shape-covariate"), ("survival",)),
     **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),
     **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
     **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
@@ -134,6 +135,7 @@ def show(
     covariate: OfCovariates = None,
     family: OfFamily = None,
     until: OfUntil = None,
+    shape_covariate: OfShape = None,
     level: OfLevel = None,
     eps_max: OfEpsMax = None,
     broken_factor: OfBrokenFactor = None,
@@ -166,7 +168,7 @@ def show(
     given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
     given |= {"--measure": measure, "--covariate": covariate, "--family": family, "--until": until}
     given |= {"--level": level, "--eps-max": eps_max, "--broken-factor": broken_factor, "--hardware": hardware}
-    given |= {"--alpha": alpha, "--zeta": zeta}
+    given |= {"--alpha": alpha, "--zeta": zeta, "--shape-covariate": shape_covariate}
     refuse_unused(what, given)
     if what == "search":
         show_searches(opened, model, out_csv=out_csv, as_json=as_json)
@@ -176,6 +178,7 @@ def show(
         return
     if what == "survival":
         laws: dict[str, Any] = {"measure": measure, "covariates": covariate, "family": family, "until": until}
+        laws |= {"shape_covariates": shape_covariate}
         laws |= {"level": level, "eps_max": eps_max, "broken_factor": broken_factor, "hardware": hardware_of(hardware)}
         show_survival(opened, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **laws)
         return

@@ -161,6 +161,8 @@ def _on_family(found: SurvivalAssessment) -> list[str]:
         return [f"The curves stand alone, without a fitted law: {found.unfitted}."] if found.unfitted else []
     by = "" if found.choice is None else f" {_on_choice(found.choice)}"
     explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
+    shaping = [one.name for one in found.fit.shape_coding.covariates]
+    explained += f", its shape by {', '.join(shaping)}" if shaping else ""
     doubt = [f"{found.fit.doubt}."] if found.fit.doubt else []
     return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}", *doubt]
 

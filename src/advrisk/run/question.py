@@ -38,6 +38,7 @@ from advrisk.risk.losses import without_files
 from advrisk.run.bench import Workbench
 from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
+from advrisk.run.survival import refuse_survival
 from advrisk.study import Arm, StudySpec, TargetSpec, load_study
 
 _EVASION = ("assess", "damage", "evasion")
@@ -91,6 +92,9 @@ def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[Co
     refuse_overlaps(study, bench.material.data, chosen)
     evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]
     refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
+    assessed = {model for model, _ in outline.assessed}
+    tags = [own for model, own in bench.material.tags.items() if model in assessed]
+    refuse_survival(study, list(arms.values()), tags, bench.material.data.strata)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))

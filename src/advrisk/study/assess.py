@@ -120,13 +120,14 @@ class SurvivalSpec(Strict):
     """How durations are measured, what explains them, and what counts as broken.
 
     `covariates` are things known before the attack: eps, attack, norm, objective, model, tags of models, strata. By
-    default those that differ. `until` is the time up to which means are taken; by default the longest one spent.
-    `eps_max` limits the sizes whose cost is told. `broken_factor` says how many times longer training on a sample must
-    have taken than breaking one.
+    default those that differ. `shape_covariates` change the shape of the law, too. `until` is the time up to which
+    means are taken; by default the longest one spent. `eps_max` limits the sizes whose cost is told. `broken_factor`
+    says how many times longer training on a sample must have taken than breaking one.
     """
 
     measure: Literal["forward", "gradient", "seconds", "process-seconds"] = "forward"
     covariates: list[str] | None = None  # an empty list: nothing explains them
+    shape_covariates: list[str] = Field(default_factory=list)
     family: Literal["auto", "weibull", "lognormal", "loglogistic"] = "auto"
     norm: Norm | None = None
     arms: Names | None = None

@@ -15,7 +15,7 @@ from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
 from advrisk.risk.clean import clean_accuracy, clean_rejection
 from advrisk.risk.survival.calibration import Calibration
-from advrisk.risk.survival.checks import FEWEST_CLUSTERS
+from advrisk.risk.survival.checks import FEWEST_CLUSTERS, as_names
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
 from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
@@ -124,6 +124,7 @@ class SurvivalAssessment:
             "not_fitted": dict(self.durations.left_out),
             "models": [one.as_dict() for one in self.models],
             "covariates": list(self.covariates),
+            "shape_covariates": [] if self.fit is None else [one.name for one in self.fit.shape_coding.covariates],
             "fit": None if self.fit is None else fit_dict(self.fit),
             "unfitted": self.unfitted or None,
             "families": [one.as_dict() for one in self.families],
@@ -154,6 +155,7 @@ def assess_survival(
     *,
     measure: Measure = "forward",
     covariates: Sequence[str] | None = None,
+    shape_covariates: Sequence[str] = (),
     family: str = AUTO,
     norm: Norm | None = None,
     usual_norm: Norm | None = None,
@@ -177,16 +179,17 @@ def assess_survival(
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
     whole = durations
-    names = default_covariates(durations) if covariates is None else list(covariates)
-    durations, left_out = with_covariates(durations, names)
+    names = default_covariates(durations) if covariates is None else as_names(covariates)
+    shape = as_names(shape_covariates)
+    durations, left_out = with_covariates(durations, [*names, *(name for name in shape if name not in names)])
     for note in (*left_out, *_on_rows(durations)):
         notes.add(note)
     limit = float(durations.columns["duration"].max()) if until is None else until
-    if eps_max is not None and "eps" not in names:
+    if eps_max is not None and "eps" not in (*names, *shape):
         notes.add("eps is no covariate, so eps_max limits nothing.")
     elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
-    fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
+    fitted = _fitted(durations, names, family, level, limit, seed, notes, shape, asked=covariates is not None)
     limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
     clean = clean_accuracy(ledger, level=level), clean_rejection(ledger, level=level)
     rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
@@ -247,6 +250,7 @@ def _fitted(
     until: float,
     seed: int,
     notes: _Notes,
+    shape: Sequence[str],
     *,
     asked: bool,
 ) -> _Fitted:
@@ -255,12 +259,13 @@ def _fitted(
     Covariates that nobody asked for are dropped from the last one on until the rest can be fitted.
     """
     durations, kept = _breakable(durations, names, notes)
+    shape = [name for name in shape if name in kept or name not in names]
     first: RiskError | None = None
     for n in range(len(kept), -1, -1):
         try:
-            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes)
+            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes, shape)
         except RiskError as error:
-            if asked:
+            if asked or shape:
                 raise
             first = first or error
             continue
@@ -271,9 +276,18 @@ def _fitted(
 
 
 def _fitted_with(
-    durations: Durations, names: Sequence[str], family: str, level: float, until: float, seed: int, notes: _Notes
+    durations: Durations,
+    names: Sequence[str],
+    family: str,
+    level: float,
+    until: float,
+    seed: int,
+    notes: _Notes,
+    shape: Sequence[str] = (),
 ) -> _Fitted:
     frame, options = _frame(durations, names, level, notes)
+    frame |= {name: durations.columns[name] for name in shape}
+    options |= {"shape_covariates": list(shape)}
     families, choice = families_table(
         frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
     )
@@ -348,7 +362,7 @@ def _model(
     """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
     rows = whole.of_model(model)
     facts = whole.facts[model]
-    at = of_model(durations, model, fitted.names)
+    at = of_model(durations, model, fitted.names if fitted.fit is None else fitted.fit.covariates)
     predicted = fitted.fit if model in fitted.models else None
     seen = _seen(durations, model)
     end = math.inf if seen is None else seen

@@ -314,7 +314,7 @@ def _exponential(estimate: Estimate) -> Estimate:
 
 
 def _check_time(time: float, *, least: float, above: bool = False) -> None:
-    if isinstance(time, str) or not np.isscalar(time):
+    if not isinstance(time, int | float | np.number):
         raise RiskError(f"a time must be a number, found {time!r}")
     if not np.isfinite(time) or time < least or (above and time == least):
         raise RiskError(f"a time must be a finite number {'above' if above else 'of at least'} {least:g}, found {time}")

@@ -471,6 +471,20 @@ class TestAsked:
         with pytest.raises(RiskError, match="weibull"):
             assess_survival(ledger, family="wiebull")
 
+    def test_the_shape_may_depend_on_something(self, ledger: Ledger, found: SurvivalAssessment) -> None:
+        shaped = assess_survival(ledger, family="weibull", shape_covariates="model")
+        assert shaped.fit is not None
+        assert found.fit is not None
+        names = [one.name for one in shaped.fit.coefficients if one.part == "shape"]
+        assert names == ["intercept", "model=b"]
+        effect = shaped.fit.coefficient("model=b", part="shape").scaled.estimate
+        assert effect.low < 0 < effect.high  # both have one shape
+        assert shaped.fit.log_likelihood >= found.fit.log_likelihood
+        assert shaped.as_dict()["shape_covariates"] == ["model"]
+        assert any("its shape by model" in word for word in survival_words(shaped))
+        with pytest.raises(RiskError, match="no covariate is called 'modle'"):
+            assess_survival(ledger, shape_covariates=["modle"])
+
     def test_no_covariates_at_all(self, ledger: Ledger) -> None:
         assert assess_survival(ledger, covariates=[], family="weibull").covariates == ()
 
