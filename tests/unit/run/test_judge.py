@@ -201,7 +201,7 @@ class TestRedrawing:
 
     def test_success_rates_follow_the_normal_tail(self, scene):
         n = 400
-        target = scene.target(n, model=behind("gauss-out", scene.model, sigma=1.0, on="logits"))
+        target = scene.target(n, model=behind("gauss-out", scene.model, sigma=1.0, noise_on="logits"))
         for lead in (-1.0, 0.0, 1.0):
             chance = Noise([key("judge", lead, row) for row in range(n)])
             verdict = judge(target, at(*[1.0 + lead] * n), scene.arm(), chance)
@@ -219,14 +219,14 @@ class TestRedrawing:
         """Three classes: the label may be the most frequent one, and yet be missed in most draws."""
         n = 300
         flat = toys.Linear(torch.zeros(3, 2), torch.tensor([0.5, 0.0, 0.0])).model
-        target = scene.target(n, model=behind("gauss-out", flat, sigma=1.0, on="logits"))
+        target = scene.target(n, model=behind("gauss-out", flat, sigma=1.0, noise_on="logits"))
         verdict = judge(target, at(*[0.0] * n), scene.arm(), Noise([key("judge", row) for row in range(n)]))
         wrong = [prediction != 0 for prediction in verdict.prediction.tolist()]
         assert wrong == [outcome == "success" for outcome in verdict.outcome]
         assert 0 < sum(wrong) < n
 
     def test_the_answer_is_the_logarithm_of_the_mean_probability(self, scene):
-        model = behind("gauss-out", scene.model, sigma=1.0, on="logits")
+        model = behind("gauss-out", scene.model, sigma=1.0, noise_on="logits")
         verdict = judge(scene.target(1, model=model), at(0.5), scene.arm(), Noise([7]))
         chance = Noise([7])
         said = [torch.tensor([[1.0, 0.5]]) + chance.normal(torch.tensor([0]), (2,)) for _ in range(11)]
@@ -234,7 +234,7 @@ class TestRedrawing:
         torch.testing.assert_close(verdict.answer, expected)
 
     def test_clean_answers_are_redrawn_too(self, scene):
-        model = behind("gauss-out", scene.model, sigma=2.0, on="logits")
+        model = behind("gauss-out", scene.model, sigma=2.0, noise_on="logits")
         n = 300
         chance = Noise([key("clean", row) for row in range(n)])
         x0, label = torch.tensor([[1.0, 0.0]]).repeat(n, 1), torch.zeros(n, dtype=torch.int64)
