@@ -160,6 +160,7 @@ def outline_plan(
         if arm.kind == "corruption":
             _refuse_inputs(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries, names)
+        _refuse_too_many_draws(study, cards[model], arm, registries, names)
     for name, arm in attacks.items():
         _refuse_goal(study, arm, known[name], registries, names)
     refuse_detectors(study, registries, detectors, models)
@@ -239,6 +240,14 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
     if found:
         remedy = "use the objective ace or margin"
         raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
+
+
+def _refuse_too_many_draws(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries, names: Named) -> None:
+    """A query that takes more passes than there are: nothing could be asked."""
+    if model.random and arm.max_queries is not None and arm.max_queries < arm.draws:
+        found = f"{arm.id}: a point takes {arm.draws} passes of {model.name}, which answers at random (`draws`)"
+        remedy = f"but max_queries is {arm.max_queries}; allow more, or draw less often"
+        raise study.where.error(_place(arm, study, registries, names), f"{found}, {remedy}")
 
 
 def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries, names: Named) -> None:

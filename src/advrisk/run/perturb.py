@@ -31,7 +31,7 @@ class Target:
     """A shard's samples in memory, with what the model says of them unperturbed.
 
     `clean_prediction` is what it says, or would say if it did not refuse to; of a model that answers at random, what
-    it says most often.
+    it says most often. `is_reference`: success is judged against that, so a clean input is never wrong.
     """
 
     model: Model
@@ -42,6 +42,7 @@ class Target:
     clean_prediction: Tensor
     clean_rejected: Tensor
     goal: Goal
+    is_reference: bool = False
     inference_s: float | None = None  # seconds that a clean pass took, for each sample
 
     @property
@@ -112,7 +113,9 @@ def target_of(
     inference_s = (now(x0) - began) / len(x0) / told.n
     goal = goal_of(success, label, model, told.answer, said=told.most_frequent)
     rejected = told.rejection_rate > 0.5
-    return Target(model, space, x0, label, told.answer, told.prediction(goal), rejected, goal, inference_s)
+    is_reference = success == "prediction"  # in few draws, perhaps, but in more than any other class
+    prediction = told.most_frequent if is_reference else told.prediction(goal)
+    return Target(model, space, x0, label, told.answer, prediction, rejected, goal, is_reference, inference_s)
 
 
 def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, said: Tensor | None = None) -> Goal:
@@ -199,7 +202,7 @@ def _attack(
     probe = _probe(
         target, rows, cell.arm, part.traits, streams, deadline=deadline, crafted=crafted, suspicion=suspicion
     )
-    unfinished = _too_dear(cell.arm, suspicion)
+    unfinished = _too_dear(cell.arm, suspicion, draws=cell.arm.draws if target.model.random else 1)
     if len(rows) and unfinished is None:
         try:
             part.function(probe, **settings)
@@ -213,11 +216,11 @@ def _attack(
     return attempt
 
 
-def _too_dear(arm: Arm, suspicion: Suspicion | None) -> Settled | None:
+def _too_dear(arm: Arm, suspicion: Suspicion | None, *, draws: int) -> Settled | None:
     """Where no point can be asked about, as the detector takes more passes than there are."""
-    if suspicion is None or arm.max_queries is None or arm.max_queries > suspicion.passes:
+    if suspicion is None or arm.max_queries is None or arm.max_queries >= draws + suspicion.passes:
         return None
-    taken = f"a point takes {1 + suspicion.passes} passes with {suspicion.name}"
+    taken = f"a point takes {draws + suspicion.passes} passes with {suspicion.name}"
     return "error", f"{taken}, but max_queries is {arm.max_queries}; allow more"
 
 

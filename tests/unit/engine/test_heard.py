@@ -92,7 +92,7 @@ class TestRefusal:
 
 
 class TestDraws:
-    NOISY = behind("gauss-out", sigma=0.7, on="logits")
+    NOISY = behind("gauss-out", sigma=0.7, noise_on="logits")
 
     def expected(self, x: Tensor, draws: int) -> list[Tensor]:
         chance = Noise([key("chance", row) for row in range(3)])
