@@ -26,7 +26,7 @@ def raced(table: list[list[int]], sizes: list[int], freeze: int, batch: int) -> 
                     n_cells += 1
             for place in now:
                 others = [failures[other] for other in begun if other != place]
-                if not can_still_win(failures[place], sum(sizes[step + 1 :]), others, freeze=freeze):
+                if not can_still_win(failures[place] + sum(sizes[step + 1 :]), others, freeze=freeze):
                     dropped.add(place)
     left = [place for place in range(len(table)) if place not in dropped]
     return sorted(left, key=lambda place: (-failures[place], place))[:freeze], n_cells
@@ -50,9 +50,9 @@ def test_the_worst_are_the_same_with_and_without_it(
 
 
 def test_a_setting_that_cannot_catch_up_is_dropped_and_a_tie_is_not() -> None:
-    assert not can_still_win(1, 3, [5], freeze=1)
-    assert can_still_win(2, 3, [5], freeze=1)
-    assert can_still_win(0, 0, [5], freeze=2), "there is but one other"
+    assert not can_still_win(4, [5], freeze=1)
+    assert can_still_win(5, [5], freeze=1)
+    assert can_still_win(0, [5], freeze=2), "there is but one other"
     table, sizes = [[4, 4], [0, 4], [0, 0]], [4, 4]
     found, n_cells = raced(table, sizes, 1, 1)
     assert (found, n_cells) == ([0], 4), "the second and third are dropped after their first shard"

@@ -53,7 +53,7 @@ def print_searches(found: "list[SearchRecord]") -> None:
         table = new_table("setting", "broken", "of", *errors, "round", "by", "frozen")
         for trial in sorted(one.trials, key=lambda trial: trial.order)[:_SHOWN]:
             seen = bool(trial.n or trial.n_errors)
-            counts = [trial.failures, trial.n] if seen else ["–", "not run yet"]
+            counts: list[object] = [trial.failures, trial.n] if seen else ["–", "not run yet"]
             counts += [trial.n_errors or ""] if errors else []
             cells = [setting_text(trial), *counts, trial.round, trial.by, "yes" if trial.frozen else ""]
             table.add_row(*plain([str(cell) for cell in cells]))
