@@ -138,9 +138,10 @@ def verdict_of():
         cell = Cell("c" * 32, "r" * 32, model.name, arm, Shard("s", tuple(f"s{row}" for row in range(len(x0)))), 0)
         with torch.no_grad():
             answer = model.ask(x0)
-        label = predicted(model, answer) if label is None else label
-        goal = goal_of(success, label, model, answer)
-        target = Target(model, space or Space.box(*model.bounds), x0, label, answer, goal)
+        said = predicted(model, answer)
+        label = said if label is None else label
+        goal, never = goal_of(success, label, model, answer), torch.zeros(len(x0), dtype=torch.bool)
+        target = Target(model, space or Space.box(*model.bounds), x0, label, answer, said, never, goal)
         suspicion = toys.suspicion() if part.traits.watches else None
         attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=max_cell_s, suspicion=suspicion)
         return judge(target, attempt, arm), attempt
