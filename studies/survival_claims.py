@@ -1,9 +1,12 @@
 """What the paper claims of depth, and what two runs say of it: each answer is put together from their numbers."""
 
+import math
+from collections.abc import Mapping, Sequence
+
 from advrisk.core.estimate import Estimate
-from studies.survival_findings import LAYERS, PASSES, SECONDS, Findings, Reading, depth_factor
+from studies.survival_findings import LAYERS, PASSES, SECONDS, Findings, Reading, depth_factor, noise_of
 from studies.survival_networks import kinds_of, network_survival, network_trend, per_pass
-from studies.survival_sections import best_family, factors_of
+from studies.survival_sections import best_family, factors_of, training_s
 from studies.text import band_text, p_text
 
 
@@ -35,13 +38,31 @@ def _inference(defended: Findings, trained: Findings) -> str:
 
 
 def _worth(trained: Findings) -> str:
-    by_depth: dict[str, list[float]] = {}
-    for models in kinds_of(trained).values():
-        depth = str(trained.tag(models[0], "depth"))
-        seconds = [trained.durations[PASSES].facts[model].clean_accuracy or 0.0 for model in models]
-        by_depth.setdefault(depth, []).extend(seconds)
-    text = ", ".join(f"{sum(own) / len(own):.1%} at {depth} layers" for depth, own in by_depth.items())
-    return f"- **Does depth pay in accuracy?** Clean inputs that are right: {text}."
+    """The deepest against the shallowest, and the most noise against none: what is paid, and what is got."""
+    survival, kinds = network_survival(trained), list(kinds_of(trained).values())
+    first = kinds[0]
+    shallow = [models for models in kinds if trained.tag(models[0], "depth") == trained.tag(first[0], "depth")]
+    deep = next(models for models in kinds if trained.tag(models[0], "depth") == trained.tag(kinds[-1][0], "depth"))
+    if not training_s(trained, first):
+        return "- **Is it worth it?** Nobody says how long the networks were trained."
+    told = []
+    for models, words in (
+        (deep, f"{trained.tag(deep[0], 'depth')} layers"),
+        (shallow[-1], _noise(trained, shallow[-1])),
+    ):
+        paid = training_s(trained, models) / training_s(trained, first)
+        got = _mean(survival, models) / _mean(survival, first)
+        told.append(f"{words} take {paid:.2f} times as long to train and last {got:.2f} times as many passes")
+    start = f"{trained.tag(first[0], 'depth')} layers and {_noise(trained, first)}"
+    return f"- **Is it worth it?** Against {start}: {'; '.join(told)} (each up to the end of the attack)."
+
+
+def _noise(found: Findings, models: Sequence[str]) -> str:
+    return f"noise {noise_of(found.tag(models[0], 'noise'))}"
+
+
+def _mean(survival: Mapping[str, float], models: Sequence[str]) -> float:
+    return math.exp(sum(math.log(survival[model]) for model in models) / len(models))
 
 
 def _defences(defended: Findings) -> str:

@@ -53,6 +53,17 @@ def network_trend(found: Findings, survival: Mapping[str, float]) -> Trend:
     return _as_factor(trend([math.log(survival[model]) for model in found.models], depths, noises))
 
 
+def depth_by_noise(found: Findings, survival: Mapping[str, float]) -> dict[str, Trend]:
+    """The same for the networks of each level of noise by themselves."""
+    trends = {}
+    for level in sorted({noise_of(found.tag(model, "noise")) for model in found.models}, key=float):
+        own = [model for model in found.models if noise_of(found.tag(model, "noise")) == level]
+        depths = [found.tag(model, "depth") / LAYERS for model in own]
+        values = [math.log(survival[model]) for model in own]
+        trends[f"noise {level}"] = _as_factor(trend(values, depths, [level] * len(own)))
+    return trends
+
+
 def noise_trends(found: Findings, survival: Mapping[str, float]) -> dict[str, Trend]:
     """The same of each level of noise against none, depths apart."""
     levels = sorted({noise_of(found.tag(model, "noise")) for model in found.models} - {"0"}, key=float)

@@ -25,6 +25,7 @@ from studies.survival_findings import (
 from studies.survival_nets import spread
 from studies.survival_networks import (
     arm_survival,
+    depth_by_noise,
     kinds_of,
     network_survival,
     network_trend,
@@ -49,7 +50,7 @@ def rows(found: Findings) -> list[str]:
         f"{counted(len(durations.arms), 'arm')} with a duration: {fitted:,} rows, {total['events']:,} broken and "
         f"{total['censored']:,} censored. Beside them {total['at_zero']:,} rows at zero (wrong from the start) and "
         f"{total['error']:,} errors. Not fitted: "
-        + ("; ".join(f"{arm}, as {why}" for arm, why in durations.left_out.items()) or "none")
+        + ("; ".join(f"{arm_text(arm)}, as {why}" for arm, why in durations.left_out.items()) or "none")
         + "."
     )
     return wrapped([sentence])
@@ -123,7 +124,7 @@ def _factor(fit: SurvivalFit, name: str) -> Estimate:
 def depth(found: Findings) -> list[str]:
     """What the rows say of depth, in each way to read them."""
     family = best_family(found)
-    units = [None, "sample", *(["model"] if len(found.models) >= 30 and not _defended(found) else [])]
+    units = [None, "sample", *(["model"] if len(found.models) >= 30 and "defence" not in found.beside else [])]
     unit_names = {None: "none: rows count as independent", "sample": "sample", "model": "network"}
     entries = []
     for measure, inference in ((PASSES, False), (SECONDS, False), (SECONDS, True)):
@@ -135,10 +136,6 @@ def depth(found: Findings) -> list[str]:
             entries.append([words, unit_names[unit], band_text(own.value, own.low, own.high), p])
     head = ["measured in", "errors by", f"{LAYERS:g} layers more: times as long", "p"]
     return [f"What the {family} fit says of depth:", *table(head, entries), *_inference(found)]
-
-
-def _defended(found: Findings) -> bool:
-    return "defence" in found.beside
 
 
 def _inference(found: Findings) -> list[str]:
@@ -176,17 +173,19 @@ def defences(found: Findings) -> list[str]:
         right = [flag for one in facts for flag in (one.right or {}).values()]
         rejected = sum(one.n_clean_rejected for one in facts)
         mine = np.isin(frame["model"], own)
+        one_step = [row["share"] for row in found.run.arms() if row["model"] in own and row["arm"].startswith("fgsm")]
         held = factor.get(name)
         entries.append(
             [
                 name,
                 f"{np.mean(right):.1%}",
                 f"{rejected / len(right):.1%}",
+                f"{np.mean(one_step):.1%}" if one_step else NOTHING,
                 f"{frame['event'][mine].mean():.1%}",
                 NOTHING if held is None else band_text(held[0].value, held[0].low, held[0].high),
             ]
         )
-    head = ["defence", "clean right", "clean refused", "attempts that broke", "passes, times as many as bare"]
+    head = ["defence", "clean right", "clean refused", "wrong by FGSM", "attempts that broke", "passes, times bare"]
     return ["Behind each defence, all depths together:", *table(head, entries)]
 
 
@@ -239,21 +238,28 @@ def networks(found: Findings) -> list[str]:
 def _trends(found: Findings, survival: Mapping[str, float]) -> list[str]:
     trends = {f"{LAYERS:g} layers more": network_trend(found, survival)}
     trends |= {f"{name} against none": one for name, one in noise_trends(found, survival).items()}
-    by_arm = {f"{LAYERS:g} layers more, {arm}": network_trend(found, own) for arm, own in arm_survival(found).items()}
-    rows = [[name, _short(one.slope), p_text(one.p_value)] for name, one in {**trends, **by_arm}.items()]
+    trends |= {f"{LAYERS:g} layers more, {level}": one for level, one in depth_by_noise(found, survival).items()}
+    for arm, own in arm_survival(found).items():
+        trends[f"{LAYERS:g} layers more, {arm_text(arm)}"] = network_trend(found, own)
+    rows = [[name, _short(one.slope), p_text(one.p_value)] for name, one in trends.items()]
     first = "Networks as units: times as many passes, and how often depths (or noise) dealt out anew do as much:"
     return [first, *table(["", "times as many", "p"], rows)]
 
 
+def arm_text(arm: str) -> str:
+    """An arm without its smaller settings."""
+    return arm.partition(",")[0]
+
+
 def costs(found: Findings) -> list[str]:
     """Training seconds for each sample, over the mean seconds until a sample breaks."""
-    kinds = {kind: models for kind, models in kinds_of(found).items() if _training(found, models)}
+    kinds = {kind: models for kind, models in kinds_of(found).items() if training_s(found, models)}
     if not kinds:
         return wrapped([f"{found.name}: nobody says how long its networks were trained, so no cost can be told."])
     fit, speed = found.fit(READINGS[0], best_family(found)), spent_per_pass(found)
     rows = []
     for kind, models in kinds.items():
-        own, pass_s = _training(found, models), float(np.mean([speed[model] for model in models]))
+        own, pass_s = training_s(found, models), float(np.mean([speed[model] for model in models]))
         at: dict[str, float | str] = {"depth": float(found.tag(models[0], "depth"))}
         if "noise" in found.beside:
             at["noise"] = noise_of(found.tag(models[0], "noise"))
@@ -271,7 +277,7 @@ def costs(found: Findings) -> list[str]:
     return lines + table(head, rows) + wrapped([ON_BROKEN.format(factor=BROKEN_FACTOR)])
 
 
-def _training(found: Findings, models: Sequence[str]) -> float:
+def training_s(found: Findings, models: Sequence[str]) -> float:
     """Seconds of training for each sample: of the processor where they were measured, else by the clock."""
     measured = found.trained.get(kind_of(models[0]))
     facts = [found.durations[SECONDS].facts[model].train_s_per_sample or 0.0 for model in models]
