@@ -153,6 +153,7 @@ def set_up(part, guard, arms, folder):
     detectors = know_detectors(bench, {})
     model = replace(bench.material.models["model"], answer=Closed(guard.answer), owner=Closed(guard.owner))
     bench = replace(bench, material=replace(bench.material, models={"model": model}))
+    bench._warm.add("model")  # which is asked once before any clock runs, on behalf of no sample, too
     cells = list(plan_study(study, Ledger(folder / "ledger"), bench, detectors).cells())
     for cell in cells:
         bench.suspicion(cell.model, cell.arm)  # which is tried out once, on behalf of no sample

@@ -133,7 +133,9 @@ def calibration_words(found: Calibration) -> str:
     if found.by_chance is None:
         return f"{off}; a right law is off by some points, too."
     chance = f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {found.level:.0%} of such runs"
-    return f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."
+    return (
+        f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."
+    )
 
 
 def survival_words(found: SurvivalAssessment) -> list[str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from advrisk.risk.survival.checks import FEWEST_CLUSTERS, as_names
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
 from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
-from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, Tally
+from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, NoDurationsError, Tally
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
@@ -179,6 +179,10 @@ def assess_survival(
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
     whole = durations
+    if not len(durations.columns["duration"]):
+        raise NoDurationsError(
+            f"no attempt has a duration in {durations.unit}: {_without_durations(whole)}; `advrisk status` tells why"
+        )
     names = default_covariates(durations) if covariates is None else as_names(covariates)
     shape = as_names(shape_covariates)
     durations, left_out = with_covariates(durations, [*names, *(name for name in shape if name not in names)])
@@ -452,6 +456,12 @@ def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes
     if others:
         notes.add(f"Only arms in {norm} count. Sizes in other norms are other numbers; left out: {', '.join(others)}.")
     return durations.of_arms([arm for arm in norms if arm not in others])
+
+
+def _without_durations(durations: Durations) -> str:
+    """`12 error, 3 already_wrong`: what became of rows of which none could be fitted."""
+    total = sum(durations.tallies.values(), Tally())
+    return ", ".join(f"{n} {name}" for name, n in asdict(total).items() if n) or "there are no rows"
 
 
 def _on_rows(durations: Durations) -> list[str]:

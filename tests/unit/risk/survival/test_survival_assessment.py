@@ -24,6 +24,7 @@ from advrisk.report.survival import (
 )
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.risk.survival.durations import NoDurationsError
 from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.money import NO_SECONDS, NO_TRAINING, Hardware
 
@@ -506,3 +507,28 @@ class TestAsked:
         assert cost is not None
         assert cost.break_s is not None
         assert cost.break_s.value == pytest.approx(0.01 * small.fit.mean(at={"model": "a", "eps": 0.1}, until=20).value)
+
+
+def test_where_every_attempt_ended_in_an_error_that_is_said(tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path / "run", n=4)
+    rows = ledger.query("FROM outcomes WHERE kind = 'attack'").to_pylist()
+    lost = [row | {"outcome": "error", "n_forward": 0, "n_forward_first": None} for row in rows]
+    arms = [row | {"arm": f"lost-{row['arm']}"} for row in ledger.query("FROM arms WHERE kind = 'attack'").to_pylist()]
+    cells = ledger.query("FROM cells").to_pylist()
+    names = {row["cell"] for row in lost}
+    other = Ledger.open(tmp_path / "other", create=True)
+    tables = {
+        "arms": arms,
+        "cells": [row | {"arm": f"lost-{row['arm']}"} for row in cells if row["cell"] in names],
+        "outcomes": [row | {"arm": f"lost-{row['arm']}"} for row in lost],
+        "samples": ledger.query("FROM samples").to_pylist(),
+        "models": ledger.query("FROM models").to_pylist(),
+    }
+    other.append(
+        {
+            name: table_from(name, {key: [one[key] for one in given] for key in given[0]})
+            for name, given in tables.items()
+        }
+    )
+    with pytest.raises(NoDurationsError, match=r"no attempt has a duration in forward passes: .* error"):
+        assess_survival(Ledger.open(tmp_path / "other"))
