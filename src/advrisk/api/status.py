@@ -8,7 +8,7 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
 from advrisk.risk.certificate.deciding import is_decided
-from advrisk.risk.clean import clean_accuracy, clean_rejection
+from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
 
 _PLAN = """
@@ -93,7 +93,7 @@ def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]
     def tally(sql: str) -> dict[str, int]:
         return {one["name"]: one["n"] for one in ledger.query(sql).to_pylist()}
 
-    plan, samples = row(_PLAN), row(_SAMPLES)
+    plan, samples, clean = row(_PLAN), row(_SAMPLES), clean_shares(ledger)
     n_rounds, n_rounds_expected = _rounds(ledger, study)
     n_calibrated, n_calibrated_expected = _calibrated(ledger, study)
     return Status(
@@ -109,8 +109,8 @@ def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]
         messages=tally(_MESSAGES),
         n_passes=row(_PASSES)["n"],
         n_imported=row(_IMPORTED)["n"],
-        clean_accuracy={model: share.value for model, share in clean_accuracy(ledger).items()},
-        clean_rejection={model: share.value for model, share in clean_rejection(ledger).items()},
+        clean_accuracy={model: share.value for model, share in clean.accuracy.items()},
+        clean_rejection={model: share.value for model, share in clean.rejection.items()},
         elsewhere=tally(_OUTCOMES.format(elsewhere="true")),
         n_rounds=n_rounds,
         n_rounds_expected=n_rounds_expected,

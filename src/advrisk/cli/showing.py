@@ -1,6 +1,5 @@
 """`advrisk show` and `advrisk select`: which finding is asked for, and with what."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -84,18 +83,23 @@ _USED_BY = {
 }
 
 
-def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
-    """Options of `advrisk show` that mean nothing for what is shown."""
-    if unused := [name for name, value in given.items() if value is not None and what not in _USED_BY[name]]:
+def refuse_unused(what: str, context: typer.Context) -> None:
+    """Options of `advrisk show` that were given and mean nothing for what is shown."""
+    given = [param for param in context.command.params if _is_given(context, param.name or "")]
+    names = [param.opts[0] for param in given if param.opts[0] in _USED_BY]
+    if unused := [name for name in names if what not in _USED_BY[name]]:
         raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
 
 
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def show(
+    context: typer.Context,
     folder: RunFolder,
-    what: Annotated[
-        Finding,
-        typer.Argument(help="What to show."),
-    ] = "damage",
+    what: Annotated[Finding, typer.Argument(help="What to show.")] = "damage",
     norm: OfNorm = None,
     arm: OfArms = None,
     eps: OfEps = None,
@@ -105,10 +109,7 @@ def show(
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     answers: OfAnswers = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="This model only; repeat for more."),
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="This model only; repeat for more.")] = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
         float | None,
@@ -127,10 +128,7 @@ def show(
     ] = None,
     alpha: OfAlpha = None,
     zeta: OfZeta = None,
-    out_csv: Annotated[
-        Path | None,
-        typer.Option("--csv", help="Write every entry to this file."),
-    ] = None,
+    out_csv: Annotated[Path | None, typer.Option("--csv", help="Write every entry to this file.")] = None,
     measure: OfMeasure = None,
     covariate: OfCovariates = None,
     family: OfFamily = None,
@@ -162,14 +160,7 @@ def show(
     from advrisk.cli.survival import show_survival
 
     opened = Run.open(folder)
-    given: dict[str, object | None] = {"--norm": norm, "--arm": arm, "--eps": eps, "--evasion": evasion, "--cost": cost}
-    given |= {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--answers": answers}
-    given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
-    given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
-    given |= {"--measure": measure, "--covariate": covariate, "--family": family, "--until": until}
-    given |= {"--level": level, "--eps-max": eps_max, "--broken-factor": broken_factor, "--hardware": hardware}
-    given |= {"--alpha": alpha, "--zeta": zeta, "--shape-covariate": shape_covariate}
-    refuse_unused(what, given)
+    refuse_unused(what, context)
     if what == "search":
         show_searches(opened, model, out_csv=out_csv, as_json=as_json)
         return

@@ -185,15 +185,16 @@ class Probe:
         return known
 
     def _askable(self, rows: Tensor) -> Tensor:
-        return self.is_active(rows) & self._left(rows, self._cost)
+        askable, left = self.is_active(rows), self._left(rows, self._cost)
+        return askable if left is None else askable & left
 
-    def _left(self, rows: Tensor, cost: int) -> Tensor:
-        """Whether each point can still be asked about, at so many forward passes."""
+    def _left(self, rows: Tensor, cost: int) -> Tensor | None:
+        """Whether each point can still be asked about, at so many forward passes; None where all can."""
         if self.task.max_queries is not None:
             left = self.task.max_queries - self.memory.n_forward.index_select(0, rows)
             if len(rows) and int(left.min()) < len(rows) * cost:  # else there are enough, whoever they belong to
                 return (occurrence(rows) + 1) * cost <= left
-        return torch.ones_like(rows, dtype=torch.bool)
+        return None
 
     def _was_projected(self, x: Tensor, rows: Tensor) -> bool:
         """Whether these are the points that `project` gave last: they lie in the space and within eps."""
@@ -278,9 +279,8 @@ class Probe:
         """Of the successes seen on a model that answers at random, those that hold in nearly all of some more draws.
 
         The point is asked about again, each time counted (apart: the attack had found the point by then), until that
-        is decided: one lucky draw is no success, and
-        neither is one of which nobody knows because no queries are left. The last of all points (`keep: last`) is
-        judged anyway: there only the first success is looked at.
+        is decided: one lucky draw is no success, and neither is one of which nobody knows because no queries are left.
+        The last of all points (`keep: last`) is judged anyway: there only the first success is looked at.
         """
         hits, draws = known.hits(goal), known.n
         most, confirmed = max(CONFIRM_DRAWS, draws), success.clone()
@@ -289,10 +289,10 @@ class Probe:
             success = success & (self.memory.n_forward_first.index_select(0, rows) < 0)
         while len(open_ := (success & (hits < needed) & (hits + most - draws >= needed)).nonzero().squeeze(1)):
             whose = rows.index_select(0, open_)
-            left = self._left(whose, 1)
-            confirmed[open_[~left]] = False
-            success[open_[~left]] = False
-            open_, whose = open_[left], whose[left]
+            if (left := self._left(whose, 1)) is not None:
+                confirmed[open_[~left]] = False
+                success[open_[~left]] = False
+                open_, whose = open_[left], whose[left]
             if len(open_):
                 with torch.no_grad():
                     again = self._hear(x.index_select(0, open_), whose, goal.of(open_), draws=1)

@@ -12,7 +12,7 @@ from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
 from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
-from advrisk.risk.clean import clean_accuracy, clean_rejection
+from advrisk.risk.clean import clean_shares
 from advrisk.risk.convergence import Convergence, convergence
 from advrisk.risk.damage import (
     DamageComparison,
@@ -143,13 +143,14 @@ def assess_damage(
     detection = None
     if question.detector:
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
+    clean = clean_shares(ledger, level=question.level)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     return assess_distances(
         distances,
         question,
         thresholds=tuple(question.thresholds or _usual_thresholds(ledger, distances)),
-        accuracy=clean_accuracy(ledger, level=question.level),
-        rejection=clean_rejection(ledger, level=question.level),
+        accuracy=clean.accuracy,
+        rejection=clean.rejection,
         targeted=_targeted(ledger),
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,

@@ -1,5 +1,7 @@
 """What models make of clean inputs: how many they have right, and how many they refuse to answer."""
 
+from typing import NamedTuple
+
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
 from advrisk.risk.proportion import proportion
@@ -18,18 +20,25 @@ _CLEAN = f"""
 _REFUSING = "SELECT DISTINCT model::VARCHAR AS model FROM outcomes WHERE outcome = 'rejected' OR n_rejected > 0"
 
 
-def clean_accuracy(ledger: Ledger, *, level: float = 0.95) -> dict[str, Estimate]:
-    """Model -> share of clean inputs that it answers rightly; one that it refuses to answer is not among them."""
-    rows = ledger.query(_CLEAN).to_pylist()
-    return {row["model"]: proportion(row["right_ones"], row["n"], level=level) for row in rows}
+class CleanShares(NamedTuple):
+    """Model -> share of clean inputs that it answers rightly, and that it refuses to answer.
+
+    A refused input is not answered rightly. `rejection` is of no model, if none of them ever refuses anything.
+    """
+
+    accuracy: dict[str, Estimate]
+    rejection: dict[str, Estimate]
 
 
-def clean_rejection(ledger: Ledger, *, level: float = 0.95) -> dict[str, Estimate]:
-    """Model -> share of clean inputs that it refuses to answer; of no model, if none of them ever refuses anything."""
-    if not len(ledger.query(_REFUSING)):
-        return {}
+def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
+    """Both shares of every model."""
     rows = ledger.query(_CLEAN).to_pylist()
-    return {row["model"]: proportion(row["refused"], row["n"], level=level) for row in rows}
+    some_refuse = bool(len(ledger.query(_REFUSING)))
+
+    def shares(name: str) -> dict[str, Estimate]:
+        return {row["model"]: proportion(row[name], row["n"], level=level) for row in rows}
+
+    return CleanShares(shares("right_ones"), shares("refused") if some_refuse else {})
 
 
 def on_rejection(rejection: dict[str, Estimate]) -> list[str]:

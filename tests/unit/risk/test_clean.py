@@ -8,7 +8,7 @@ import pytest
 
 from advrisk.ledger import Ledger, table_from
 from advrisk.report.failures import caption
-from advrisk.risk.clean import clean_accuracy, clean_rejection, on_rejection
+from advrisk.risk.clean import clean_shares, on_rejection
 from advrisk.risk.indicators import Scenario
 from advrisk.risk.indicators.assessment import assess_indicators
 from advrisk.risk.indicators.failures import failure_modes
@@ -60,7 +60,7 @@ def made(folder: Path, clean: list[int | None] = CLEAN, pgd: list[int | None] = 
 
 def test_what_is_refused_is_not_right_and_not_wrong(tmp_path: Path) -> None:
     ledger = made(tmp_path)
-    accuracy, rejection = clean_accuracy(ledger)["net"], clean_rejection(ledger)["net"]
+    accuracy, rejection = (shares["net"] for shares in clean_shares(ledger))
     assert (accuracy.value, accuracy.n) == (3 / 6, 6)
     assert (rejection.value, rejection.n) == (2 / 6, 6)
     (sentence,) = on_rejection({"net": rejection})
@@ -69,7 +69,7 @@ def test_what_is_refused_is_not_right_and_not_wrong(tmp_path: Path) -> None:
 
 def test_where_nothing_is_ever_refused_nothing_is_said(tmp_path: Path) -> None:
     ledger = made(tmp_path, [0, 0, 0, 1, 0, 0], [0, 2, 0, 1, 0, 2])
-    assert clean_rejection(ledger) == {}
+    assert clean_shares(ledger).rejection == {}
     assert on_rejection({}) == []
 
 

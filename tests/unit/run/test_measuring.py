@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
-from torch import nn
 
 from advrisk.api.parts import describe_parts
 from advrisk.cli.app import app
@@ -16,22 +14,13 @@ from advrisk.core.errors import StudyError
 from advrisk.core.traits import MeasureTraits
 from advrisk.ledger import Ledger
 from advrisk.parts.measures import measures
-from advrisk.parts.models.small import SmallCnn
 from advrisk.risk.measures import mean_estimate, read_measures
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.run.dry import dry_run
 from advrisk.study import study_from
+from tests.unit.run.nets import untrained_pair
 
 CLEVER = {"name": "clever", "norm": "linf", "radius": 0.1, "batches": 10, "batch": 4}
-
-
-def modules() -> dict[str, nn.Module]:
-    made = {}
-    for seed, name in enumerate(("one", "two")):
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(seed)
-            made[name] = SmallCnn(size=8, width=4)
-    return made
 
 
 def content(*named: Any, **changes: Any) -> dict[str, Any]:
@@ -54,7 +43,7 @@ def run(
     **changes: Any,
 ) -> Progress:
     study = study_from(content(*named, **changes))
-    return run_study(study, folder, options=options or Options(), modules=modules(), on_progress=on_progress)
+    return run_study(study, folder, options=options or Options(), modules=untrained_pair(), on_progress=on_progress)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -236,10 +225,10 @@ def test_means_are_read_for_each_model(tmp_path: Path, mine: list[int]) -> None:
 
 def test_a_dry_run_counts_passes(tmp_path: Path) -> None:
     study = study_from(content(CLEVER | {"samples": 6}))
-    plan = dry_run(study, tmp_path, modules=modules())
+    plan = dry_run(study, tmp_path, modules=untrained_pair())
     assert plan.by_measure == {"clever,norm=linf,radius=0.1,batches=10,batch=4": (2 * 6 * 41, 2 * 6 * 40 * 9)}
     run(tmp_path, CLEVER | {"samples": 4})
-    plan = dry_run(study, tmp_path, modules=modules())
+    plan = dry_run(study, tmp_path, modules=untrained_pair())
     assert list(plan.by_measure.values()) == [(2 * 2 * 41, 2 * 2 * 40 * 9)]
 
 

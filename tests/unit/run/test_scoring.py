@@ -14,7 +14,6 @@ from advrisk.core.errors import LedgerError, RunError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs
-from advrisk.parts.models.small import SmallCnn
 from advrisk.risk.damage import compare_damage
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import threshold
@@ -23,15 +22,7 @@ from advrisk.run.bench import Workbench
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.study import study_from
 from advrisk.testing.ledgers import outcome_rows
-
-
-def modules() -> dict[str, nn.Module]:
-    made = {}
-    for seed, name in enumerate(("one", "two")):
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(seed)
-            made[name] = SmallCnn(size=8, width=4)
-    return made
+from tests.unit.run.nets import untrained_pair
 
 
 def content(**changes: Any) -> dict[str, Any]:
@@ -51,7 +42,7 @@ def run(folder: Path, *named: Any, objects: Any = None, options: Options | None 
     """Run the study with these detectors: those it names, and objects."""
     study = study_from(content(detectors=list(named), **changes))
     options = options or Options(publish_every_s=0)
-    return run_study(study, folder, options=options, modules=modules(), detectors=objects)
+    return run_study(study, folder, options=options, modules=untrained_pair(), detectors=objects)
 
 
 def score_rows(folder: Path) -> list[dict[str, Any]]:
@@ -93,7 +84,7 @@ def test_every_success_and_every_clean_input_is_scored_as_the_formula_says(tmp_p
     rows = [row for row in score_rows(tmp_path) if row["cell"] in cells]
     assert {(row["cell"], row["sample"]) for row in rows} == wanted
     assert len(rows) == len(wanted)
-    nets = {name: module.eval() for name, module in modules().items()}
+    nets = {name: module.eval() for name, module in untrained_pair().items()}
     for row in rows:
         cell = cells[row["cell"]]
         path = cell_inputs(tmp_path, row["cell"])
@@ -318,7 +309,7 @@ def test_a_rate_of_false_alarms_is_set_on_the_samples_to_calibrate(tmp_path: Pat
 
 
 def test_the_same_weights_under_two_names_are_calibrated_once(tmp_path: Path) -> None:
-    twins = dict.fromkeys(("one", "two"), modules()["one"])
+    twins = dict.fromkeys(("one", "two"), untrained_pair()["one"])
     study = study_from(content(detectors=["confidence"]))
     run_study(study, tmp_path, options=Options(publish_every_s=0), modules=twins)
     ledger = Ledger.open(tmp_path)
@@ -356,7 +347,7 @@ class Shaky(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = modules()["one"]
+        self.net = untrained_pair()["one"]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         answer: torch.Tensor = self.net(x)
@@ -376,6 +367,7 @@ from pathlib import Path
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import Options, run_study
 from advrisk.study import study_from
+from tests.unit.run.nets import untrained_pair
 sys.path.insert(0, {tests!r})
 import test_scoring as kit
 

@@ -5,27 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import nn
 
 from advrisk import Run
 from advrisk.ledger.exporting import export_inputs
-from advrisk.parts.models.small import SmallCnn
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.run.dry import dry_run
 from advrisk.study import study_from
+from tests.unit.run.nets import untrained_pair
 
 SEARCH = [{"attack": "pgd", "norm": "linf", "eps": 0.3, "steps": 2, "method": "grid", "rounds": 2}]
 BESIDE: dict[str, Any] = {"search": SEARCH, "assess": {"certificate": {}}}
-
-
-def modules() -> dict[str, nn.Module]:
-    made = {}
-    for seed, name in enumerate(("one", "two")):
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(seed)
-            made[name] = SmallCnn(size=8, width=4)
-    return made
 
 
 def content(**changes: Any) -> dict[str, Any]:
@@ -51,8 +40,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run, Progress]:
     """The same study without and with a search and a certificate."""
     folder = tmp_path_factory.mktemp("apart")
     alone, beside = folder / "alone" / "run", folder / "beside" / "run"
-    run_study(study_from(content()), alone, modules=modules())
-    progress = run_study(study_from(content(**BESIDE)), beside, modules=modules())
+    run_study(study_from(content()), alone, modules=untrained_pair())
+    progress = run_study(study_from(content(**BESIDE)), beside, modules=untrained_pair())
     return Run.open(alone), Run.open(beside), progress
 
 
@@ -111,11 +100,11 @@ def test_a_dry_run_counts_what_is_to_come_and_nothing_once_it_is_done(
 ) -> None:
     _, beside, progress = runs
     study = study_from(content(**BESIDE))
-    before = dry_run(study, tmp_path / "new", options=Options(), modules=modules())
+    before = dry_run(study, tmp_path / "new", options=Options(), modules=untrained_pair())
     assert before.n_beside == 2 * (2 + 3 + 1), "two settings, three arms and one frozen on each model"
     assert len(before.searches) == 2
     assert before.n_cells >= progress.n_done
-    after = dry_run(study, beside.folder, options=Options(), modules=modules())
+    after = dry_run(study, beside.folder, options=Options(), modules=untrained_pair())
     assert (after.n_cells, after.n_beside) == (0, 0)
 
 

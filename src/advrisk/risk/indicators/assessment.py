@@ -9,7 +9,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
-from advrisk.risk.clean import clean_rejection, on_rejection
+from advrisk.risk.clean import clean_shares, on_rejection
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from advrisk.risk.indicators.reading import LedgerTensors, read_tensors
 from advrisk.risk.indicators.robustness import Robustness, robustness
@@ -97,7 +97,7 @@ def assess_indicators(
     names = [loss.label for loss in tensors.losses]
     results, unanswered = _answered(tensors, asked, names, level=level, seed=seed)
     beside, left_out = robustness(ledger, models=models, arms=arms, level=level)
-    refused = {model: one for model, one in clean_rejection(ledger, level=level).items() if model in tensors}
+    refused = {model: one for model, one in clean_shares(ledger, level=level).rejection.items() if model in tensors}
     return IndicatorAssessment(
         results=tuple(results),
         arms={

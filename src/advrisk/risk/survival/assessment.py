@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
-from advrisk.risk.clean import clean_accuracy, clean_rejection
+from advrisk.risk.clean import CleanShares, clean_shares
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS, as_names
 from advrisk.risk.survival.choice import FamilyChoice
@@ -193,9 +193,9 @@ def assess_survival(
         notes.add("eps is no covariate, so eps_max limits nothing.")
     elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
-    fitted = _fitted(durations, names, family, level, limit, seed, notes, shape, asked=covariates is not None)
+    fitted = _fitted(durations, names, _Law(tuple(shape), family, level, limit, seed, covariates is not None), notes)
     limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
-    clean = clean_accuracy(ledger, level=level), clean_rejection(ledger, level=level)
+    clean = clean_shares(ledger, level=level)
     rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
     criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
@@ -235,6 +235,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
+@dataclass(frozen=True)
+class _Law:
+    """Which law is to be fitted, and how."""
+
+    shape: tuple[str, ...]  # covariates of the shape
+    family: str
+    level: float
+    until: float
+    seed: int
+    asked: bool  # whether the covariates were named
+
+
 @dataclass(frozen=True, eq=False)
 class _Fitted:
     fit: SurvivalFit | None = None
@@ -246,30 +258,19 @@ class _Fitted:
     why_not: str = ""
 
 
-def _fitted(
-    durations: Durations,
-    names: Sequence[str],
-    family: str,
-    level: float,
-    until: float,
-    seed: int,
-    notes: _Notes,
-    shape: Sequence[str],
-    *,
-    asked: bool,
-) -> _Fitted:
+def _fitted(durations: Durations, names: Sequence[str], law: _Law, notes: _Notes) -> _Fitted:
     """The fit of the chosen family, and all families beside it; or why there is none.
 
     Covariates that nobody asked for are dropped from the last one on until the rest can be fitted.
     """
     durations, kept = _breakable(durations, names, notes)
-    shape = [name for name in shape if name in kept or name not in names]
+    law = replace(law, shape=tuple(name for name in law.shape if name in kept or name not in names))
     first: RiskError | None = None
     for n in range(len(kept), -1, -1):
         try:
-            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes, shape)
+            found = _fitted_with(durations, kept[:n], law, notes)
         except RiskError as error:
-            if asked or shape:
+            if law.asked or law.shape:
                 raise
             first = first or error
             continue
@@ -279,26 +280,21 @@ def _fitted(
     return _Fitted(why_not=str(first))
 
 
-def _fitted_with(
-    durations: Durations,
-    names: Sequence[str],
-    family: str,
-    level: float,
-    until: float,
-    seed: int,
-    notes: _Notes,
-    shape: Sequence[str] = (),
-) -> _Fitted:
-    frame, options = _frame(durations, names, level, notes)
-    frame |= {name: durations.columns[name] for name in shape}
-    options |= {"shape_covariates": list(shape)}
+def _fitted_with(durations: Durations, names: Sequence[str], law: _Law, notes: _Notes) -> _Fitted:
+    frame, options = _frame(durations, names, law.level, notes)
+    frame |= {name: durations.columns[name] for name in law.shape}
+    options |= {"shape_covariates": list(law.shape)}
     families, choice = families_table(
-        frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
+        frame,
+        options,
+        chosen=None if law.family == AUTO else law.family,
+        until=law.until,
+        rng=generator("survival", law.seed),
     )
     fit = next(one.fit for one in families if one.chosen)
-    if isinstance(choice, str) and family == AUTO:
+    if isinstance(choice, str) and law.family == AUTO:
         notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
-    checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", seed))
+    checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
     notes.add(why_not)
     for note in _on_models(durations, names):
         notes.add(note)
@@ -361,7 +357,7 @@ def _model(
     fitted: _Fitted,
     limits: Mapping[str, Any],
     level: float,
-    clean: tuple[Mapping[str, Estimate], Mapping[str, Estimate]],
+    clean: CleanShares,
 ) -> ModelSurvival:
     """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
     rows = whole.of_model(model)
@@ -377,8 +373,8 @@ def _model(
         facts=facts,
         curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
         seen=seen,
-        clean_accuracy=clean[0].get(model),
-        clean_rejection=clean[1].get(model),
+        clean_accuracy=clean.accuracy.get(model),
+        clean_rejection=clean.rejection.get(model),
         at=at,
         mean=None if predicted is None else predicted.mean(at=at, until=limits["until"], seen=end),
         endless_mean=None if predicted is None else predicted.mean(at=at),
