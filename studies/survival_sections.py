@@ -199,7 +199,22 @@ def defences(found: Findings) -> list[str]:
             ]
         )
     head = ["defence", "clean right", "clean refused", "wrong by FGSM", "attempts that broke", "passes, times bare"]
-    return ["Behind each defence, all depths together:", *table(head, entries)]
+    return ["Behind each defence, all depths together:", *table(head, entries), *_broken_by_arm(found)]
+
+
+def _broken_by_arm(found: Findings) -> list[str]:
+    """The share of attempts that broke a sample, and the mean passes of these."""
+    frame, arms = found.frames[PASSES], found.durations[PASSES].arms
+    rows = []
+    for name in sorted(set(frame["defence"]), key=lambda name: (name != BARE, name)):
+        cells = []
+        for arm in arms:
+            mine = (frame["defence"] == name) & (frame["arm"] == arm)
+            event, duration = frame["event"][mine].astype(bool), frame["duration"][mine]
+            cells.append(f"{event.mean():.0%}" + (f" ({duration[event].mean():.1f})" if event.any() else ""))
+        rows.append([name, *cells])
+    head = ["defence", *(arm_text(arm).removesuffix("-ace") for arm in arms)]
+    return ["Attempts that broke, and their mean passes, in each arm:", *table(head, rows)]
 
 
 def one_step(found: Findings) -> list[str]:
