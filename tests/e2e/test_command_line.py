@@ -119,7 +119,7 @@ def test_list_shows_every_kind(advrisk: Advrisk) -> None:
     text = advrisk("list", "detectors").stdout
     assert "feature-squeezing" in text
     assert "needs scores" in text
-    assert "none yet" in advrisk("list", "defences").stdout
+    assert "may refuse to answer" in advrisk("list", "defences").stdout
 
 
 def test_detectors_of_a_study_score_what_the_workers_kept(

@@ -1,7 +1,7 @@
 """How far a run is, counted from its ledger."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advrisk.ledger import Ledger
 from advrisk.risk.clean import clean_accuracy, clean_rejection
@@ -43,8 +43,12 @@ class Status:
     messages: Mapping[str, int]
     n_passes: int
     n_imported: int  # rows that somebody else's program made
-    clean_accuracy: Mapping[str, float]  # model -> share of clean inputs that are answered rightly
-    clean_rejection: Mapping[str, float]  # model -> share of clean inputs that are refused; empty if nothing ever is
+    clean_accuracy: Mapping[str, float] = field(
+        default_factory=dict
+    )  # model -> share of clean inputs that are answered rightly
+    clean_rejection: Mapping[str, float] = field(
+        default_factory=dict
+    )  # the same of those refused; empty if none ever is
 
     @property
     def complete(self) -> bool:

@@ -184,7 +184,7 @@ def test_several_losses() -> None:
 
 def test_every_loss_is_registered_with_its_use() -> None:
     names = [part.name for part in losses]
-    assert names == ["class-change", "class-cost", "confidence-drop", "cost-matrix", "misclassified"]
+    assert names == ["class-change", "class-cost", "confidence-drop", "cost-matrix", "misclassified", "rejected"]
     assert all(part.traits.use_when and part.summary for part in losses)
     with pytest.raises(RegistryError):
         losses.get("regret")
