@@ -23,27 +23,27 @@ from advrisk.testing import toys
 # Fewer steps than the defaults, so that all of this takes seconds; a new attack is run with its defaults. How strong
 # attacks are is tested in test_closed_form.py and test_peers.py.
 QUICK = {
-    "adaptive": {"steps": 3, "rounds": 2, "samples": 4},
+    "adaptive": {"steps": 2, "rounds": 2, "samples": 4},
     "apgd": {"steps": 5, "restarts": 2},
     "apgd-t": {"steps": 4, "targets": 3},
-    "autoattack": {"steps": 4, "targets": 3, "queries": 20},
+    "autoattack": {"steps": 3, "targets": 2, "queries": 8},
     "bim": {"steps": 5},
-    "carlini-wagner": {"searches": 3, "steps": 6},
-    "deepfool": {"steps": 15},
+    "carlini-wagner": {"searches": 2, "steps": 5},
+    "deepfool": {"steps": 8},
     "fab": {"steps": 12, "restarts": 2},
-    "fab-t": {"steps": 3, "targets": 3, "restarts": 2},
-    "feature-search": {"queries": 40, "tries": 4},
-    "fmn": {"steps": 15},
+    "fab-t": {"steps": 3, "targets": 2, "restarts": 2},
+    "feature-search": {"queries": 24, "tries": 4},
+    "fmn": {"steps": 8},
     "hopskipjump": {"steps": 3, "initial_evaluations": 20, "starts": 10},
-    "minimum-norm": {"steps": 10, "restarts": 2},
-    "nes": {"steps": 6, "samples": 10, "step_size": 0.1},
+    "minimum-norm": {"steps": 5, "restarts": 2},
+    "nes": {"steps": 4, "samples": 10, "step_size": 0.1},
     "pgd": {"steps": 4, "restarts": 2},
     "pgd-adam": {"steps": 4, "restarts": 2},
-    "pixel": {"population": 6, "generations": 6},
+    "pixel": {"population": 6, "generations": 4},
     "spatial": {"max_rotation": 5.0, "max_translation": 0.5, "rotations": 3, "translations": 3},
     "spatial-gradient": {"steps": 3, "restarts": 2},
-    "square": {"queries": 60},
-    "threshold": {"population": 8, "generations": 10},
+    "square": {"queries": 24},
+    "threshold": {"population": 6, "generations": 6},
 }
 
 
@@ -138,9 +138,10 @@ def verdict_of():
         cell = Cell("c" * 32, "r" * 32, model.name, arm, Shard("s", tuple(f"s{row}" for row in range(len(x0)))), 0)
         with torch.no_grad():
             answer = model.ask(x0)
-        label = predicted(model, answer) if label is None else label
-        goal = goal_of(success, label, model, answer)
-        target = Target(model, space or Space.box(*model.bounds), x0, label, answer, goal)
+        said = predicted(model, answer)
+        label = said if label is None else label
+        goal, never = goal_of(success, label, model, answer), torch.zeros(len(x0), dtype=torch.bool)
+        target = Target(model, space or Space.box(*model.bounds), x0, label, answer, said, never, goal)
         suspicion = toys.suspicion() if part.traits.watches else None
         attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=max_cell_s, suspicion=suspicion)
         return judge(target, attempt, arm), attempt

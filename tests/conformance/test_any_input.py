@@ -93,7 +93,7 @@ def assert_equal(whole, other, rows):
 
 
 @pytest.mark.parametrize(("name", "norm"), EVERY)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data(), seed=st.integers(0, 2**40))
 def test_every_attack_keeps_its_promises(name, norm, data, seed):
     task = data.draw(tasks(name, norm))

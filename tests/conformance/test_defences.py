@@ -17,7 +17,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "conf": [{"threshold": 0.4}, {"threshold": 0.999}],
     "feature-squeezing": [{"bits": 1}, {"bits": 4, "gradient": "exact"}, {"bits": 64}],
     "gauss-at-input": [{"sigma": 0.1}],
-    "gauss-out": [{"sigma": 0.01}, {"sigma": 1.0}, {"sigma": 0.5, "on": "logits"}],
+    "gauss-out": [{"sigma": 0.01}, {"sigma": 1.0}, {"sigma": 0.5, "noise_on": "logits"}],
     "jpeg": [{}, {"quality": 10, "gradient": "exact"}],
     "median-smoothing": [{}, {"window": 2}],
 }

@@ -318,8 +318,15 @@ def hopskipjump_of_art(net, norm, seed):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("norm", ["l2", "linf"])
-@pytest.mark.parametrize(("peer", "n", "seeds"), [(hopskipjump_of_foolbox, 40, SEEDS), (hopskipjump_of_art, 10, [0])])
+@pytest.mark.parametrize(
+    ("peer", "n", "seeds", "norm"),
+    [
+        (hopskipjump_of_foolbox, 40, SEEDS, "l2"),
+        pytest.param(hopskipjump_of_foolbox, 40, SEEDS, "linf", marks=pytest.mark.slow),
+        pytest.param(hopskipjump_of_art, 10, [0], "l2", marks=pytest.mark.slow),
+        (hopskipjump_of_art, 10, [0], "linf"),
+    ],
+)
 def test_hopskipjump_is_as_near_with_as_many_queries(peer, n, seeds, norm, name, demo_net, verdict_of, request):
     """In the median of the samples, and in the mean over seeds: where a walk begins is a matter of chance.
 

@@ -1,9 +1,15 @@
-"""A small real study: digits, two trained nets, a few arms. Commands run as a user runs them."""
+"""A small real study: digits, two trained nets, a few arms. Commands run as a user runs them.
 
+Every process imports torch for seconds. So commands and cells are carried out in this process, unless the processes
+themselves are what is tested: then ask for the fixtures `advrisk_process` and `in_workers`, or for two workers.
+"""
+
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +17,14 @@ import pytest
 import yaml
 
 from advrisk import train
+from advrisk.cli import main
+from advrisk.run import campaign
+from advrisk.run.executors import Executor, InProcess
 
 from .visits import CHROMIUM, FLAGS
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+IN_WORKERS = campaign._executor
 
 RECIPE = {
     "name": "digits-nets",
@@ -32,6 +42,24 @@ RECIPE = {
         for name, method, settings in (("plain", "plain", {}), ("noisy", "gaussian-noise", {"sigma": 0.3}))
     },
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cells_here() -> Iterator[None]:
+    """Cells are carried out in this process, where a study is not run with two or more workers."""
+
+    def here(bench: Any, plan: Any, options: campaign.Options) -> Executor:
+        return IN_WORKERS(bench, plan, options) if (options.workers or 1) > 1 else InProcess(bench)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaign, "_executor", here)
+        yield
+
+
+@pytest.fixture
+def in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are carried out in worker processes, as they are for users."""
+    monkeypatch.setattr(campaign, "_executor", IN_WORKERS)
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +125,24 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def advrisk(tmp_path: Path) -> Command:
+def advrisk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run the command line in this process, in a fresh folder."""
+
+    def call(*words: str | Path, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+        command, out, err = ["advrisk", *map(str, words)], io.StringIO(), io.StringIO()
+        with monkeypatch.context() as patch, chdir(tmp_path), redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "argv", command)
+            for name, value in ({"COLUMNS": "160"} | (env or {})).items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return subprocess.CompletedProcess(command, int(str(ended.value.code)), out.getvalue(), err.getvalue())
+
+    return call
+
+
+@pytest.fixture
+def advrisk_process(tmp_path: Path) -> Command:
     """Run the command line in a process of its own, in a fresh folder."""
 
     def call(*words: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":

@@ -61,7 +61,7 @@ def rows(run: Run, table: str = "outcomes") -> list[tuple[Any, ...]]:
 
 
 def test_a_detector_that_is_known_is_worth_less(watched: Study_, tmp_path: Path) -> None:
-    run = Study.from_dict(watched).run(tmp_path / "run", workers=2)
+    run = Study.from_dict(watched).run(tmp_path / "run")
     blind = run.query("SELECT count(*) n FROM outcomes WHERE arm LIKE 'pgd%' AND outcome = 'success'")["n"][0].as_py()
     knowing = run.query("SELECT count(*) n FROM outcomes WHERE arm = $arm AND outcome = 'success'", {"arm": SQUEEZED})
     assert knowing["n"][0].as_py() >= 0.9 * blind > 10
@@ -148,6 +148,7 @@ def test_what_a_dry_run_promises_is_kept(watched: Study_, tmp_path: Path) -> Non
     assert 20 < spent["b"][0].as_py() <= 2 * 10 * 4
 
 
+@pytest.mark.usefixtures("in_workers")
 def test_a_detector_that_learns(watched: Study_, tmp_path: Path) -> None:
     """It must learn before anybody can know it; workers read what it learned."""
     learned = [{"name": "lid", "arms": [PGD]}]
@@ -157,7 +158,7 @@ def test_a_detector_that_learns(watched: Study_, tmp_path: Path) -> None:
     study = Study.from_dict(asked)
     (arm,) = study.dry_run(tmp_path / "run").uncounted
     assert arm.startswith(f"adaptive-linf-{EPS}-ace,detector=lid")
-    run = study.run(tmp_path / "run", workers=2)
+    run = study.run(tmp_path / "run", workers=1)
     assert run.query("SELECT count(*) n FROM outcomes WHERE outcome = 'error'")["n"][0].as_py() == 0
     detector = arm.partition("detector=")[2].removesuffix(",steps=5,rounds=2")
     assert auroc(run, detector, arm) < auroc(run, detector, f"pgd-linf-{EPS}-ace,steps=20,keep=last")

@@ -51,8 +51,9 @@ def small(study: dict[str, Any]) -> dict[str, Any]:
     return study | {"data": {"source": "digits", "evaluate": 32}, "arms": ARMS}
 
 
+@pytest.mark.usefixtures("in_workers")
 def test_workers_and_this_process_write_the_same_rows(small: dict[str, Any], nets: Path, tmp_path: Path) -> None:
-    run = Study.from_dict(small).run(tmp_path / "workers", workers=2)
+    run = Study.from_dict(small).run(tmp_path / "workers", workers=1)
     modules = {name: module_of(nets, name) for name in small["models"]}
     small["models"] = {name: {"source": "object"} for name in modules}
     Study.from_dict(small).run(tmp_path / "here", modules=modules)
@@ -80,7 +81,7 @@ def test_attack_objects_need_no_package(home: str, small: dict[str, Any], tmp_pa
     script.write_text(
         f"""{begin}
 from advrisk import Study
-run = Study.from_dict({small | {"arms": OWN_ARMS}!r}).run({str(tmp_path / "run")!r}, workers=2)
+run = Study.from_dict({small | {"arms": OWN_ARMS}!r}).run({str(tmp_path / "run")!r}, workers=1)
 print(sorted(run.status().outcomes), sorted({{row["arm"] for row in run.arms()}}))
 """
     )

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from advrisk import Study
 from advrisk.cli.app import app
 from advrisk.ledger import Ledger
 
@@ -126,7 +127,7 @@ def test_detectors_of_a_study_score_what_the_workers_kept(
     advrisk: Advrisk, study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
     study["arms"] = study["arms"][:1]
-    assert advrisk("run", write_study(study), "--out", "run", "--workers", "2").returncode == 0
+    Study.from_dict(study).run(tmp_path / "run", workers=2)
     study["detectors"] = ["confidence", {"name": "feature-squeezing", "bits": [1, 4]}]
     done = advrisk("run", write_study(study), "--out", "run")
     assert done.returncode == 0, done.stderr

@@ -79,14 +79,19 @@ def bad_study(study: Study_, tmp_path: Path) -> Study_:
 
 
 def test_bad_attacks_give_error_rows_and_the_rest_goes_on(
-    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+    bad_study: Study_,
+    tmp_path: Path,
+    write_study: Callable[..., Path],
+    advrisk: Callable[..., Any],
+    advrisk_process: Callable[..., Any],
 ) -> None:
     names = ["raises-midway", "proposes-nan", "leaves-space", "leaves-eps", "kills-its-process"]
+    bad_study["shard"] = 32
     bad_study["arms"] = [
         {"attack": names, "norm": "linf", "eps": 0.1},
         {"attack": "fgsm", "norm": "linf", "eps": 0.1},
     ]
-    done = advrisk("run", write_study(bad_study), "--out", "run", "--workers", "2")
+    done = advrisk_process("run", write_study(bad_study), "--out", "run", "--workers", "2")
     assert done.returncode == 3, done.stderr
     rows = Run.open(tmp_path / "run").outcomes().to_pylist()
     found = {name: {row["outcome"] for row in rows if row["family"] == name} for name in [*names, "fgsm", "clean"]}
@@ -107,7 +112,7 @@ def test_bad_attacks_give_error_rows_and_the_rest_goes_on(
 
 
 def test_a_crafting_attack_that_kills_its_process_is_not_tried_again_by_those_that_need_it(
-    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk_process: Callable[..., Any]
 ) -> None:
     (tmp_path / "bad_parts.py").write_text(
         BAD_PARTS.replace("os._exit(9)", "open('tries', 'a').write('.'); os._exit(9)")
@@ -115,7 +120,7 @@ def test_a_crafting_attack_that_kills_its_process_is_not_tried_again_by_those_th
     bad_study["models"]["again"] = bad_study["models"]["plain"]
     killer = {"attack": "kills-its-process", "norm": "linf", "eps": 0.1}
     bad_study["arms"] = [{"attack": "transfer", "from": "plain", "arm": killer}]
-    done = advrisk("run", write_study(bad_study), "--out", "run", "--workers", "2")
+    done = advrisk_process("run", write_study(bad_study), "--out", "run", "--workers", "2")
     assert done.returncode == 3, done.stderr
     assert len((tmp_path / "tries").read_text()) == 2, "once for each of the two shards"
     rows = Run.open(tmp_path / "run").query("FROM outcomes WHERE family = 'transfer'").to_pylist()
@@ -125,21 +130,22 @@ def test_a_crafting_attack_that_kills_its_process_is_not_tried_again_by_those_th
 
 
 def test_error_rows_are_tried_again_only_when_asked(
-    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+    bad_study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk_process: Callable[..., Any]
 ) -> None:
     bad_study["arms"] = [{"attack": ["raises-midway", "fgsm"], "norm": "linf", "eps": 0.1}]
-    file = write_study(bad_study)
-    assert advrisk("run", file, "--out", "run").returncode == 3
+    words = ["run", write_study(bad_study), "--out", "run", "--workers", "1"]
+    assert advrisk_process(*words).returncode == 3
     mended = BAD_PARTS.replace('raise ZeroDivisionError("midway")', "return")
     (tmp_path / "bad_parts.py").write_text(mended)
-    assert advrisk("run", file, "--out", "run").returncode == 3
-    done = advrisk("run", file, "--out", "run", "--retry-errors")
+    assert advrisk_process(*words).returncode == 3
+    done = advrisk_process(*words, "--retry-errors")
     assert done.returncode == 0, done.stderr
     rows = outcome_rows(tmp_path / "run")
     assert len(rows) == 32 * 3
     assert not any(row["outcome"] == "error" for row in rows)
 
 
+@pytest.mark.usefixtures("in_workers")
 def test_a_cell_that_runs_out_of_time_gives_timeout_rows(bad_study: Study_, tmp_path: Path) -> None:
     bad_study |= {"max_cell_s": 0.5, "arms": [{"attack": "sleeps-between-passes", "norm": "linf", "eps": 0.1}]}
     sys.path.insert(0, str(tmp_path))
@@ -153,6 +159,7 @@ def test_a_cell_that_runs_out_of_time_gives_timeout_rows(bad_study: Study_, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_workers")
 def test_a_cell_that_hangs_inside_a_pass_is_stopped(bad_study: Study_, tmp_path: Path) -> None:
     bad_study |= {"max_cell_s": 1, "arms": [{"attack": ["hangs-in-a-pass", "fgsm"], "norm": "linf", "eps": 0.1}]}
     sys.path.insert(0, str(tmp_path))
@@ -168,17 +175,17 @@ def test_a_cell_that_hangs_inside_a_pass_is_stopped(bad_study: Study_, tmp_path:
 
 
 def test_a_second_writer_is_refused(
-    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk_process: Callable[..., Any]
 ) -> None:
     with locked(tmp_path / "run"):
-        refused = advrisk("run", write_study(study), "--out", "run")
+        refused = advrisk_process("run", write_study(study), "--out", "run")
     assert refused.returncode == 2
     assert f"process {os.getpid()} on" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
 def test_a_full_disk_leaves_a_valid_ledger(
-    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk_process: Callable[..., Any]
 ) -> None:
     study["keep_inputs"] = "none"
     file = write_study(study)
@@ -187,13 +194,12 @@ def test_a_full_disk_leaves_a_valid_ledger(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
 
-    failed = advrisk("run", file, "--out", "run", preexec_fn=no_room)
+    failed = advrisk_process("run", file, "--out", "run", "--workers", "1", preexec_fn=no_room)
     assert failed.returncode == 2, failed.stderr
     assert "could not be written" in failed.stderr
     assert "Traceback" not in failed.stderr
     Ledger.open(tmp_path / "run").outcomes()
-    done = advrisk("run", file, "--out", "run")
-    assert done.returncode == 0, done.stderr
+    Study.load(file).run(tmp_path / "run")
     Study.from_dict(study).run(tmp_path / "with room")
     assert outcome_rows(tmp_path / "run") == outcome_rows(tmp_path / "with room")
 

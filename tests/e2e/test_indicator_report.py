@@ -12,6 +12,7 @@ from advrisk import Run, Study
 from advrisk.core.errors import RiskError
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
+from advrisk.report.findings import Findings
 from advrisk.report.indicator_figures import loss_text
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.assessment import IndicatorAssessment
@@ -141,9 +142,8 @@ class TestInBrowser:
         arms_found = {"loss": {name: arm_risks(tensor) for name, tensor in tensors.items()}}
         assessed = IndicatorAssessment((found,), arms_found, (), {}, 0.95, (NASTY,))
         page = write_report(
-            run.folder, run.ledger, None, tmp_path / "page.html", assessment=None, settled=None, attacks=None, flags=[],
-            indicators=assessed, reason="none",
-        )  # fmt: skip
+            run.folder, run.ledger, None, tmp_path / "page.html", Findings(damage="none", indicators=assessed)
+        )
         visit = Visit(browser, page, width=390)
         unfold(visit.page)
         cells = visit.page.locator("#indicators tbody th").all_text_contents()
@@ -185,9 +185,8 @@ def test_of_rows_of_tables_the_page_lists_what_changed(run: Run, tmp_path: Path)
     write_inputs(shard_inputs(tmp_path, worst.shard), [worst.sample], before[None])
     write_inputs(cell_inputs(tmp_path, worst.cell), [worst.sample], after[None])
     page = write_report(
-        tmp_path, run.ledger, None, tmp_path / "page.html", assessment=None, settled=None, attacks=None, flags=[],
-        failures=[found], reason="none",
-    ).read_text()  # fmt: skip
+        tmp_path, run.ledger, None, tmp_path / "page.html", Findings(damage="none", failures=[found])
+    ).read_text()
     assert f"no. 1: 0 → {MISSING:g}; no. 2: 1 → 1.5" in page
     assert worst.sample in page
 

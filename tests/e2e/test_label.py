@@ -74,7 +74,13 @@ class Server:
 
     def __init__(self, run: Path, *words: str) -> None:
         command = [sys.executable, "-m", "advrisk", "label", str(run), *words]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         found = re.fullmatch(r"Operator's page: (http://127\.0\.0\.1:(\d+)/o/[\w-]{32})\n", line)
@@ -100,8 +106,7 @@ def served(run: Path, *words: str) -> Iterator[Server]:
 
 
 def link_for(run: Path, name: str) -> str:
-    command = [sys.executable, "-m", "advrisk", "label", str(run), "--invite", name]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return CliRunner().invoke(app, ["label", str(run), "--invite", name], catch_exceptions=False).stdout.strip()
 
 
 MIDDLE = 0.08
@@ -176,6 +181,26 @@ def until_known(labeller: Labeller, server: Server, n: int) -> None:
 
 def n_stored(run: Path) -> int:
     return len(Run.open(run).answers())
+
+
+def assert_all_on_the_phone(page: Any, design: str, scale: float) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.documentElement.scrollHeight") <= 640
+    images = page.locator("#stage img")
+    assert images.count() == (1 if design == "yes-no" else 2)
+    for image in images.all():
+        box = image.bounding_box()
+        per_pixel = box["width"] * scale / 8
+        assert per_pixel >= 8
+        assert per_pixel == pytest.approx(round(per_pixel), abs=0.01)
+        assert box["height"] == pytest.approx(box["width"], abs=0.01)
+        assert image.evaluate("image => getComputedStyle(image).imageRendering") == "pixelated"
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+    for button in page.locator(".answers button").all():
+        box = button.bounding_box()
+        assert box["height"] >= 48
+        assert box["y"] + box["height"] <= 640
 
 
 class TestInBrowser:
@@ -278,38 +303,21 @@ class TestInBrowser:
             assert labeller.complaints == []
 
     @pytest.mark.parametrize("design", ["yes-no", "side-by-side", "forced-choice"])
-    @pytest.mark.parametrize("scale", [1, 2.625])
-    def test_on_a_phone_nothing_is_cut_off_and_pixels_are_whole(
-        self, browser: Any, run: Path, design: str, scale: float
-    ) -> None:
-        phone = {"viewport": {"width": 360, "height": 640}, "device_scale_factor": scale, "has_touch": True}
+    def test_on_a_phone_nothing_is_cut_off_and_pixels_are_whole(self, browser: Any, run: Path, design: str) -> None:
         with served(run, "--design", design):
-            labeller = Labeller(browser, run, link_for(run, "Ann"), **phone, is_mobile=True)
-            labeller.next()
-            page = labeller.page
-            assert page.evaluate("document.documentElement.scrollWidth") <= 360
-            assert page.evaluate("document.documentElement.scrollHeight") <= 640
-            images = page.locator("#stage img")
-            assert images.count() == (1 if design == "yes-no" else 2)
-            for image in images.all():
-                box = image.bounding_box()
-                per_pixel = box["width"] * scale / 8
-                assert per_pixel >= 8
-                assert per_pixel == pytest.approx(round(per_pixel), abs=0.01)
-                assert box["height"] == pytest.approx(box["width"], abs=0.01)
-                assert image.evaluate("image => getComputedStyle(image).imageRendering") == "pixelated"
-                assert box["x"] >= 0
-                assert box["x"] + box["width"] <= 360
-            for button in page.locator(".answers button").all():
-                box = button.bounding_box()
-                assert box["height"] >= 48
-                assert box["y"] + box["height"] <= 640
-            page.locator(".answers button").first.tap()
-            labeller.next()
-            assert n_stored(run) == 1
-            assert labeller.complaints == []
+            for n, scale in enumerate((1, 2.625)):
+                phone = {"viewport": {"width": 360, "height": 640}, "device_scale_factor": scale, "has_touch": True}
+                labeller = Labeller(browser, run, link_for(run, f"Ann {n}"), **phone, is_mobile=True)
+                labeller.next()
+                assert_all_on_the_phone(labeller.page, design, scale)
+                labeller.page.locator(".answers button").first.tap()
+                labeller.next()
+                assert n_stored(run) == n + 1
+                assert labeller.complaints == []
 
-    def test_a_walk_ends_and_its_last_answer_can_be_taken_back(self, browser: Any, nets: Path, tmp_path: Path) -> None:
+    def test_a_walk_ends_and_its_last_answer_can_be_taken_back(
+        self, browser: Any, nets: Path, advrisk: Advrisk, tmp_path: Path
+    ) -> None:
         model = {"source": "torch", "factory": "advrisk.parts.models.small:SmallCnn", "args": {"size": 8, "width": 8}}
         study = {
             "name": "few-digits",
@@ -340,11 +348,7 @@ class TestInBrowser:
             labeller.page.wait_for_selector('body[data-done="yes"]')
             assert labeller.complaints == []
         assert [answer.undetected for answer in Run.open(run).answers()] == [True, False, False, False, False, True]
-        shown = subprocess.run(
-            [sys.executable, "-m", "advrisk", "label", str(run), "--summary", "--json"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        share = json.loads(shown.stdout)["monte_carlo"]["plain"]
+        share = json.loads(advrisk("label", run, "--summary", "--json").stdout)["monte_carlo"]["plain"]
         assert (share["value"], share["n"]) == (pytest.approx(2 / 6), 6)
 
     def test_the_picture_is_covered_when_its_time_is_over(self, browser: Any, run: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from advrisk import Run, Study
 from advrisk.ledger.importing import import_outcomes
 
+from .conftest import study_of
 from .visits import CHROMIUM, Visit
 
 pytestmark = [
@@ -16,9 +17,22 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def report(study: dict[str, Any], tmp_path: Path) -> Path:
-    return Study.from_dict(study).run(tmp_path / "run").report(tmp_path / "report.html")
+@pytest.fixture(scope="module")
+def run(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Study.from_dict(study_of(nets)).run(tmp_path_factory.mktemp("reported") / "run")
+
+
+@pytest.fixture(scope="module")
+def report(run: Run) -> Path:
+    return run.report()
+
+
+@pytest.fixture(scope="module")
+def watched(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with a detector."""
+    arms = [{"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "objective": ["ace", "gini"], "steps": 10}]
+    study = study_of(nets) | {"arms": arms, "detectors": ["confidence"]}
+    return Study.from_dict(study).run(tmp_path_factory.mktemp("watched") / "run")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
@@ -39,17 +53,17 @@ def test_the_report_draws_and_stays_offline(browser: Any, report: Path, width: i
     assert visit.left_the_machine() == []
 
 
-def test_the_table_shows_what_the_api_says(browser: Any, report: Path, tmp_path: Path) -> None:
+def test_the_table_shows_what_the_api_says(browser: Any, report: Path, run: Run) -> None:
     text = Visit(browser, report).page.inner_text("#table")
-    for row in Run.open(tmp_path / "run").damage().models:
+    for row in run.damage().models:
         assert row.model in text
         assert f"{row.relative_damage.value:.3f}" in text
         assert f"[{row.relative_damage.low:.3f}, {row.relative_damage.high:.3f}]" in text
 
 
-def test_the_section_on_attacks_shows_what_the_api_says(browser: Any, report: Path, tmp_path: Path) -> None:
+def test_the_section_on_attacks_shows_what_the_api_says(browser: Any, report: Path, run: Run) -> None:
     page = Visit(browser, report).page
-    found = Run.open(tmp_path / "run").attacks()
+    found = run.attacks()
     rows = page.locator("#attacks table").first.locator("tbody tr")
     assert rows.count() == len(found.overall) == 4
     for place, row in enumerate(found.overall):
@@ -60,17 +74,15 @@ def test_the_section_on_attacks_shows_what_the_api_says(browser: Any, report: Pa
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_section_on_detectors_draws_and_shows_what_the_api_says(
-    browser: Any, study: dict[str, Any], tmp_path: Path, width: int, scheme: str
+    browser: Any, watched: Run, tmp_path: Path, width: int, scheme: str
 ) -> None:
-    arms = [{"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "objective": ["ace", "gini"], "steps": 10}]
-    run = Study.from_dict(study | {"arms": arms, "detectors": ["confidence"]}).run(tmp_path / "run")
-    visit = Visit(browser, run.report(), width=width, scheme=scheme)
+    visit = Visit(browser, watched.report(tmp_path / "report.html"), width=width, scheme=scheme)
     section = visit.page.locator("#detectors")
     figures = section.locator(".figure")
-    assert figures.count() == len(run.detection().models) == 2
+    assert figures.count() == len(watched.detection().models) == 2
     for place in range(figures.count()):
         assert figures.nth(place).locator(".trace").count() == 3, "all arms, one objective, and the diagonal"
-    for place, one in enumerate(run.detection().tables):
+    for place, one in enumerate(watched.detection().tables):
         assert f"{one.overall.auroc.value:.3f}" in section.locator("table").nth(3 * place + place).inner_text()
         section.locator("summary").nth(place).click()
         shown = section.locator("details").nth(place).inner_text()
@@ -81,25 +93,24 @@ def test_the_section_on_detectors_draws_and_shows_what_the_api_says(
     assert visit.left_the_machine() == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "<script>alert(1)</script>",
-        "\"'><img src=x onerror=alert(2)>",
-        "</script><b>",
-        "مرحبا",
-        "{{ 7 * 7 }}",
-        "n" * 10_000,
-    ],
-)
-def test_strings_from_outside_are_text(browser: Any, tmp_path: Path, name: str) -> None:
+NAMES = [
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(2)>",
+    "</script><b>",
+    "مرحبا",
+    "{{ 7 * 7 }}",
+    "n" * 10_000,
+]
+
+
+def test_strings_from_outside_are_text(browser: Any, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [{"model": model, "sample": str(n), "d_linf": n / 10} for model in (name, "other") for n in range(1, 9)]
+    rows = [{"model": model, "sample": str(n), "d_linf": n / 10} for model in (*NAMES, "other") for n in range(1, 9)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
     import_outcomes(tmp_path / "theirs.parquet", tmp_path / "run", norm="linf")
     visit = Visit(browser, Run.open(tmp_path / "run").report())
-    assert name in [cell.text_content() for cell in visit.page.locator("#table tbody th").all()]
+    assert {*NAMES, "other"} <= {cell.text_content() for cell in visit.page.locator("#table tbody th").all()}
     assert visit.complaints == []
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1200

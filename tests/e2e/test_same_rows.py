@@ -19,6 +19,7 @@ from advrisk.testing.ledgers import outcome_rows, output_rows
 Study_ = dict[str, Any]
 
 
+@pytest.mark.usefixtures("in_workers")
 def test_rows_do_not_depend_on_the_number_of_workers(study: Study_, tmp_path: Path) -> None:
     for workers in (1, 2):
         Study.from_dict(study).run(tmp_path / str(workers), workers=workers)
@@ -68,7 +69,7 @@ def test_a_sample_cannot_move_from_one_split_to_another(study: Study_, tmp_path:
 def test_a_run_killed_at_random_moments_ends_the_same(
     study: Study_, tmp_path: Path, write_study: Callable[..., Path]
 ) -> None:
-    kill_and_compare(study, tmp_path, write_study, kills=3, seed=11)
+    kill_and_compare(study, tmp_path, write_study, kills=3, seed=11, workers=1)
 
 
 @pytest.mark.slow
@@ -77,14 +78,17 @@ def test_a_run_killed_twenty_times_ends_the_same(
     study: Study_, tmp_path: Path, write_study: Callable[..., Path], seed: int
 ) -> None:
     study["data"]["evaluate"] = 320
-    kill_and_compare(study, tmp_path, write_study, kills=5, seed=seed)
+    kill_and_compare(study, tmp_path, write_study, kills=5, seed=seed, workers=2)
 
 
-def kill_and_compare(study: Study_, tmp_path: Path, write_study: Callable[..., Path], *, kills: int, seed: int) -> None:
+def kill_and_compare(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], *, kills: int, seed: int, workers: int
+) -> None:
     """Kill the run, hard, at moments between its start and its end; then finish it and compare."""
     Study.from_dict(study).run(tmp_path / "undisturbed")
     file, folder = write_study(study), tmp_path / "disturbed"
     command = [sys.executable, "-m", "advrisk", "run", str(file), "--out", str(folder), "--publish-s", "0"]
+    command += ["--workers", str(workers)]
     moments = random.Random(seed)
     segments = folder / "ledger" / "segments"
     for _ in range(kills):

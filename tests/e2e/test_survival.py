@@ -11,7 +11,7 @@ import pytest
 
 from advrisk import Run, Study
 from advrisk.cli import main
-from advrisk.core.errors import RiskError
+from advrisk.core.errors import RiskError, StudyError
 from advrisk.report.survival import number_text, survival_headline
 
 from .conftest import study_of
@@ -200,5 +200,29 @@ def test_a_study_without_durations_says_nothing_of_them(
     monkeypatch.setattr(run, "survival", nothing)
     page = run.report(tmp_path / "asked.html").read_text()
     assert "Nothing can be said of how long models last: no arm has a duration" in page  # the study asks
-    monkeypatch.setattr(run, "study", None)
-    assert run._survived() == ""
+    assert run.study is not None
+    damage = {"damage": run.study.assess.damage}
+    monkeypatch.setattr(run, "study", run.study.model_copy(update={"assess": type(run.study.assess)(**damage)}))
+    assert 'id="survival"' not in run.report(tmp_path / "not-asked.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("survival", "message"),
+    [
+        ({"arms": ["pdg*"]}, r"assess.survival.arms.*no arm is called 'pdg\*'"),
+        (
+            {"covariates": ["eps", "knid"]},
+            r"assess.survival.covariates.*no covariate is called 'knid'; did you mean 'kind'",
+        ),
+        ({"covariates": ["n_forward"]}, r"assess.survival.covariates.*comes from the outcome"),
+        ({"shape_covariates": ["knid"]}, r"assess.survival.shape_covariates.*no covariate is called 'knid'"),
+        ({"norm": "l1"}, r"assess.survival.norm.*no attack that counts is in l1; there are attacks in l2, linf"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_before_anything_runs(
+    nets: Path, tmp_path: Path, survival: dict[str, Any], message: str
+) -> None:
+    study = Study.from_dict(asked(nets) | {"assess": {"survival": survival}})
+    with pytest.raises(StudyError, match=message):
+        study.run(tmp_path / "run", workers=1)
+    assert not (tmp_path / "run" / "outcomes").exists()

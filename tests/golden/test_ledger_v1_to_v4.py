@@ -61,6 +61,8 @@ def test_arms_and_measures_of_version_4_stand_beside_them() -> None:
     assert rows(ledger, "SELECT arm, cause FROM arms WHERE cause IS NOT NULL") == [("fog-level-1", "weather")]
     assert rows(ledger, "SELECT sample, value FROM measures") == [(SAMPLES[0], 0.25)]
     assert rows(ledger, "SELECT count(*), count(spent_s) FROM outcomes") == [(44, 0)]
+    counts = "count(n_confirm) + count(n_forward_before) + count(n_backward_before)"
+    assert rows(ledger, f"SELECT {counts} FROM outcomes") == [(0,)]
 
 
 def test_seconds_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
@@ -69,11 +71,12 @@ def test_seconds_of_the_present_version_stand_beside_them(tmp_path: Path) -> Non
     ledger = Ledger.open(tmp_path / "run")
     hop = {"model": ["plain"], "arm": ["hopskipjump-l2"], "repeat": [0], "cell": ["cell-r-hop-0"]}
     cells = table_from("cells", hop | {"recipe": ["r-hop"], "n_samples": [1], "n_errors": [0], "inference_s": [0.5]})
-    spent = {"sample": [SAMPLES[0]], "outcome": ["resisted"], "n_forward": [9], "spent_s": [0.125]}
+    spent = {"sample": [SAMPLES[0]], "outcome": ["resisted"], "n_forward": [9], "spent_s": [0.125], "n_confirm": [2]}
     ledger.append({"cells": cells, "outcomes": table_from("outcomes", hop | spent)})
     ledger = Ledger.open(tmp_path / "run")
     assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5"}
     assert rows(ledger, "SELECT arm, spent_s FROM outcomes WHERE spent_s IS NOT NULL") == [("hopskipjump-l2", 0.125)]
+    assert rows(ledger, "SELECT arm, n_confirm FROM outcomes WHERE n_confirm IS NOT NULL") == [("hopskipjump-l2", 2)]
     assert rows(ledger, "SELECT arm, inference_s FROM cells WHERE inference_s IS NOT NULL") == [("hopskipjump-l2", 0.5)]
 
 

@@ -88,7 +88,8 @@ def _facts_of_attack(traits: AttackTraits) -> list[str]:
         facts += ["passes are counted for a batch as a whole; eps is needed if the attack needs it"]
     elif traits.norms and not traits.needs_eps:
         facts += ["looks for the smallest perturbation; eps is not needed"]
-    return facts
+    ranges = [f"{name} {box.low:g} to {box.high:g}{' × eps' if box.of_eps else ''}" for name, box in traits.box.items()]
+    return facts + ([f"a search varies {', '.join(ranges)}"] if ranges else [])
 
 
 def _facts_of_corruption(traits: CorruptionTraits) -> list[str]:

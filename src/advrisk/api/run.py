@@ -7,19 +7,23 @@ from typing import Any
 
 import pyarrow as pa
 
+from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.findings import run_findings
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
-from advrisk.core.errors import LedgerError, RiskError, StudyError
+from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import matches, no_match
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
+from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import arm_shares, flagged_arms, write_report
-from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
+from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
 from advrisk.risk.distances import arm_distances, smallest_distances
@@ -31,9 +35,7 @@ from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_mode
 from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold, detector_answers
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
-from advrisk.risk.survival.durations import NoDurationsError
 from advrisk.risk.survival.money import Hardware
-from advrisk.risk.walk import detectors_of
 from advrisk.study import (
     AVERAGE,
     AlarmSpec,
@@ -107,7 +109,7 @@ class Run:
         return assess_damage(
             self.ledger,
             asked,
-            seed=self._seed,
+            seed=self.seed,
             evasion=curve,
             answers=said,
             cost=asked.cost if cost is None else cost,
@@ -138,7 +140,7 @@ class Run:
     ) -> Convergence:
         """How damage, success ratios and sizes settle as samples are added; arguments are those of `damage`."""
         found = self.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
-        return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self._seed))
+        return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self.seed))
 
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
@@ -173,7 +175,7 @@ class Run:
             level=asked.level,
             resamples=asked.resamples,
             threshold={"false_alarms": asked.false_alarms} if threshold is None else threshold,
-            seed=key("detection", self._seed),
+            seed=key("detection", self.seed),
         )
 
     def indicators(
@@ -206,7 +208,7 @@ class Run:
                 models=models,
                 arms=arms,
                 level=asked.level,
-                seed=key("indicators", self._seed),
+                seed=key("indicators", self.seed),
             )
         except MissingArmsError as error:
             advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
@@ -216,6 +218,51 @@ class Run:
     def own_indicators(self) -> IndicatorAssessment:
         """`indicators()` as the study asks, assessed once: a run is a snapshot, and several pages tell of it."""
         return self.indicators()
+
+    def certificate(
+        self,
+        *,
+        alpha: float | None = None,
+        zeta: float | None = None,
+        method: AnyMethod | None = None,
+        models: list[str] | None = None,
+        arms: list[str] | None = None,
+    ) -> CertificateAssessment:
+        """Whether the attacks break at most alpha of inputs, said wrongly at most zeta of the time (PROSAC).
+
+        As the study asks; arguments override it. `models` are those to tell of; all of the run share zeta.
+        """
+        given = {"alpha": alpha, "zeta": zeta, "method": method, "arms": arms}
+        return assess_run(self.ledger, self.study, given, models=models)
+
+    def certify(
+        self,
+        out: str | Path | None = None,
+        *,
+        alpha: float | None = None,
+        zeta: float | None = None,
+        method: AnyMethod | None = None,
+        models: list[str] | None = None,
+        norm: Norm | None = None,
+        eps: float | None = None,
+        key: str | Path | None = None,
+    ) -> list[WrittenCertificate]:
+        """Write a certificate of each model, for people (HTML) and for machines (JSON), certified or not.
+
+        Into `certificates` of the run's folder, unless `out` is given. `norm` and `eps` say what to make claims about:
+        that norm, and sizes up to that eps. `key` is the file of a private key to sign with.
+        """
+        return write_certificates(
+            self.ledger,
+            self.study,
+            {"alpha": alpha, "zeta": zeta, "method": method},
+            name=self.name,
+            models=models,
+            norm=norm,
+            eps=eps,
+            out=Path(out) if out else self.folder / FOLDER,
+            key=Path(key) if key else None,
+        )
 
     def failures(
         self, scenario: str | None = None, loss: str | None = None, model: str | None = None, n: int = SAMPLES
@@ -233,6 +280,7 @@ class Run:
         *,
         measure: str | None = None,
         covariates: list[str] | None = None,
+        shape_covariates: list[str] | None = None,
         family: str | None = None,
         norm: Norm | None = None,
         models: list[str] | None = None,
@@ -246,12 +294,12 @@ class Run:
         """How long until each model breaks, what that depends on, and what it costs (Meyers et al.), as the study asks.
 
         `measure` is forward, gradient, seconds or process-seconds; `covariates` are things known before the attack, by
-        default those that differ; `family` is weibull, lognormal, loglogistic or auto; `hardware` is as in
-        `{"name": "one GPU", "per_hour": 2.5}`.
+        default those that differ; `shape_covariates` change the shape of the law, too; `family` is weibull, lognormal,
+        loglogistic or auto; `hardware` is as in `{"name": "one GPU", "per_hour": 2.5}`.
         """
         given: dict[str, Any] = {"measure": measure, "covariates": covariates, "family": family, "norm": norm}
         given |= {"arms": arms, "level": level, "until": until, "eps_max": eps_max, "hardware": hardware}
-        given |= {"broken_factor": broken_factor}
+        given |= {"broken_factor": broken_factor, "shape_covariates": shape_covariates}
         base = self.study.assess.survival if self.study else SurvivalSpec()
         changed = {name: value for name, value in given.items() if value is not None}
         asked = validated(SurvivalSpec, base.model_dump() | changed, Source())
@@ -261,7 +309,7 @@ class Run:
             models=models,
             usual_norm=self.study.assess.damage.norm if self.study else "linf",
             hardware=machine,
-            seed=self._seed,
+            seed=self.seed,
             **asked.model_dump(exclude={"hardware"}),
         )
 
@@ -284,9 +332,17 @@ class Run:
             return [given] if isinstance(given, str) else given
         return self.study.loss_entries() if self.study else ()
 
+    def searches(self) -> list[SearchRecord]:
+        """What searches tried on the samples to tune: every setting, by round, and how many samples it broke."""
+        return read_searches(self.ledger)
+
+    def frozen_lists(self) -> list[FrozenList]:
+        """The attacks that are certified, for each model, norm and eps, as they were frozen before their test."""
+        return frozen_lists(self.folder)
+
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study.name if self.study else self.folder.name, self._cells_by_flag())
+        return run_status(self.ledger, self.study, self._cells_by_flag())
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
@@ -312,74 +368,9 @@ class Run:
     def report(self, path: str | Path | None = None) -> Path:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
-        assessment = settled = attacks = None
-        reason = ""
         question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
-        try:
-            assessment, attacks = self._assessed(*question), self.attacks()
-            if assessment.comparison:
-                settled = assessed_convergence(assessment, rng=generator("convergence", self._seed))
-        except RiskError as error:  # corruptions alone, say: the rest of the report stands
-            assessment, reason = None, str(error)
-        detection, undetected = self._detected()
-        indicators, failures, unassessed = self._in_deployment()
-        return write_report(
-            self.folder,
-            self.ledger,
-            self.study,
-            target,
-            assessment=assessment,
-            settled=settled,
-            attacks=attacks,
-            flags=self.flags(),
-            detection=detection,
-            undetected=undetected,
-            indicators=indicators,
-            failures=failures,
-            unassessed=unassessed,
-            reason=reason,
-            survival=self._survived(),
-        )
-
-    def _survived(self) -> SurvivalAssessment | str:
-        """How long models last, or why that cannot be said; nothing where nobody asked and no arm has a duration."""
-        asked = bool(self.study and "survival" in self.study.assess.model_fields_set)
-        try:
-            return self.survival()
-        except NoDurationsError as error:
-            return str(error) if asked else ""
-        except RiskError as error:  # the rest of the report stands
-            return str(error)
-
-    def _detected(self) -> tuple[DetectionAssessment | None, str]:
-        """What detectors do, or why that cannot be said; neither where there is none."""
-        if not detectors_of(self.ledger):
-            return None, ""
-        try:
-            return self.detection(), ""
-        except RiskError as error:  # not all is scored yet, say: the rest of the report stands
-            return None, str(error)
-
-    def _in_deployment(self) -> tuple[IndicatorAssessment | None, list[FailureModes], str]:
-        """Indicators and failure modes, or why there are none; nothing where nobody asked and nature did nothing."""
-        stated = bool(self.study and self.study.scenarios)
-        if not stated and not len(self.query("SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")):
-            return None, [], ""
-        try:
-            found = self.own_indicators
-        except (RiskError, StudyError) as error:  # not finished, or a file of costs is lost: the rest stands
-            return None, [], str(error)
-        failures = [
-            failure_modes(
-                self.ledger,
-                one,
-                found.tensors or {},
-                models=[row.model for row in one.models[:MAX_MODELS]],
-                n=SHOWN,
-            )
-            for one in found.results
-        ]
-        return found, failures, ""
+        found = run_findings(self, lambda: self._assessed(*question))
+        return write_report(self.folder, self.ledger, self.study, target, found)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}
@@ -436,7 +427,13 @@ class Run:
             return [], [f"What people answered is left out: {error}."]
 
     @property
-    def _seed(self) -> int:
+    def name(self) -> str:
+        """The study's, or else the folder's."""
+        return self.study.name if self.study else self.folder.name
+
+    @property
+    def seed(self) -> int:
+        """The study's seed; 0 without a study."""
         return self.study.seed if self.study else 0
 
     def _arms(self) -> list[str] | None:

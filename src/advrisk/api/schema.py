@@ -1,18 +1,23 @@
-"""The JSON Schema of study and recipe files, with the names of the parts that are registered here."""
+"""The JSON Schema of certificates, study and recipe files, with the names of the parts that are registered here."""
 
 from copy import deepcopy
 from typing import Any
 
 from advrisk.core.registry import Registry
 from advrisk.parts import REGISTRIES
+from advrisk.risk.certificate.document import CertificateDocument
 from advrisk.risk.losses import losses
 from advrisk.study import RecipeSpec, StudySpec
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(kind: str = "study") -> dict[str, Any]:
     """What an editor needs to complete and check a file."""
+    if kind == "certificate":
+        return {"$schema": _DIALECT, **CertificateDocument.model_json_schema()}
     schema = (StudySpec if kind == "study" else RecipeSpec).model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["$schema"] = _DIALECT
     parts = schema["$defs"]
     if kind == "study":
         _offer(parts["DataSpec"], "source", REGISTRIES.data)
@@ -22,6 +27,8 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "corruption", REGISTRIES.corruptions)
         _offer(parts["ArmEntry"], "preset", REGISTRIES.presets)
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
+        _offer(parts["SearchEntry"], "attack", REGISTRIES.attacks)
+        _offer(parts["SearchEntry"], "objective", REGISTRIES.objectives)
         named: dict[str, Registry[Any]] = {"detectors": REGISTRIES.detectors, "losses": losses}
         named["measures"] = REGISTRIES.measures
         for section, registry in named.items():

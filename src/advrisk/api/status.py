@@ -1,15 +1,20 @@
 """How far a run is, counted from its ledger."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import frozen_lists
+from advrisk.ledger.searches import read_searches
+from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.clean import clean_accuracy, clean_rejection
+from advrisk.study import StudySpec
 
 _PLAN = """
     SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models,
            count(DISTINCT model) - n_models AS n_surrogates,
-           count(DISTINCT arm) FILTER (origin <> 'surrogate') AS n_arms,
+           count(DISTINCT arm) FILTER (origin NOT IN ('surrogate', 'search', 'frozen')) AS n_arms,
            coalesce(sum(repeats) FILTER (origin IN ('study', 'surrogate')), 0)::BIGINT AS n_pairs
     FROM arms WHERE origin <> 'dropped'
 """
@@ -20,7 +25,16 @@ _DONE = """
 """
 _IMPORTED = "SELECT coalesce(sum(n_samples), 0)::BIGINT AS n FROM cells WHERE accounting = 'imported'"
 _PASSES = "SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes"
-_OUTCOMES = "SELECT outcome AS name, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY ALL"
+# Samples to tune and to calibrate stand apart; those that nobody knows were imported.
+_OUTCOMES = """
+    SELECT outcome AS name, count(*) AS n FROM outcomes LEFT JOIN samples USING (sample)
+    WHERE coalesce(split IN ('tune', 'calibrate'), false) = {elsewhere} GROUP BY ALL ORDER BY ALL
+"""
+_CALIBRATED = """
+    SELECT model, arm, count(*) AS n FROM cells
+    WHERE shard IN (SELECT shard FROM samples WHERE split = 'calibrate') GROUP BY ALL
+"""
+_ARMS = "SELECT model, arm, kind, origin, repeats, params FROM arms WHERE origin IN ('study', 'surrogate', 'frozen')"
 _MESSAGES = """
     SELECT message AS name, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout')
     GROUP BY ALL ORDER BY n DESC LIMIT 20
@@ -43,19 +57,33 @@ class Status:
     messages: Mapping[str, int]
     n_passes: int
     n_imported: int  # rows that somebody else's program made
-    clean_accuracy: Mapping[str, float] = field(
-        default_factory=dict
-    )  # model -> share of clean inputs that are answered rightly
-    clean_rejection: Mapping[str, float] = field(
-        default_factory=dict
-    )  # the same of those refused; empty if none ever is
+    clean_accuracy: Mapping[str, float] = field(default_factory=dict)  # model -> share of clean inputs it has right
+    clean_rejection: Mapping[str, float] = field(default_factory=dict)  # and that it refuses; empty if none ever is
+    elsewhere: Mapping[str, int] = field(default_factory=dict)  # outcomes on samples to tune and to calibrate
+    n_rounds: int = 0  # of all searches together
+    n_rounds_expected: int = 0
+    n_calibrated: int = 0  # cells on samples to calibrate
+    n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
 
     @property
     def complete(self) -> bool:
-        return self.n_cells == self.n_cells_expected
+        searched = self.n_rounds == self.n_rounds_expected
+        return self.n_cells == self.n_cells_expected and searched and self.n_calibrated == self.n_calibrated_expected
+
+    @property
+    def so_far(self) -> str:
+        """`12 of 20 cells, 3 of 51 rounds of searches and 0 of 24 cells to calibrate`."""
+        parts = [f"{self.n_cells} of {self.n_cells_expected} cells"]
+        if self.n_rounds_expected:
+            parts.append(f"{self.n_rounds} of {self.n_rounds_expected} rounds of searches")
+        if self.n_calibrated_expected is None:
+            parts.append("no cell to calibrate")
+        elif self.n_calibrated_expected:
+            parts.append(f"{self.n_calibrated} of {self.n_calibrated_expected} cells to calibrate")
+        return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
-def run_status(ledger: Ledger, study: str, flags: Mapping[str, int]) -> Status:
+def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]) -> Status:
     """What a ledger holds of what its study asks for; `flags` counts the cells that are flagged."""
 
     def row(sql: str) -> dict[str, int]:
@@ -66,19 +94,56 @@ def run_status(ledger: Ledger, study: str, flags: Mapping[str, int]) -> Status:
         return {one["name"]: one["n"] for one in ledger.query(sql).to_pylist()}
 
     plan, samples = row(_PLAN), row(_SAMPLES)
+    n_rounds, n_rounds_expected = _rounds(ledger, study)
+    n_calibrated, n_calibrated_expected = _calibrated(ledger, study)
     return Status(
-        study=study,
+        study=study.name if study else ledger.path.parent.name,
         n_models=plan["n_models"],
         n_surrogates=plan["n_surrogates"],
         n_arms=plan["n_arms"],
         n_samples=samples["n"],
         n_cells=row(_DONE)["n"],
         n_cells_expected=plan["n_pairs"] * samples["n_shards"],
-        outcomes=tally(_OUTCOMES),
+        outcomes=tally(_OUTCOMES.format(elsewhere="false")),
         flags=flags,
         messages=tally(_MESSAGES),
         n_passes=row(_PASSES)["n"],
         n_imported=row(_IMPORTED)["n"],
         clean_accuracy={model: share.value for model, share in clean_accuracy(ledger).items()},
         clean_rejection={model: share.value for model, share in clean_rejection(ledger).items()},
+        elsewhere=tally(_OUTCOMES.format(elsewhere="true")),
+        n_rounds=n_rounds,
+        n_rounds_expected=n_rounds_expected,
+        n_calibrated=n_calibrated,
+        n_calibrated_expected=n_calibrated_expected,
     )
+
+
+def _rounds(ledger: Ledger, study: StudySpec | None) -> tuple[int, int]:
+    """Rounds of searches that are done, and that are asked for: a search that found its worst needs no more."""
+    if study is None or not study.search:
+        return 0, 0
+    found = read_searches(ledger)
+    done = sum(one.n_rounds if one.finished else max(0, one.n_rounds_done - 1) for one in found)  # the last goes on
+    return done, sum(one.n_rounds for one in found) or 1
+
+
+def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | None]:
+    """Cells on samples to calibrate that are done, and that the frozen lists ask for: no more once all are decided."""
+    if study is None or study.assess.certificate is None:
+        return 0, 0
+    lists = frozen_lists(ledger.path.parent)
+    if not lists:
+        return 0, None
+    arms = {(row["model"], row["arm"]): row for row in ledger.query(_ARMS).to_pylist()}
+    wanted = {place for place, row in arms.items() if row["kind"] == "clean" and row["origin"] != "surrogate"}
+    wanted |= {(one.model, arm) for one in lists for arm in one.arms}
+    params = [json.loads(arms[place]["params"] or "{}") for place in wanted if place in arms]
+    wanted |= {(str(given["from"]), str(given["arm"])) for given in params if {"from", "arm"} <= given.keys()}
+    n_shards = ledger.query("SELECT count(DISTINCT shard) AS n FROM samples WHERE split = 'calibrate'")["n"][0].as_py()
+    done = {(row["model"], row["arm"]): row["n"] for row in ledger.query(_CALIBRATED).to_pylist()}
+    expected = sum((arms[place]["repeats"] or 1) * n_shards for place in wanted if place in arms)
+    n_done = sum(done.get(place, 0) for place in wanted)
+    if n_done < expected and is_decided(ledger, study.assess.certificate, seed=study.seed):
+        expected = n_done  # bets hold whenever one stops
+    return n_done, expected

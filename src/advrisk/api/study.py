@@ -61,6 +61,12 @@ class Study:
         )
         return Run.open(folder)
 
+    def doubts(self) -> list[str]:
+        """What the study asks and cannot get, whatever the models do; said before anything is run."""
+        from advrisk.api.certificates import certificate_doubts
+
+        return certificate_doubts(self.spec)
+
     def dry_run(
         self,
         folder: str | Path,

@@ -1,7 +1,7 @@
 """The command line: parse arguments, print; nothing else.
 
-Exit codes: 0 done, 1 gate failed, 2 the user's mistake, 3 done with error rows, 4 undecided,
-130 interrupted, 141 nobody reads what is printed (`| head`).
+Exit codes: 0 done, 1 not certified (or a certificate that does not hold), 2 the user's mistake, 3 done with error
+rows, 4 undecided, 130 interrupted, 141 nobody reads what is printed (`| head`).
 """
 
 import os
@@ -10,7 +10,7 @@ from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
 
-DONE, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED, UNREAD = 0, 2, 3, 4, 130, 141
+DONE, FAILED, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 4, 130, 141
 
 
 class _Printed:

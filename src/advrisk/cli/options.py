@@ -1,6 +1,5 @@
 """Options that several verbs share, and how what is written there is meant."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -56,7 +55,43 @@ OfFamily = Annotated[
 OfUntil = Annotated[
     float | None, typer.Option("--until", help="Survival: means are up to this many passes or seconds.")
 ]
+OfShape = Annotated[
+    list[str] | None,
+    typer.Option("--shape-covariate", help="Survival: what changes the shape of the law; repeat for more."),
+]
+OfLevel = Annotated[
+    float | None, typer.Option("--level", help="Survival: how sure intervals are (default: the study's, 0.95).")
+]
+OfEpsMax = Annotated[
+    float | None, typer.Option("--eps-max", help="Survival: costs are told of sizes up to this one (default: all).")
+]
+OfBrokenFactor = Annotated[
+    float | None,
+    typer.Option(
+        "--broken-factor",
+        help="Survival: a model is broken if training took this many times as long as breaking (default: 10).",
+    ),
+]
+OfHardware = Annotated[
+    str | None,
+    typer.Option(
+        "--hardware", metavar="NAME=PRICE", help="Survival: a machine, and what an hour of it costs, as in one-gpu=2.5."
+    ),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
+
+
+def hardware_of(text: str | None) -> dict[str, Any] | None:
+    """A machine and its price, as a study has it."""
+    if text is None:
+        return None
+    name, _, price = text.rpartition("=")
+    try:
+        if not name.strip():
+            raise ValueError
+        return {"name": name.strip(), "per_hour": float(price)}
+    except ValueError:
+        raise StudyError(f"--hardware is NAME=PRICE, as in one-gpu=2.5; found {text!r}") from None
 
 
 def alarm_of(detectors: list[str] | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
@@ -83,34 +118,6 @@ def alarm_threshold(threshold: float | None, false_alarms: float | None) -> floa
     if threshold is not None and false_alarms is not None:
         raise StudyError("give either --threshold, a score, or --false-alarms, a share of clean inputs; found both")
     return threshold if false_alarms is None else {"false_alarms": false_alarms}
-
-
-# What `advrisk show` can show, for each option that means nothing elsewhere.
-_USED_BY = {
-    **dict.fromkeys(
-        ("--eps", "--evasion", "--cost", "--answers"),
-        ("damage", "convergence", "attacks", "arms", "models"),
-    ),
-    "--norm": ("damage", "convergence", "attacks", "survival", "arms", "models"),
-    **dict.fromkeys(
-        ("--detector", "--threshold", "--false-alarms"),
-        ("damage", "convergence", "attacks", "detection", "arms", "models"),
-    ),
-    "--arm": ("damage", "convergence", "attacks", "detection", "indicators", "survival", "arms", "models"),
-    "--model": ("detection", "indicators", "survival", "failures"),
-    **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
-    "--csv": ("detection", "indicators", "survival"),
-    **dict.fromkeys(("--measure", "--covariate", "--family", "--until"), ("survival",)),
-    **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
-    **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
-    **dict.fromkeys(("--samples", "--out"), ("failures",)),
-}
-
-
-def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
-    """Options of `advrisk show` that mean nothing for what is shown."""
-    if unused := [name for name, value in given.items() if value is not None and what not in _USED_BY[name]]:
-        raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
 
 
 def sizes_of(written: list[str] | None) -> list[float] | None:

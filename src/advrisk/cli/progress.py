@@ -85,7 +85,8 @@ def describe(progress: "Progress") -> str:
     if progress.n_to_measure:
         failed = f", {progress.n_unmeasured:,} failed" if progress.n_unmeasured else ""
         return f"took {progress.n_measured:,} of {progress.n_to_measure:,} measures{failed}"
-    parts = [f"{progress.n_done}/{progress.n_cells} cells"]
+    parts = [progress.phase] if progress.phase else []
+    parts.append(f"{progress.n_done}/{progress.n_cells} cells")
     if progress.n_skipped and not progress.n_done:
         parts.append(f"{progress.n_skipped} there already")
     if progress.elapsed_s:

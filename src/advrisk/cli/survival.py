@@ -12,11 +12,18 @@ from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import write_lines
 from advrisk.cli.tables import indented
 from advrisk.core.estimate import Estimate
+from advrisk.report.summary import percent
 from advrisk.report.survival import (
     ON_CONCORDANCE,
+    ON_PROBABILITY,
+    calibration_words,
     cost_words,
+    extrapolated_text,
     factor_names,
     number_text,
+    probabilities,
+    probability_columns,
+    refusing,
     standing_text,
     survival_headline,
     survival_words,
@@ -25,7 +32,7 @@ from advrisk.report.survival import (
 
 if TYPE_CHECKING:
     from advrisk.api import Run
-    from advrisk.risk.survival.assessment import SurvivalAssessment
+    from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
 
 
 def show_survival(run: "Run", *, out_csv: Path | None, as_json: bool, **asked: Any) -> None:
@@ -41,31 +48,58 @@ def print_survival(found: "SurvivalAssessment") -> None:
     console = Console()
     _say(console, [survival_headline(found)])
     _print_models(console, found)
+    _print_probabilities(console, found)
     _print_factors(console, found)
     _print_families(console, found)
     _print_costs(console, found)
     if found.pareto:
-        console.print("Beaten in everything, or not:", markup=False, highlight=False)
-        print_fitting(console, ["model", "standing"], [[one.model, standing_text(one)] for one in found.pareto])
+        _print_pareto(console, found)
     _say(console, [f"· {sentence}" for sentence in survival_words(found)])
 
 
 def _print_models(console: Console, found: "SurvivalAssessment") -> None:
-    columns = ["model", f"mean up to {found.until:.4g}", "median", "broken", "held", "at zero", "f_ben", "f_adv"]
+    columns = ["model", f"mean up to {found.until:.4g}", "median", "broken", "held", "at zero"]
+    columns += [*_clean_columns(found), "f_ben", "f_adv"]
     rows = [
         [
             one.model,
-            _stacked(one.mean),
-            _stacked(one.median),
+            _timed(one.mean),
+            _timed(one.median),
             str(one.tally.events),
             str(one.tally.censored),
             str(one.tally.at_zero),
+            *_clean_shares(found, one),
             _stacked(None if one.benign is None else one.benign.estimate),
             _stacked(None if one.adversarial is None else one.adversarial.estimate),
         ]
         for one in found.models
     ]
     print_fitting(console, columns, rows)
+
+
+def _clean_columns(found: "SurvivalAssessment") -> list[str]:
+    return ["clean accuracy", *(["clean inputs refused"] if refusing(found) else [])]
+
+
+def _clean_shares(found: "SurvivalAssessment", one: "ModelSurvival") -> list[str]:
+    """Clean accuracy and, if any model refuses inputs, how many clean ones this one refuses."""
+    return [percent(one.clean_accuracy), *([percent(one.clean_rejection)] if refusing(found) else [])]
+
+
+def _print_probabilities(console: Console, found: "SurvivalAssessment") -> None:
+    """The rates as probabilities, over stated times."""
+    if not any(one.benign or one.adversarial for one in found.models):
+        return
+    console.print("Rates as probabilities of at least one failure:", markup=False, highlight=False)
+    rows = [[one.model, *map(_stacked, probabilities(one))] for one in found.models]
+    print_fitting(console, ["model", *probability_columns(found)], rows)
+    _say(console, [f"· {ON_PROBABILITY}"])
+
+
+def _print_pareto(console: Console, found: "SurvivalAssessment") -> None:
+    console.print("Beaten in everything, or not:", markup=False, highlight=False)
+    rows = [[one.model, *_clean_shares(found, found.of(one.model)), standing_text(one)] for one in found.pareto]
+    print_fitting(console, ["model", *_clean_columns(found), "standing"], rows)
 
 
 def _print_factors(console: Console, found: "SurvivalAssessment") -> None:
@@ -88,15 +122,14 @@ def _print_families(console: Console, found: "SurvivalAssessment") -> None:
             *(f"{value:.1f}" for value in (one.aic, one.bic, one.log_likelihood)),
             f"{one.concordance:.3f}",
             "–" if one.behind is None else f"{one.behind:.1f}",
-            *(_stacked(value) for value in (one.mean, one.endless_mean, one.median)),
+            *(_timed(one.mean), _stacked(one.endless_mean), _timed(one.median)),
         ]
         for one in found.families
     ]
     print_fitting(console, columns, rows)
     said = [f"· {ON_CONCORDANCE}"]
     if (checked := found.calibrated) is not None:
-        off = f"{100 * checked.ici.value:.1f} points [{100 * checked.ici.low:.1f}, {100 * checked.ici.high:.1f}]"
-        said.append(f"· On samples that it had not seen, the law is off by {off} on average (ICI).")
+        said.append(f"· {calibration_words(checked)}")
     _say(console, said)
 
 
@@ -107,7 +140,12 @@ def _print_costs(console: Console, found: "SurvivalAssessment") -> None:
     console.print("\nWhat breaking costs beside training:", markup=False, highlight=False)
     columns = ["model", "verdict", "seconds to break", "ratio, attacked", "ratio, extrapolated", "ratio, benign"]
     rows = [
-        [one.model, verdict_text(one), *map(_stacked, (one.break_s, one.adversarial, one.extrapolated, one.benign))]
+        [
+            one.model,
+            verdict_text(one),
+            *map(_timed, (one.break_s, one.adversarial)),
+            *map(_stacked, (one.extrapolated, one.benign)),
+        ]
         for one in costs
     ]
     if found.hardware is not None:
@@ -122,6 +160,12 @@ def _print_costs(console: Console, found: "SurvivalAssessment") -> None:
 def _say(console: Console, sentences: Sequence[str]) -> None:
     for sentence in sentences:
         indented(console, sentence, by=0)
+
+
+def _timed(estimate: Estimate | None) -> str:
+    """A time, or a ratio of times, which may go beyond what was seen."""
+    marks = [mark] if (mark := extrapolated_text(estimate)) else []
+    return "\n".join([_stacked(estimate), *marks])
 
 
 def _stacked(estimate: Estimate | None) -> str:

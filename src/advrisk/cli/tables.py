@@ -119,6 +119,14 @@ def print_dry_run(plan: "DryRun") -> None:
         "cells tried out just now; samples that fall early make it shorter.",
         highlight=False,
     )
+    if plan.n_beside:
+        console.print(
+            f"Of the cells, {plan.n_beside} are on samples to tune or to calibrate; a search that drops settings early "
+            "runs fewer.",
+            highlight=False,
+        )
+    for search in plan.searches:
+        indented(console, f"search: {search} at most", by=2)
     if plan.n_scores:
         console.print(f"Detectors score {counted(plan.n_scores, 'input')} at most.", highlight=False)
     if plan.n_crafted_again:
@@ -165,7 +173,7 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     )
     if state.n_cells_expected:
         left = "complete" if state.complete else "run the same command again to go on"
-        console.print(f"{state.n_cells} of {state.n_cells_expected} cells done: {left}", highlight=False)
+        console.print(f"{state.so_far} done: {left}", highlight=False)
     if state.n_imported:
         console.print(f"{state.n_imported} rows imported", highlight=False)
     console.print(f"{short(state.n_passes)} passes", highlight=False)
@@ -174,6 +182,9 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     for name, share in state.clean_rejection.items():
         right = f"{state.clean_accuracy[name]:.1%} of clean inputs answered rightly"
         console.print(f"  {name}: {right}, {share:.1%} refused", markup=False, highlight=False)
+    if state.elsewhere:
+        rows = ", ".join(f"{name} {count}" for name, count in state.elsewhere.items())
+        indented(console, f"on samples to tune and to calibrate, which no other assessment counts: {rows}", by=2)
     for name, count in state.flags.items():
         indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
         _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)

@@ -32,6 +32,11 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def search_label(name: str, parameters: Iterable[str], model: str) -> str:
+    """A search, planned or done: `nes-linf-0.1 over sigma, eta against plain`."""
+    return f"{name} over {', '.join(parameters)} against {model}"
+
+
 def counted(n: int, noun: str) -> str:
     """`1 sample`, `3 samples`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

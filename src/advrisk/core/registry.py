@@ -72,6 +72,16 @@ class Parameter:
         """Whether a file gives a name, or a list of names, of what the function is handed."""
         return _by_name(self.annotation)
 
+    @property
+    def number(self) -> type | None:
+        """`int` or `float`, where such a value is taken; None for parameters of other kinds."""
+        return _number_in(self.annotation)
+
+    @property
+    def multiple_of(self) -> int:
+        """Of which number a whole number must be a multiple."""
+        return next((int(bound) for _, words, bound in _stated(self.annotation) if words == "a multiple of"), 1)
+
     def describe(self) -> str:
         """The parameter as a user reads it: `steps: int = 40, at least 1`."""
         default = "" if self.required else f" = {self.default!r}"
@@ -265,10 +275,24 @@ def _bounds(stated: tuple[Any, ...]) -> Iterator[tuple[Callable[[Any, Any], bool
 
 def _limits(annotation: Any) -> list[str]:
     """`at least 1`, `less than 9`: the limits that are stated anywhere in a type."""
+    return [f"{words} {bound}" for _, words, bound in _stated(annotation)]
+
+
+def _stated(annotation: Any) -> list[tuple[Callable[[Any, Any], bool], str, Any]]:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return [*_limits(arguments[0]), *(f"{words} {bound}" for _, words, bound in _bounds(arguments[1:]))]
-    return [limit for argument in arguments if origin is not Literal for limit in _limits(argument)]
+        return [*_stated(arguments[0]), *_bounds(arguments[1:])]
+    return [limit for argument in arguments if origin is not Literal for limit in _stated(argument)]
+
+
+def _number_in(annotation: Any) -> type | None:
+    """The kind of number that a type is, or is beside None."""
+    if get_origin(annotation) is Annotated:
+        return _number_in(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        members = [member for member in get_args(annotation) if member is not type(None)]
+        return _number_in(members[0]) if len(members) == 1 else None
+    return annotation if annotation in (int, float) else None
 
 
 def _as_one_of(value: object, annotations: tuple[Any, ...]) -> Any:

@@ -11,6 +11,11 @@ def key(*parts: str | int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
+def look_key(seed: int, sample: str) -> tuple[int, str]:
+    """Where a sample to calibrate stands in the order in which samples are looked at; see `look_order` of risk."""
+    return key("look", seed, sample), sample
+
+
 def _escaped(text: str) -> str:
     """Text without the separator, so that no two lists of parts look alike."""
     return text.replace("\x1e", "\x1e\x1e").replace("\x1f", "\x1e.")

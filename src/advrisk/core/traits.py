@@ -39,6 +39,23 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class Box:
+    """Between which values a parameter of an attack is worth searching.
+
+    `log`: by ratios rather than differences; `of_eps`: `low` and `high` are shares of the arm's eps; `start`: values to
+    begin with, where the literature names some; `usual`: what is used where the parameter is left at None, from the
+    other parameters and eps.
+    """
+
+    low: float
+    high: float
+    log: bool = True
+    of_eps: bool = False
+    start: tuple[float, ...] = ()
+    usual: Callable[[Mapping[str, Any], float], float] | None = None
+
+
+@dataclass(frozen=True)
 class AttackTraits:
     """What an attack needs of a model, and how it behaves.
 
@@ -54,6 +71,8 @@ class AttackTraits:
       where the model is not asked.
     - `watches` is true for those that know a detector, whose name their arms give; `passes` finds a `Watch` under
       "watch", beside the parameters.
+    - `box` says which parameters a search varies where the study does not say: those that may make the attack stronger
+      or weaker at the same cost, such as the length of a step. More steps are no search.
     - `resolve` is for attacks whose needs depend on their parameters: it checks these for a norm and an eps.
     """
 
@@ -71,6 +90,7 @@ class AttackTraits:
     exhaustive: bool = False
     accounting: Accounting = "sample"
     watches: bool = False
+    box: Mapping[str, Box] = field(default_factory=dict)
     resolve: Callable[[Mapping[str, Any], Norm | None, float | None], Resolved] | None = None
 
     def resolved(self, params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:

@@ -9,8 +9,33 @@ from advrisk.engine.rows import one_of_each
 
 
 @dataclass
+class Asked:
+    """What each row had spent before its latest query: forward and backward passes.
+
+    Some queries follow each other without a gradient between them: `n_backward_earlier` is of the latest query with
+    fewer backward passes.
+    """
+
+    n_forward: Tensor
+    n_backward: Tensor
+    n_backward_earlier: Tensor
+
+    def note(self, rows: Tensor, n_forward: Tensor, n_backward: Tensor) -> None:
+        """Rows that are asked about several times at once have the same numbers."""
+        had = self.n_backward.index_select(0, rows)
+        earlier = torch.where(n_backward > had, had, self.n_backward_earlier.index_select(0, rows))
+        self.n_forward.index_copy_(0, rows, n_forward)
+        self.n_backward.index_copy_(0, rows, n_backward)
+        self.n_backward_earlier.index_copy_(0, rows, earlier)
+
+
+@dataclass
 class Memory:
     """One entry per row of the shard. `n_forward_first` is -1 where no success was seen.
+
+    `n_confirm` of the forward passes only confirmed what had been seen. They are spent, but the attack did not wait for
+    them: neither first successes nor seconds count them. A first success came after `n_forward_before` of the others,
+    those up to the query before the one that proposed it.
 
     `keep_best`: of two points, the successful one is kept, then the one of larger `merit`; a later point wins ties.
     `ascending` says that each sample proposed one point, in the order of the shard: the usual case.
@@ -21,8 +46,12 @@ class Memory:
     merit: Tensor
     n_forward: Tensor
     n_backward: Tensor
+    n_confirm: Tensor
     n_forward_first: Tensor
     n_backward_first: Tensor
+    n_forward_before: Tensor
+    n_backward_before: Tensor
+    asked: "Asked"
     first_s: Tensor
     spent_s: Tensor
     no_start: Tensor
@@ -43,8 +72,12 @@ class Memory:
             merit=column(-torch.inf, torch.float64),
             n_forward=column(0, torch.int64),
             n_backward=column(0, torch.int64),
+            n_confirm=column(0, torch.int64),
             n_forward_first=column(-1, torch.int64),
             n_backward_first=column(-1, torch.int64),
+            n_forward_before=column(-1, torch.int64),
+            n_backward_before=column(-1, torch.int64),
+            asked=Asked(*(column(0, torch.int64) for _ in range(3))),
             first_s=column(torch.nan, torch.float32),
             spent_s=column(0, torch.float32),
             no_start=column(False, torch.bool),
@@ -59,13 +92,28 @@ class Memory:
             share = torch.full((len(rows),), elapsed_s / len(rows), dtype=torch.float32, device=rows.device)
             self.spent_s.index_add_(0, rows, share)
 
+    def begin_query(self, rows: Tensor) -> None:
+        """These rows are about to be asked about; remember what had been spent."""
+        self.asked.note(rows, self._proposed(rows), self.n_backward.index_select(0, rows))
+
+    def confirm(self, rows: Tensor) -> None:
+        """Count a forward pass that only confirms."""
+        for counter in (self.n_forward, self.n_confirm):
+            counter.index_add_(0, rows, torch.ones_like(rows))
+
+    def _proposed(self, rows: Tensor) -> Tensor:
+        """The forward passes at points that the attack proposed."""
+        return self.n_forward.index_select(0, rows) - self.n_confirm.index_select(0, rows)
+
     def note_first(self, rows: Tensor) -> None:
         """These rows succeeded; remember what had been spent if it is their first time."""
         new = rows[self.n_forward_first[rows] < 0]
         if not len(new):
             return
-        self.n_forward_first[new] = self.n_forward[new]
+        self.n_forward_first[new] = self._proposed(new)
         self.n_backward_first[new] = self.n_backward[new]
+        self.n_forward_before[new] = self.asked.n_forward[new]
+        self.n_backward_before[new] = self.asked.n_backward_earlier[new]
         self.first_s[new] = self.spent_s[new]
 
     def share(self, n_forward: int, n_backward: int) -> None:
@@ -75,8 +123,9 @@ class Memory:
         """
         for counter, more in ((self.n_forward, n_forward), (self.n_backward, n_backward)):
             counter.fill_(-(-(int(counter.sum()) + more) // len(counter)))
-        self.n_forward_first.fill_(-1)
-        self.n_backward_first.fill_(-1)
+        self.n_confirm.fill_(-(-int(self.n_confirm.sum()) // len(self.n_confirm)))
+        for first in (self.n_forward_first, self.n_backward_first, self.n_forward_before, self.n_backward_before):
+            first.fill_(-1)
         self.first_s.fill_(torch.nan)
 
     def keep_last(self, x: Tensor, rows: Tensor, success: Tensor, *, ascending: bool) -> None:

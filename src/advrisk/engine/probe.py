@@ -130,6 +130,7 @@ class Probe:
                 height = known.height(self.task.objective, goal)
                 if self.task.suspicion is not None:
                     suspected = scored(self.task.suspicion, self.model, points, known.said)
+        self.memory.begin_query(rows_asked)
         passes = self._draws if suspected is None else self._draws + suspected.n_forward
         self.memory.spend(self.memory.n_forward, rows_asked, now(self.x0) - began, passes=passes)
         if known is not None:
@@ -276,7 +277,8 @@ class Probe:
     def _confirmed(self, x: Tensor, rows: Tensor, goal: Goal, success: Tensor, known: Heard) -> Tensor:
         """Of the successes seen on a model that answers at random, those that hold in nearly all of some more draws.
 
-        The point is asked about again, each time counted, until that is decided: one lucky draw is no success, and
+        The point is asked about again, each time counted (apart: the attack had found the point by then), until that
+        is decided: one lucky draw is no success, and
         neither is one of which nobody knows because no queries are left. The last of all points (`keep: last`) is
         judged anyway: there only the first success is looked at.
         """
@@ -292,10 +294,9 @@ class Probe:
             success[open_[~left]] = False
             open_, whose = open_[left], whose[left]
             if len(open_):
-                began = now(self.x0)
                 with torch.no_grad():
                     again = self._hear(x.index_select(0, open_), whose, goal.of(open_), draws=1)
-                self.memory.spend(self.memory.n_forward, whose, now(self.x0) - began)
+                self.memory.confirm(whose)
                 hits.index_add_(0, open_, again.hits(goal.of(open_)))
             draws += 1
         return torch.where(success, hits >= needed, confirmed)

@@ -57,6 +57,7 @@ def export_inputs(
     rows = ledger.query(
         "SELECT o.cell, o.sample, o.model, o.arm, o.repeat, s.label, o.prediction, s.shard FROM outcomes o "
         "JOIN samples s USING (sample) WHERE o.outcome = 'success' AND o.kind = 'attack' "
+        "AND coalesce(s.split NOT IN ('tune', 'calibrate'), true) "
         "AND ($model IS NULL OR o.model = $model) ORDER BY ALL",
         {"model": model},
     ).to_pylist()

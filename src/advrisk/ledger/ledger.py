@@ -21,6 +21,9 @@ from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+# Of `cells`: those on samples to evaluate, and not to tune or calibrate; imported ones have no shard.
+EVALUATED_CELL = "(shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
+
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
@@ -110,7 +113,8 @@ def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> Non
         if files:
             names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
             source = f"SELECT * FROM read_parquet([{names}], filename = true, file_row_number = true"
-            if min(map(_version, {files[0], files[-1]})) < SCHEMA_VERSION:  # columns are missing
+            held = set(_columns(files[0])) & set(_columns(files[-1]))
+            if not held.issuperset(schema.names):  # columns are missing
                 connection.register(f"empty_{name}", empty)
                 source += f", union_by_name = true) UNION ALL BY NAME FROM empty_{name}"
             else:
@@ -149,8 +153,8 @@ def _create_cell_view(connection: "DuckDBPyConnection", name: str) -> None:
     elif _any(connection, "stale"):
         of_row = "s.cell = r.cell AND s.segment = parse_path(r.filename)[-2]"
         conditions.append(f"NOT EXISTS (SELECT 1 FROM stale s WHERE {of_row})")
-    if _any(connection, "samples WHERE split = 'dropped'"):
-        conditions.append("r.sample NOT IN (SELECT sample FROM samples WHERE split = 'dropped')")
+    if _any(connection, "samples WHERE starts_with(split, 'dropped')"):
+        conditions.append("r.sample NOT IN (SELECT sample FROM samples WHERE starts_with(split, 'dropped'))")
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     connection.execute(
         f"CREATE VIEW {name} AS SELECT r.* EXCLUDE (filename, file_row_number) FROM all_{name} r {where}"
@@ -161,15 +165,15 @@ def _any(connection: "DuckDBPyConnection", source: str) -> bool:
     return connection.execute(f"SELECT 1 FROM {source} LIMIT 1").fetchone() is not None
 
 
-def _version(file: Path) -> int:
-    """The schema version a file was written with; a newer one than ours is refused."""
+def _columns(file: Path) -> list[str]:
+    """The columns of a file, of which an older one has fewer; one of a newer schema version than ours is refused."""
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(file).metadata or {}
-        version = int(metadata.get(VERSION_KEY, b"0"))
+        schema = pq.read_schema(file)
+        version = int((schema.metadata or {}).get(VERSION_KEY, b"0"))
     except (OSError, ValueError) as error:
         raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
     if version > SCHEMA_VERSION:
         raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")
-    return version
+    return list(schema.names)

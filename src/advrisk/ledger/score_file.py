@@ -27,11 +27,12 @@ _PLACES = """
     SELECT o.model::VARCHAR AS model, o.arm::VARCHAR AS arm, o.sample::VARCHAR AS sample, o.repeat::BIGINT AS repeat,
            o.cell::VARCHAR AS cell, o.kind = 'clean' OR o.outcome = 'success' AS wanted,
            wanted AND o.outcome NOT IN ('error', 'timeout') AND o.kind IS DISTINCT FROM 'corruption'
-           AND coalesce(a.origin NOT IN ('dropped', 'surrogate') AND s.split = 'evaluate', false) AS needed,
+           AND coalesce(a.origin IN ('study', 'import') AND s.split = 'evaluate', false) AS needed,
            false AS aside
     FROM outcomes o
     LEFT JOIN arms a ON a.model = o.model AND a.arm = o.arm
     LEFT JOIN samples s ON s.sample = o.sample
+    WHERE coalesce(s.split NOT IN ('tune', 'calibrate'), true)
     UNION ALL
     SELECT a.model, a.arm, s.sample, 0, a.recipe, true, false, true
     FROM arms a, samples s

@@ -50,8 +50,11 @@ TABLES: dict[str, pa.Schema] = {
             "n_backward": pa.int64(),
             "n_judge": pa.int64(),
             "n_rejected": pa.int64(),
+            "n_confirm": pa.int64(),  # of n_forward, those that only confirmed a success; not in what follows
             "n_forward_first": pa.int64(),
             "n_backward_first": pa.int64(),
+            "n_forward_before": pa.int64(),  # up to the query before the one that succeeded first
+            "n_backward_before": pa.int64(),
             "first_s": pa.float64(),
             "spent_s": pa.float64(),  # of all passes, as first_s is of those up to the first success
             "message": _name,
@@ -89,6 +92,7 @@ TABLES: dict[str, pa.Schema] = {
             "still_gaining": pa.float64(),
             "no_start": pa.float64(),
             "version": _name,
+            "torch": _name,  # its version, which ran the cell
         }
     ),
     # Which recipe stands for an arm against a model now: the latest row counts.
@@ -105,6 +109,8 @@ TABLES: dict[str, pa.Schema] = {
             "eps": pa.float64(),
             "objective": pa.string(),
             "keep": pa.string(),
+            "max_queries": pa.int64(),
+            "version": pa.int32(),  # of the part
             "repeats": pa.int32(),
             "params": pa.string(),  # JSON
             "seed": pa.int64(),

@@ -3,12 +3,24 @@
 from advrisk.plan.arms import entry_for, expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.cells import Cell, Plan, example_cell, make_plan, outline_plan
+from advrisk.plan.certification import calibrate_plan
+from advrisk.plan.certified import certified_arms
 from advrisk.plan.defences import DefendedModel, expand_defences, model_names, tags_of
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
-from advrisk.plan.samples import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
+from advrisk.plan.samples import (
+    KnownSample,
+    Shard,
+    choose_splits,
+    cut_shards,
+    dropped_from,
+    in_order_of_looks,
+    refuse_moved,
+)
+from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
 
 __all__ = [
+    "Axis",
     "Cell",
     "ConfiguredDetector",
     "ConfiguredMeasure",
@@ -16,20 +28,28 @@ __all__ = [
     "KnownSample",
     "ModelCard",
     "Plan",
+    "Search",
+    "Setting",
     "Shard",
+    "calibrate_plan",
+    "certified_arms",
     "choose_splits",
     "cut_shards",
     "detector_id",
+    "dropped_from",
     "entry_for",
     "example_cell",
     "expand_arms",
     "expand_defences",
     "expand_detectors",
     "expand_measures",
+    "expand_searches",
+    "in_order_of_looks",
     "make_plan",
     "model_names",
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "search_recipe",
     "tags_of",
 ]

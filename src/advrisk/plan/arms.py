@@ -342,6 +342,13 @@ def readable_id(
     return ",".join(["-".join([part.name, *filter(None, words)]), *extras])
 
 
+def with_params(arm: Arm, part: Part[Any], params: Mapping[str, Any]) -> Arm:
+    """The same attack with other parameters, by its own name."""
+    words = [arm.norm, shown(arm.eps), arm.objective]
+    name = readable_id(part, words, params, keep=arm.keep, max_queries=arm.max_queries, draws=arm.draws)
+    return replace(arm, id=name, params=dict(params))
+
+
 def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
     for name, value in params.items():

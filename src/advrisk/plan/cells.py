@@ -10,11 +10,13 @@ from advrisk.core.registries import Registries
 from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
 from advrisk.plan.arms import Named, expand_arms, place_of
 from advrisk.plan.card import ModelCard
+from advrisk.plan.certified import refuse_uncertifiable
 from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detectors
 from advrisk.plan.measures import refuse_measures
 from advrisk.plan.recipe import recipe_of
 from advrisk.plan.samples import Shard
-from advrisk.study import AVERAGE, Arm, StudySpec, TargetSpec
+from advrisk.plan.search import Search, expand_searches, refuse_unlike_repeats
+from advrisk.study import AVERAGE, Arm, Loc, StudySpec, TargetSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Cell:
 
     `needs` are the cells that must be finished first: of a transfer, the one that crafts its points. `is_needed`: the
     points of this cell will be taken over by others. `is_example`: detectors learn from them, and no row is recorded.
+    `keeps_inputs` is false where only the rows matter: a search tries many settings.
     """
 
     id: str
@@ -34,16 +37,24 @@ class Cell:
     needs: tuple["Cell", ...] = ()
     is_needed: bool = False
     is_example: bool = False
+    keeps_inputs: bool = True
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a study asks to be run: which arm against which model, on which shards."""
+    """Everything a study asks to be run: which arm against which model, on which shards.
+
+    Cells on samples of other splits are plans of their own, made from this one: see `plan.certification`. `tune` and
+    `calibrate` are empty where nothing is run there.
+    """
 
     assessed: tuple[tuple[str, Arm], ...]  # (model, arm): every arm of the study against every model to assess
     crafting: tuple[tuple[str, Arm], ...]  # what else surrogates are attacked with, for points to transfer
     shards: tuple[Shard, ...]
     recipes: Mapping[tuple[str, str], str]  # (model, arm id) -> recipe
+    tune: tuple[Shard, ...] = ()
+    calibrate: tuple[Shard, ...] = ()
+    searches: tuple[Search, ...] = ()
 
     @property
     def attempts(self) -> tuple[tuple[str, Arm], ...]:
@@ -79,6 +90,11 @@ class Plan:
         return frozenset((arm.surrogate, arm.crafted_by.id) for _, arm in self.assessed if arm.crafted_by)
 
     @property
+    def all_shards(self) -> tuple[Shard, ...]:
+        """Those of every split on which cells are run."""
+        return (*self.shards, *self.tune, *self.calibrate)
+
+    @property
     def n_cells(self) -> int:
         return len(self.shards) * sum(arm.repeats for _, arm in self.attempts)
 
@@ -91,6 +107,8 @@ def make_plan(
     shards: Sequence[Shard],
     space: str,
     detectors: Sequence[ConfiguredDetector] = (),
+    tune: Sequence[Shard] = (),
+    calibrate: Sequence[Shard] = (),
 ) -> Plan:
     """Cross models, arms, shards and repeats; `space` names what inputs may be."""
     outline = outline_plan(study, registries, models=models, detectors=detectors)
@@ -102,7 +120,7 @@ def make_plan(
         recipes[model, arm.id] = recipe_of(
             study, registries, card.digest, arm, space, crafted=crafted, random=card.random
         )
-    return replace(outline, shards=tuple(shards), recipes=recipes)
+    return replace(outline, shards=tuple(shards), recipes=recipes, tune=tuple(tune), calibrate=tuple(calibrate))
 
 
 def example_cell(
@@ -125,24 +143,38 @@ def outline_plan(
     names = names_of(detectors)
     arms = expand_arms(study, registries, names)
     _refuse_unknown_arms(study, arms)
+    refuse_uncertifiable(study, arms)
     _refuse_average_of_one(study, [model for model in models if not model.surrogate])
     _refuse_targets(study, models)
     cards = {model.name: model for model in models}
-    outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {})
-    attacks = {arm.id: arm for _, arm in outline.attempts if arm.kind == "attack"}
+    searches = expand_searches(study, registries, models)
+    refuse_unlike_repeats(study, searches, arms)
+    outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {}, searches=searches)
+    attempts = (*outline.attempts, *((search.model, search.arm) for search in searches))
+    attacks = {arm.id: arm for _, arm in attempts if arm.kind == "attack"}
     known = {name: _resolved(arm, registries) for name, arm in attacks.items()}
-    for model, arm in outline.attempts:
+    for model, arm in attempts:
         if arm.id in known:
             _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries, names)
-    for model, arm in outline.attempts:
+    for model, arm in attempts:
         if arm.kind == "corruption":
             _refuse_inputs(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries, names)
+        _refuse_too_many_draws(study, cards[model], arm, registries, names)
     for name, arm in attacks.items():
         _refuse_goal(study, arm, known[name], registries, names)
     refuse_detectors(study, registries, detectors, models)
     refuse_measures(study, registries, models)
     return outline
+
+
+def _place(arm: Arm, study: StudySpec, registries: Registries, names: Named) -> Loc:
+    """Which entry of `arms` or `search` brings an arm."""
+    brought = place_of(arm, study, registries, names)
+    if len(brought) == 1:
+        models = [ModelCard("any", "", "gradients", 0)]
+        return next((one.place for one in expand_searches(study, registries, models) if one.arm.id == arm.id), brought)
+    return brought
 
 
 def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
@@ -207,7 +239,15 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
     if found:
         remedy = "use the objective ace or margin"
-        raise study.where.error(place_of(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
+        raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
+
+
+def _refuse_too_many_draws(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries, names: Named) -> None:
+    """A query that takes more passes than there are: nothing could be asked."""
+    if model.random and arm.max_queries is not None and arm.max_queries < arm.draws:
+        found = f"{arm.id}: a point takes {arm.draws} passes of {model.name}, which answers at random (`draws`)"
+        remedy = f"but max_queries is {arm.max_queries}; allow more, or draw less often"
+        raise study.where.error(_place(arm, study, registries, names), f"{found}, {remedy}")
 
 
 def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries, names: Named) -> None:
@@ -220,7 +260,7 @@ def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Regist
     if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
         found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
     if found:
-        raise study.where.error(place_of(arm, study, registries, names), f"{arm.id} {found}")
+        raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}")
 
 
 def _resolved(arm: Arm, registries: Registries) -> Resolved:
@@ -267,4 +307,4 @@ def _refuse_incapable(
     elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
         found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
     if found:
-        raise study.where.error(place_of(arm, study, registries, names), found)
+        raise study.where.error(_place(arm, study, registries, names), found)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.core.seeds import key
+from advrisk.core.seeds import key, look_key
 from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
 POOL = "test"  # what a data source calls samples that any split may use
+DROPPED = "dropped"  # what a ledger calls a sample that was evaluated and is not asked for any more
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,15 @@ def _ordered(ids: list[str], order: str, seed: int, class_of: Mapping[str, int])
     return sorted(shuffled, key=rounds.__getitem__)
 
 
+def dropped_from(split: str) -> str:
+    """What a ledger calls a sample that was in that split and is not asked for any more."""
+    return DROPPED if split == "evaluate" else f"{DROPPED}-{split}"
+
+
 def cut_shards(
-    evaluate: Sequence[str], hashes: Mapping[str, str], known: Mapping[str, KnownSample], *, size: int
+    wanted: Sequence[str], hashes: Mapping[str, str], known: Mapping[str, KnownSample], *, size: int
 ) -> list[Shard]:
-    """Shards that hold every sample to evaluate: those already cut stay whole, new samples make new ones."""
+    """Shards that hold every wanted sample of a split: those already cut stay whole, new samples make new ones."""
     for name, before in known.items():
         if name in hashes and before.hash is not None and hashes[name] != before.hash:
             raise LedgerError(f"sample {name} changed since this run began; choose another folder for the new data")
@@ -92,16 +98,21 @@ def cut_shards(
     for name, before in sorted(known.items(), key=lambda item: (item[1].shard or "", item[1].place or 0)):
         if before.shard is not None:
             members.setdefault(before.shard, []).append(name)
-    needed = {known[name].shard for name in evaluate if name in known} - {None}
+    needed = {known[name].shard for name in wanted if name in known} - {None}
     kept = [Shard(shard, tuple(members[shard])) for shard in members if shard in needed]
     for shard in kept:
         for name in shard.samples:
             if name not in hashes:
                 raise LedgerError(f"sample {name} is in this run but no longer in the data; choose another folder")
     placed = {name for shard in kept for name in shard.samples}
-    new = [name for name in evaluate if name not in placed]
+    new = [name for name in wanted if name not in placed]
     blocks = [new[start : start + size] for start in range(0, len(new), size)]
     return kept + [Shard(_shard_id(block, hashes), tuple(block)) for block in blocks]
+
+
+def in_order_of_looks(shards: Sequence[Shard], seed: int) -> list[Shard]:
+    """Shards of samples to calibrate, the one that is looked at first before the others."""
+    return sorted(shards, key=lambda shard: min(look_key(seed, name) for name in shard.samples))
 
 
 def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:
@@ -112,7 +123,7 @@ def refuse_moved(chosen: Mapping[str, str], known: Mapping[str, KnownSample]) ->
     """A sample that was used in one split must not turn up in another: its numbers would be tainted."""
     for name, split in chosen.items():
         before = known[name].split if name in known else split
-        before = "evaluate" if before == "dropped" else before  # only evaluated samples are ever dropped
+        before = next((one for one in SPLITS if before == dropped_from(one)), before)
         if before != split:
             raise LedgerError(
                 f"sample {name} was used as {before!r} in this run and is now {split!r}; choose another folder"

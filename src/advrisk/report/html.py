@@ -11,24 +11,23 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.files import whole_file
 from advrisk.core.flags import BLACK_BOX, FLAGS
 from advrisk.core.version import VERSION
-from advrisk.ledger import Ledger
+from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, nearest_examples
 from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.findings import Findings, or_why
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
+from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.indicators.failures import FailureModes
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -46,40 +45,20 @@ _ARMS = """
              any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model
 """
 
-_FLAGS = """
+_FLAGS = f"""
     SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
            avg(CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
                          WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END) AS share
-    FROM (SELECT *, unnest(flags) AS flag FROM cells) c
-    JOIN (SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL) n ON c.model = n.model AND c.arm = n.arm
+    FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL}) c
+    JOIN (SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL) n
+      ON c.model = n.model AND c.arm = n.arm
     GROUP BY ALL ORDER BY ALL
 """
 MAX_FLAGS = 50
 
 
-def write_report(
-    folder: Path,
-    ledger: Ledger,
-    study: StudySpec | None,
-    target: Path,
-    *,
-    assessment: DamageAssessment | None,
-    settled: Convergence | None,
-    attacks: ArmComparison | None,
-    flags: list[dict[str, Any]],
-    detection: DetectionAssessment | None = None,
-    undetected: str = "",
-    indicators: IndicatorAssessment | None = None,
-    failures: Sequence[FailureModes] = (),
-    unassessed: str = "",
-    reason: str = "",
-    survival: SurvivalAssessment | str = "",
-) -> Path:
-    """Render everything the run holds into `target`.
-
-    `reason` says why there is no assessment, where there is none, `undetected` why there is none of detectors, and
-    `unassessed` why there are no indicators; `survival` is an assessment, or why there is none.
-    """
+def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
+    """Render everything the run holds into `target`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -94,13 +73,15 @@ def write_report(
         "to_three": _to_three,
     }
     page = environment.get_template("template.html").render(
-        content(folder, ledger, study, flags)
-        | damage_content(folder, ledger, assessment, settled, reason)
-        | attack_content(attacks)
-        | detection_content(detection, undetected)
-        | indicator_content(indicators, unassessed)
-        | failure_content(folder, failures)
-        | survival_content(survival)
+        content(folder, ledger, study, list(found.flags))
+        | damage_content(folder, ledger, *or_why(found.damage), found.settled)
+        | attack_content(found.attacks)
+        | detection_content(*or_why(found.detection))
+        | indicator_content(*or_why(found.indicators))
+        | failure_content(folder, found.failures)
+        | survival_content(found.survival)
+        | search_content(found.searches)
+        | certificate_content(*or_why(found.certificates))
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +102,8 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
         "models": models,
         "arms_figure": arm_heat_map(arm_shares(ledger), [row["model"] for row in models]),
         "outcomes": ledger.query(
-            "SELECT outcome, count(*) AS n FROM outcomes GROUP BY ALL ORDER BY n DESC, outcome"
+            "SELECT outcome, count(*) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate' "
+            "GROUP BY ALL ORDER BY n DESC, outcome"
         ).to_pylist(),
         "messages": ledger.query(
             "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
@@ -136,7 +118,7 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
 
 
 def damage_content(
-    folder: Path, ledger: Ledger, assessment: DamageAssessment | None, settled: Convergence | None, reason: str
+    folder: Path, ledger: Ledger, assessment: DamageAssessment | None, reason: str, settled: Convergence | None
 ) -> dict[str, Any]:
     """What the template shows of damage."""
     figures: dict[str, Figure] = {}
@@ -181,7 +163,7 @@ def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, A
     A black-box arm that did better than arms with gradients (`leads`) did so in all its cells together.
     """
     rows: list[dict[str, Any]] = ledger.query(_FLAGS).to_pylist()
-    cells = ledger.query("SELECT model, arm, count(*) AS n FROM cells GROUP BY ALL").to_pylist()
+    cells = ledger.query(f"SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL").to_pylist()
     n_cells = {(row["model"], row["arm"]): row["n"] for row in cells}
     for lead in leads:
         n = n_cells[lead.model, lead.arm]

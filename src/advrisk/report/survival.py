@@ -16,10 +16,14 @@ from advrisk.report.survival_figures import (
     pareto_plot,
     survival_curves,
 )
+from advrisk.risk.clean import on_rejection
 from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.coding import NumberCovariate
 from advrisk.risk.survival.cost import ON_BROKEN
+from advrisk.risk.survival.durations import COUNTED
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.money import ModelCost
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
 from advrisk.risk.survival.pareto import Standing
@@ -34,7 +38,15 @@ ON_COST = (
     "breaking one sample takes less time than training on one did. It means something only if both were measured on "
     "like machines."
 )
+ON_PROCESS = (
+    "Training seconds are those of the clock, the others those of processors: where training or attacks used several "
+    "processors at once, or waited, the ratio compares unlike things; `seconds` compares like with like."
+)
 ON_CONCORDANCE = "Concordance says how often the covariates order two times rightly; 0.5 is chance."
+ON_PROBABILITY = (
+    "The probability of at least one failure within a time t is 1 - exp(-r t), if failures come at a constant rate r."
+)
+_KINDS = ("clean", "attacked")
 _REASONS = 3  # arms that are named for each reason
 
 
@@ -80,7 +92,13 @@ def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
         "on_cost": cost_words(found),
         "on_standing": standing_text,
         "on_verdict": verdict_text,
+        "on_calibration": "" if found.calibrated is None else calibration_words(found.calibrated),
         "number_text": number_text,
+        "on_probability": ON_PROBABILITY,
+        "probability_columns": probability_columns(found),
+        "probabilities": probabilities,
+        "on_extrapolated": extrapolated_text,
+        "lasts_refusing": refusing(found),
         "on_concordance": ON_CONCORDANCE,
     }
 
@@ -94,16 +112,36 @@ def survival_headline(found: SurvivalAssessment) -> str:
     mean = _in_brackets(first.mean)
     if len(told) == 1:
         return f"A sample of {first.model} takes {mean} {found.unit} to break, on average up to {found.until:.4g}."
+    if not any(one.at for one in told):
+        return (
+            f"A sample takes {mean} {found.unit} to break, on average up to {found.until:.4g}; nothing in the law "
+            "tells the models apart."
+        )
     last = told[-1]
+    average = f"{mean} {found.unit} on average up to {found.until:.4g}"
+    if not all(found.outlasts(first.model, one.model) for one in told[1:]):
+        alike = [one.model for one in told[1:] if not found.outlasts(first.model, one.model)]
+        return f"Undecided which model lasts longest: {first.model}, with {average}, or {_some(alike)}."
+    if not all(found.outlasts(one.model, last.model) for one in told[:-1]):
+        return f"{first.model} lasts longest: {average}; undecided which model breaks first."
+    return f"{first.model} lasts longest: {average}; {last.model} breaks first, after {_in_brackets(last.mean)}."
+
+
+def calibration_words(found: Calibration) -> str:
+    """How far the law is off on samples that it had not seen, beside what chance does to a right one."""
+    off = f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI)"
+    if found.by_chance is None:
+        return f"{off}; a right law is off by some points, too."
+    chance = f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {found.level:.0%} of such runs"
     return (
-        f"{first.model} lasts longest: {mean} {found.unit} on average up to {found.until:.4g}; "
-        f"{last.model} breaks first, after {_in_brackets(last.mean)}."
+        f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."
     )
 
 
 def survival_words(found: SurvivalAssessment) -> list[str]:
     """What must be known to read the numbers."""
-    words = [ON_TIME, *_on_family(found), *_on_zero(found), *_on_plateaus(found)]
+    words = [ON_TIME, *_on_family(found), *_on_extrapolated(found), *_on_zero(found), *_on_plateaus(found)]
+    words += on_rejection({one.model: one.clean_rejection for one in found.models if one.clean_rejection is not None})
     return [*words, *found.notes, *left_out_words(found)]
 
 
@@ -125,7 +163,31 @@ def _on_family(found: SurvivalAssessment) -> list[str]:
         return [f"The curves stand alone, without a fitted law: {found.unfitted}."] if found.unfitted else []
     by = "" if found.choice is None else f" {_on_choice(found.choice)}"
     explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
-    return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}"]
+    shaping = [one.name for one in found.fit.shape_coding.covariates]
+    explained += f", its shape by {', '.join(shaping)}" if shaping else ""
+    doubt = [f"{found.fit.doubt}."] if found.fit.doubt else []
+    return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}", *doubt]
+
+
+def _on_extrapolated(found: SurvivalAssessment) -> list[str]:
+    """Which times go beyond what was seen of the model."""
+    told = []
+    for one in found.models:
+        names = [name for name in ("mean", "median") if is_extrapolated(getattr(one, name))]
+        told += [f"{one.model} beyond {one.seen:.4g} ({' and '.join(names)})"] if names else []
+    if not told:
+        return []
+    return [f"Extrapolated by the law, as no attack, or not all of them, went on for longer: {', '.join(told)}."]
+
+
+def refusing(found: SurvivalAssessment) -> bool:
+    """Whether some model refuses to answer, so that each needs its share of refused clean inputs beside it."""
+    return any(one.clean_rejection is not None for one in found.models)
+
+
+def extrapolated_text(estimate: Estimate | None) -> str:
+    """What stands below a number that goes beyond what was seen; else nothing."""
+    return "extrapolated" if is_extrapolated(estimate) else ""
 
 
 def _on_choice(choice: FamilyChoice) -> str:
@@ -157,6 +219,10 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
     words.append(
         f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, they are extrapolated."
     )
+    if found.durations.measure in COUNTED:
+        words.append("Intervals leave out the clock: the seconds of a pass are the mean of this run, taken as exact.")
+    if found.durations.measure == "process-seconds":
+        words.append(ON_PROCESS)
     if any(one.benign is not None for one in costs):
         words.append("The benign ratio is that of the same fit at eps = 0: what would happen without an attacker.")
     if any(one.benign_outside for one in costs):
@@ -165,6 +231,23 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
         words.append(f"Costs are those of {found.hardware.name} at {found.hardware.per_hour:g} an hour.")
     words += [f"{one.model}: no ratio, as {one.why_not}." for one in costs if one.why_not]
     return words
+
+
+def probability_columns(found: SurvivalAssessment) -> list[str]:
+    """What each entry of `probabilities` is."""
+    times = found.models[0].times if found.models else ()
+    spans = [found.durations.one_unit if time == 1 else f"{time:.4g} {found.unit}" for time in times]
+    return [
+        f"{kind}, within {'one ' if span == found.durations.one_unit else ''}{span}"
+        for kind in _KINDS
+        for span in spans
+    ]
+
+
+def probabilities(one: ModelSurvival) -> list[Estimate | None]:
+    """Of at least one failure, clean and under attack, within each of the model's times."""
+    rates = (one.benign, one.adversarial)
+    return [None if rate is None else rate.probability(time) for rate in rates for time in one.times]
 
 
 def verdict_text(cost: ModelCost | None) -> str:
@@ -213,10 +296,3 @@ def _in_brackets(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
-
-
-def rate_text(one: ModelSurvival) -> tuple[str, str]:
-    """f_ben and f_adv with their intervals."""
-    rates = (one.benign, one.adversarial)
-    benign, adversarial = (_in_brackets(None if rate is None else rate.estimate) for rate in rates)
-    return benign, adversarial

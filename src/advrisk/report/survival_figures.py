@@ -107,7 +107,9 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
 def calibration_plot(found: Calibration) -> Figure:
     """Observed against predicted shares of what was broken by a time."""
     predicted = found.predicted.tolist()
-    lines = _band(found.predicted, found.low, found.high, "observed", COLOURS[0], shape="linear")
+    lines = []
+    if found.low is not None:
+        lines = _band(found.predicted, found.low, found.high, "observed", COLOURS[0], shape="linear")
     lines.append(
         {
             "type": "scatter",

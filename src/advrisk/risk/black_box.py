@@ -23,7 +23,7 @@ _ROUNDING = 1e-6  # a success may lie beyond its eps by that, relatively
 _SEEN = """
     SELECT arm, any_value(kind) AS kind, any_value(family) AS family, any_value(norm) AS norm, any_value(eps) AS eps,
            sum(n_forward) AS n_forward, sum(n_backward) AS n_backward
-    FROM outcomes GROUP BY arm
+    FROM outcomes WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY arm
 """
 
 Array = NDArray[np.float64]

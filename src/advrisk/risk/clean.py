@@ -5,12 +5,15 @@ from advrisk.ledger import Ledger
 from advrisk.risk.proportion import proportion
 
 # Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class.
-_CLEAN = """
-    SELECT o.model, count(*) AS n, count(*) FILTER (o.prediction = s.label) AS right_ones,
-           count(*) FILTER (o.outcome = 'rejected') AS refused
+CLEAN_ROWS = """
+    SELECT o.model, o.sample, coalesce(o.prediction = s.label, false) AS is_right, o.outcome = 'rejected' AS is_refused
     FROM outcomes o JOIN samples s USING (sample)
-    WHERE o.kind = 'clean' AND s.split = 'evaluate' AND (o.prediction IS NOT NULL OR o.outcome = 'rejected')
-    GROUP BY o.model ORDER BY o.model
+    WHERE o.kind = 'clean' AND s.split = 'evaluate' AND s.label IS NOT NULL
+      AND (o.prediction IS NOT NULL OR o.outcome = 'rejected')
+"""
+_CLEAN = f"""
+    SELECT model, count(*) AS n, count(*) FILTER (is_right) AS right_ones, count(*) FILTER (is_refused) AS refused
+    FROM ({CLEAN_ROWS}) GROUP BY model ORDER BY model
 """
 _REFUSING = "SELECT DISTINCT model::VARCHAR AS model FROM outcomes WHERE outcome = 'rejected' OR n_rejected > 0"
 

@@ -150,7 +150,7 @@ def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[st
     those named."""
     table: list[dict[str, Any]] = ledger.query(
         "SELECT model, arm, repeats, origin, kind = 'attack' AND norm IS NOT NULL AS has_size FROM arms "
-        "WHERE origin NOT IN ('dropped', 'surrogate') AND kind IS DISTINCT FROM 'clean' ORDER BY ALL"
+        "WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean' ORDER BY ALL"
     ).to_pylist()
     if patterns is None:
         own = "study" if any(row["origin"] == "study" for row in table) else "import"

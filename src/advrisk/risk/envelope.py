@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.flags import BLACK_BOX
-from advrisk.ledger import Ledger
+from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.risk.black_box import black_box_leads
 from advrisk.risk.distances import ArmDistances, Distances, arm_distances
 from advrisk.study import Norm
@@ -240,7 +240,9 @@ def _facts(ledger: Ledger) -> dict[str, dict[str, Any]]:
 
 def _flags(ledger: Ledger, found: ArmDistances) -> dict[tuple[str, str], tuple[str, ...]]:
     """The flags of each model's arms: those of their cells, and that of black-box attacks that did better."""
-    rows = ledger.query("SELECT DISTINCT model, arm, unnest(flags) AS flag FROM cells ORDER BY ALL").to_pylist()
+    rows = ledger.query(
+        f"SELECT DISTINCT model, arm, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL} ORDER BY ALL"
+    ).to_pylist()
     raised = [(row["model"], row["arm"], row["flag"]) for row in rows]
     raised += [(lead.model, lead.arm, BLACK_BOX) for lead in black_box_leads(ledger, found)]
     flags: dict[tuple[str, str], tuple[str, ...]] = {}

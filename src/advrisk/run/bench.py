@@ -12,8 +12,9 @@ from torch import nn
 
 from advrisk.core.errors import RunError
 from advrisk.core.registries import Registries
+from advrisk.core.seeds import key
 from advrisk.core.traits import DETECTOR
-from advrisk.engine import Noise, Suspicion
+from advrisk.engine import Draw, Noise, Suspicion
 from advrisk.engine.suspicion import measured
 from advrisk.engine.threads import one_thread
 from advrisk.ledger.inputs import (
@@ -96,12 +97,17 @@ class Workbench:
     def _warm_up(self, cell: Cell) -> None:
         """Ask a model once before any clock runs: its first pass in a process sets things up that later ones find.
 
-        A model that draws at random is not asked: what it draws belongs to cells.
+        One that draws at random does so from streams of no cell. Where it has generators of its own (`unkeyed`), it is
+        not asked: what these draw belongs to cells.
         """
         model = self.material.models[cell.model]
-        if model.name in self._warm or model.random:
+        if model.name in self._warm or (model.random and (model.keyed is None or model.unkeyed)):
             return
         self._warm.add(model.name)
+        n = len(cell.shard.samples)
+        model = model.drawn(
+            Draw(Noise([key("warm-up", row) for row in range(n)], device=model.device), torch.arange(n))
+        )
         rows = [self.material.rows[name] for name in cell.shard.samples]
         x = torch.from_numpy(self.material.data.x[rows]).to(model.device)
         model.ask_owner(x)
@@ -220,7 +226,7 @@ class Workbench:
     def _keep_inputs(self, cell: Cell, attempt: Attempt, verdict: Verdict) -> None:
         if cell.is_needed:
             self._keep_crafted(cell, attempt, verdict)
-        if self.study.keep_inputs == "none":
+        if self.study.keep_inputs == "none" or not cell.keeps_inputs:
             return
         if not (clean := shard_inputs(self.folder, cell.shard.id)).exists():
             rows, space = [self.material.rows[name] for name in cell.shard.samples], self.material.space

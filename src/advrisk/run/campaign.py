@@ -1,4 +1,7 @@
-"""The main path: plan, let detectors learn, skip finished cells, perturb, judge, append; then measure and score."""
+"""The main path: plan, let detectors learn, skip finished cells, perturb, judge, append; then measure and score.
+
+Searches for the worst settings of attacks, and what is certified of them, are cells like others: `run.certifying`.
+"""
 
 import os
 import sys
@@ -17,13 +20,16 @@ from advrisk.core.registry import Part
 from advrisk.engine import OutOfTimeError
 from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell, ConfiguredDetector, Plan, names_of
+from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.bench import Workbench
+from advrisk.run.certifying import certify
+from advrisk.run.crew import Crew, unfinished_cells
 from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.fitting import fit_detectors
 from advrisk.run.loading import OBJECT, choose_device
 from advrisk.run.measuring import failed_measures, measured, unmeasured
+from advrisk.run.progress import Progress
 from advrisk.run.question import (
     configured_detectors,
     plan_study,
@@ -31,63 +37,8 @@ from advrisk.run.question import (
     refuse_another_study,
     refuse_impossible,
 )
-from advrisk.run.rows import CellResult
 from advrisk.run.scoring import scored, unscored
 from advrisk.study import StudySpec
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already.
-
-    Detectors learn before that: `learning` says which, of what, and `learned` how much of it is done. `n_to_score`
-    inputs are to be scored by detectors once the cells are done, and before that `n_to_measure` measures are to be
-    taken; these are 0 until then. `n_unmeasured` of the study's measures were tried, now or before, and gave no number;
-    `trouble` says why the first one of now did not.
-    """
-
-    n_cells: int
-    n_skipped: int
-    n_done: int = 0
-    n_rows: int = 0
-    n_errors: int = 0
-    n_passes: int = 0
-    elapsed_s: float = 0.0
-    n_to_measure: int = 0
-    n_measured: int = 0
-    n_unmeasured: int = 0
-    trouble: str = ""
-    n_to_score: int = 0
-    n_scored: int = 0
-    learning: str = ""
-    learned: float = 0.0
-
-    @property
-    def finished(self) -> bool:
-        beside = self.n_scored == self.n_to_score and self.n_measured == self.n_to_measure
-        return self.n_done == self.n_cells and beside
-
-    @property
-    def eta_s(self) -> float | None:
-        """Seconds to go, if the cells to come are like those done."""
-        return (self.n_cells - self.n_done) * self.elapsed_s / self.n_done if self.n_done else None
-
-    def while_learning(self, what: str, share: float) -> "Progress":
-        return replace(self, learning=what, learned=share)
-
-    def after_measure(self, trouble: str) -> "Progress":
-        n_unmeasured, first = self.n_unmeasured + bool(trouble), self.trouble or trouble
-        return replace(self, n_measured=self.n_measured + 1, n_unmeasured=n_unmeasured, trouble=first)
-
-    def after(self, result: CellResult, elapsed_s: float) -> "Progress":
-        return replace(
-            self,
-            n_done=self.n_done + 1,
-            n_rows=self.n_rows + result.n_rows,
-            n_errors=self.n_errors + result.n_errors,
-            n_passes=self.n_passes + result.n_passes,
-            elapsed_s=elapsed_s,
-        )
 
 
 @dataclass(frozen=True)
@@ -102,6 +53,17 @@ class Options:
 
 
 DEFAULTS = Options()
+
+__all__ = [
+    "DEFAULTS",
+    "Options",
+    "Progress",
+    "know_detectors",
+    "run_study",
+    "set_up",
+    "unfinished_cells",
+    "worker_count",
+]
 
 
 def run_study(
@@ -137,15 +99,14 @@ def run_study(
                 deadline=deadline,
                 on_progress=lambda of, share: on_progress(progress.while_learning(of, share)),
             )
-        began = time.monotonic()
-        with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
-            for result in _executor(bench, plan, options).run(missing, deadline=deadline):
-                if result is None:
-                    writer.publish_if_due()
-                    continue
-                writer.add(result.tables)
-                progress = progress.after(result, time.monotonic() - began)
-                on_progress(progress)
+        with (
+            _executor(bench, plan, options) as executor,
+            SegmentWriter(ledger, every_s=options.publish_every_s) as writer,
+        ):
+            crew = Crew(executor, writer, deadline, on_progress, progress)
+            crew.carry_out(missing)
+            certify(bench, plan, ledger, crew, retry_errors=options.retry_errors)
+            progress = crew.progress
         for now in _measuring(progress, bench, plan, options, deadline=deadline):
             progress = now
             on_progress(progress)
@@ -207,12 +168,6 @@ def _scoring(bench: Workbench, plan: Plan, options: Options, *, deadline: float)
             yield n_scored, n_to_score
 
 
-def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> list[Cell]:
-    """The cells of a plan that are still to be run."""
-    finished = ledger.finished_cells(without_errors=retry_errors)
-    return [cell for cell in plan.cells() if cell.id not in finished]
-
-
 def set_up(
     study: StudySpec, folder: Path, options: Options, modules: Mapping[str, nn.Module] | None = None
 ) -> Workbench:
@@ -243,7 +198,7 @@ def _n_cores() -> int:
 def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
     """The modules in which the parts of a study are defined: importing them registers the parts."""
     registries = bench.registries
-    arms = [arm for _, arm in plan.attempts]
+    arms = [*(arm for _, arm in plan.attempts), *(search.arm for search in plan.searches)]
     parts: list[Part[Any]] = [registries.attacks.get(arm.family) for arm in arms if arm.kind == "attack"]
     parts += [registries.corruptions.get(arm.family) for arm in arms if arm.kind == "corruption"]
     parts += [registries.objectives.get(arm.objective) for arm in arms if arm.objective]
@@ -258,7 +213,7 @@ def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
     if workers == 0:
         return InProcess(bench)
     material = bench.material
-    rows = [material.rows[name] for shard in plan.shards for name in shard.samples]
+    rows = [material.rows[name] for shard in plan.all_shards for name in shard.samples]
     assignment = Assignment(
         study=bench.study,
         folder=bench.folder,

@@ -26,6 +26,7 @@ from advrisk.run.judge import JUDGE_DRAWS
 from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.question import plan_study, refuse_impossible, splits
 from advrisk.run.scoring import is_kept, unscored
+from advrisk.run.search.cost import cells_to_come, n_settings
 from advrisk.study import Arm, StudySpec
 
 # How long a cell is tried out, and about how long all of them together; single passes may take longer.
@@ -60,6 +61,8 @@ class DryRun:
         default_factory=dict
     )  # forward and backward passes, beside the above
     lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
+    n_beside: int = 0  # of the cells, those on samples to tune or to calibrate
+    searches: tuple[str, ...] = ()  # and how many settings each tries at most
     n_crafted_again: int = 0  # cells whose inputs are not kept, once for each detector; passes and seconds hold theirs
 
 
@@ -80,13 +83,15 @@ def dry_run(
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
     missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
+    beside, n_beside_done = cells_to_come(bench, plan, ledger, retry_errors=options.retry_errors)
     again = _crafted_again(ledger, bench, plan, missing)
     counted, counted_again = (
-        [cell for cell in some if _is_counted(cell.model, cell.arm, bench)] for some in (missing, again)
+        [cell for cell in some if _is_counted(cell.model, cell.arm, bench)] for some in ([*missing, *beside], again)
     )
     pass_s = _seconds_per_pass([*counted, *counted_again], bench)
     n_forward, n_backward, longest_s, again_s = 0, 0, 0.0, 0.0
     by_arm = {arm.id: 0 for model, arm in plan.attempts if _is_counted(model, arm, bench)}
+    by_arm |= {cell.arm.id: 0 for cell in beside if _is_counted(cell.model, cell.arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
     for place, cell in enumerate([*counted, *counted_again]):
         forward, backward = _most_passes(cell, bench)
@@ -102,10 +107,11 @@ def dry_run(
     workers = worker_count(bench, plan, options) or 1
     n_scores, score_s = _scoring(ledger, bench, missing, {lesson.detector.id for lesson in to_learn})
     waiting = unmeasured(ledger, bench, plan, answered_only=False, retry_errors=options.retry_errors)
+    missing = [*missing, *beside]
     attack_s = _START_S + max(sum(by_model.values()) / workers, longest_s) if missing else 0.0
     return DryRun(
         n_cells=len(missing),
-        n_skipped=plan.n_cells - len(missing),
+        n_skipped=plan.n_cells - (len(missing) - len(beside)) + n_beside_done,
         n_rows=sum(len(cell.shard.samples) for cell in missing),
         n_forward=n_forward,
         n_backward=n_backward,
@@ -118,6 +124,8 @@ def dry_run(
         by_measure=measure_passes(waiting, bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
         n_crafted_again=len(again),
+        n_beside=len(beside),
+        searches=tuple(f"{search.label}: {n_settings(search, study.seed)} settings" for search in plan.searches),
     )
 
 

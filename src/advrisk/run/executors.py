@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from advrisk.core.errors import RunError
 from advrisk.engine.threads import one_thread
@@ -34,7 +34,7 @@ GRACE_S = 10.0
 
 
 class Executor(Protocol):
-    """Carries out cells somewhere."""
+    """Carries out cells somewhere; as a context manager, it stays ready between one `run` and the next."""
 
     def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
         """Results as they come, in any order; None when there is nothing new.
@@ -42,6 +42,10 @@ class Executor(Protocol):
         Cells come after those they need, and must not be begun before those are finished. None is begun after the
         deadline, on time.monotonic's clock; those begun are finished.
         """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,12 @@ class InProcess:
                 if time.monotonic() > deadline:
                     return
                 yield self.bench.carry_out(cell)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was begun that would have to end."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +136,28 @@ class _Agenda:
 
 
 class WorkerPool:
-    """Worker processes of one thread each. One that dies costs the cell it was at, and is replaced."""
+    """Worker processes of one thread each. One that dies costs the cell it was at, and is replaced.
+
+    They end with `run`, but those of a context manager wait for the next one.
+    """
 
     def __init__(self, assignment: Assignment, *, workers: int) -> None:
         self._assignment = assignment
         self._n_workers = workers
+        self._workers: list[_Worker] = []
+        self._kept = False
+
+    def __enter__(self) -> Self:
+        self._kept = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept = False
+        self._stop_all()
 
     def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
         agenda = _Agenda(cells, deadline)
-        workers: list[_Worker] = []
+        workers = self._workers
         try:
             while True:
                 yield from self._hand_out(agenda, workers)
@@ -150,8 +173,12 @@ class WorkerPool:
                         yield result
                 yield None
         finally:
-            for worker in workers:
-                _stop(worker)
+            if not self._kept:
+                self._stop_all()
+
+    def _stop_all(self) -> None:
+        while self._workers:
+            _stop(self._workers.pop())
 
     def _hand_out(self, agenda: _Agenda, workers: list[_Worker]) -> Iterator[CellResult]:
         """Give a cell to every worker that is idle or can still be hired; cells that need a lost one fail at once."""

@@ -43,6 +43,9 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
     distances = {norm: space.distance(kept, x0, norm) for norm in NORMS}
     settled = _wrong_points(target, attempt, arm, told.answer, distances) | attempt.settled
     success, n_judge = told.rate > 0.5, told.n_judge
+    if arm.kind == "clean" and target.is_reference:  # what it says most is right, however seldom that is
+        success[:] = False
+        told.prediction.copy_(target.clean_prediction)
     success[list(settled)] = False
     survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge, chance)
     outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]

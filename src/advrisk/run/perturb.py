@@ -21,6 +21,8 @@ from advrisk.run.loading import Material
 from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Success, TargetSpec
 
+FIRSTS = ("n_forward_first", "n_backward_first", "n_forward_before", "n_backward_before")  # absent without a success
+COUNTS = ("n_forward", "n_backward", "n_rejected", "n_confirm", *FIRSTS)
 Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a message
 
 
@@ -29,7 +31,7 @@ class Target:
     """A shard's samples in memory, with what the model says of them unperturbed.
 
     `clean_prediction` is what it says, or would say if it did not refuse to; of a model that answers at random, what
-    it says most often.
+    it says most often. `is_reference`: success is judged against that, so a clean input is never wrong.
     """
 
     model: Model
@@ -40,6 +42,7 @@ class Target:
     clean_prediction: Tensor
     clean_rejected: Tensor
     goal: Goal
+    is_reference: bool = False
     inference_s: float | None = None  # seconds that a clean pass took, for each sample
 
     @property
@@ -110,7 +113,9 @@ def target_of(
     inference_s = (now(x0) - began) / len(x0) / told.n
     goal = goal_of(success, label, model, told.answer, said=told.most_frequent)
     rejected = told.rejection_rate > 0.5
-    return Target(model, space, x0, label, told.answer, told.prediction(goal), rejected, goal, inference_s)
+    is_reference = success == "prediction"  # in few draws, perhaps, but in more than any other class
+    prediction = told.most_frequent if is_reference else told.prediction(goal)
+    return Target(model, space, x0, label, told.answer, prediction, rejected, goal, is_reference, inference_s)
 
 
 def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, said: Tensor | None = None) -> Goal:
@@ -197,7 +202,7 @@ def _attack(
     probe = _probe(
         target, rows, cell.arm, part.traits, streams, deadline=deadline, crafted=crafted, suspicion=suspicion
     )
-    unfinished = _too_dear(cell.arm, suspicion)
+    unfinished = _too_dear(cell.arm, suspicion, draws=cell.arm.draws if target.model.random else 1)
     if len(rows) and unfinished is None:
         try:
             part.function(probe, **settings)
@@ -211,11 +216,11 @@ def _attack(
     return attempt
 
 
-def _too_dear(arm: Arm, suspicion: Suspicion | None) -> Settled | None:
+def _too_dear(arm: Arm, suspicion: Suspicion | None, *, draws: int) -> Settled | None:
     """Where no point can be asked about, as the detector takes more passes than there are."""
-    if suspicion is None or arm.max_queries is None or arm.max_queries > suspicion.passes:
+    if suspicion is None or arm.max_queries is None or arm.max_queries >= draws + suspicion.passes:
         return None
-    taken = f"a point takes {1 + suspicion.passes} passes with {suspicion.name}"
+    taken = f"a point takes {draws + suspicion.passes} passes with {suspicion.name}"
     return "error", f"{taken}, but max_queries is {arm.max_queries}; allow more"
 
 
@@ -259,8 +264,8 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
     if not bool(memory.offered.any()):
         attempt.claimed = torch.zeros(len(attempt.kept), dtype=torch.bool, device=rows.device)
         attempt.claimed[rows] = memory.success
-    for name in ("n_forward", "n_backward", "n_rejected", "n_forward_first", "n_backward_first"):
-        absent = -1 if name.endswith("first") else 0
+    for name in COUNTS:
+        absent = -1 if name in FIRSTS else 0
         column = torch.full((len(attempt.kept),), absent, device=rows.device)
         column[rows] = getattr(memory, name)
         attempt.counts[name] = column

@@ -1,7 +1,7 @@
 """What a run is about: planning it against the ledger, and writing the question down beside the answers."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import yaml
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
 from advrisk.core.files import whole_file
+from advrisk.core.seeds import look_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
@@ -24,7 +25,9 @@ from advrisk.plan import (
     Plan,
     choose_splits,
     cut_shards,
+    dropped_from,
     expand_detectors,
+    in_order_of_looks,
     make_plan,
     outline_plan,
     refuse_moved,
@@ -33,8 +36,10 @@ from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.risk.losses import without_files
 from advrisk.run.bench import Workbench
+from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
-from advrisk.study import StudySpec, TargetSpec, load_study
+from advrisk.run.survival import refuse_survival
+from advrisk.study import Arm, StudySpec, TargetSpec, load_study
 
 _EVASION = ("assess", "damage", "evasion")
 
@@ -48,17 +53,33 @@ def plan_study(
     refuse_moved(chosen, known)
     data = bench.material.data
     hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in known}
-    evaluate = [name for name, split in chosen.items() if split == "evaluate"]
-    _refuse_untargeted(study, {int(data.y[bench.material.rows[name]]) for name in evaluate})
-    shards = cut_shards(evaluate, hashes, known, size=study.shard)
+    used = used_splits(study)
+    _refuse_untargeted(
+        study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
+    )
+    wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
+    if "calibrate" in wanted:  # whatever order the data have: looks are made in one that was drawn
+        wanted["calibrate"].sort(key=lambda name: look_key(study.seed, name))
+    shards = {split: cut_shards(names, hashes, known, size=study.shard) for split, names in wanted.items()}
     return make_plan(
         study,
         bench.registries,
         models=_cards(bench, detectors),
-        shards=shards,
+        shards=shards["evaluate"],
         space=bench.material.space_digest,
         detectors=detectors,
+        tune=shards.get("tune", ()),
+        calibrate=in_order_of_looks(shards.get("calibrate", ()), study.seed),
     )
+
+
+def used_splits(study: StudySpec) -> list[str]:
+    """The splits on whose samples cells are run."""
+    return [
+        "evaluate",
+        *(["tune"] if study.search else []),
+        *(["calibrate"] if study.assess.certificate is not None else []),
+    ]
 
 
 def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> None:
@@ -67,8 +88,13 @@ def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[Co
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
     refuse_losses(study, models)
     arms = {arm.id: arm for _, arm in outline.assessed}
-    evaluated = [bench.material.rows[name] for name, split in splits(study, bench).items() if split == "evaluate"]
+    chosen = splits(study, bench)
+    refuse_overlaps(study, bench.material.data, chosen)
+    evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]
     refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
+    assessed = {model for model, _ in outline.assessed}
+    tags = [own for model, own in bench.material.tags.items() if model in assessed]
+    refuse_survival(study, list(arms.values()), tags, bench.material.data.strata)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))
@@ -209,12 +235,51 @@ def _models(bench: Workbench) -> list[dict[str, Any]]:
     ]
 
 
+def record_arms(
+    study: StudySpec,
+    ledger: Ledger,
+    pairs: Sequence[tuple[str, Arm]],
+    recipes: Mapping[tuple[str, str], str],
+    *,
+    origin: str,
+    like: Sequence[str] = (),
+) -> None:
+    """Write down arms that are in no plan; those that stand there with that origin, or one `like` it, stay."""
+    held = ledger.query("FROM arms").to_pylist()
+    alike = [row | {"origin": origin} for row in held if row["origin"] in like]
+    _append_arms(ledger, _unlike(_arm_rows(study, pairs, recipes, origin), [*held, *alike]))
+
+
+def settle_searched_arms(ledger: Ledger, frozen: Set[tuple[str, str]], tried: Set[tuple[str, str]]) -> None:
+    """Of the arms that searches brought: say which are frozen, and which no search asks for any more."""
+    rows = []
+    for row in ledger.query("FROM arms WHERE origin IN ('search', 'frozen')").to_pylist():
+        place = row["model"], row["arm"]
+        origin = "frozen" if place in frozen else "search" if place in tried else "dropped"
+        rows += [row | {"origin": origin}] if origin != row["origin"] else []
+    _append_arms(ledger, rows)
+
+
+def _append_arms(ledger: Ledger, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        ledger.append({"arms": table_from("arms", {column: [row[column] for row in rows] for column in rows[0]})})
+
+
 def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
+    return [
+        *_arm_rows(study, plan.assessed, plan.recipes, "study"),
+        *_arm_rows(study, plan.crafting, plan.recipes, "surrogate"),
+    ]
+
+
+def _arm_rows(
+    study: StudySpec, pairs: Sequence[tuple[str, Arm]], recipes: Mapping[tuple[str, str], str], origin: str
+) -> list[dict[str, Any]]:
     return [
         {
             "model": model,
             "arm": arm.id,
-            "recipe": plan.recipes[model, arm.id],
+            "recipe": recipes[model, arm.id],
             "origin": origin,
             "kind": arm.kind,
             "family": arm.family,
@@ -223,11 +288,12 @@ def _arms(study: StudySpec, plan: Plan) -> list[dict[str, Any]]:
             "eps": arm.eps,
             "objective": arm.objective,
             "keep": arm.keep,
+            "max_queries": arm.max_queries,
+            "version": arm.version,
             "repeats": arm.repeats,
             "params": json.dumps({**arm.params, **({"draws": arm.draws} if arm.draws > 1 else {})}, sort_keys=True),
             "seed": study.seed,
         }
-        for origin, pairs in (("study", plan.assessed), ("surrogate", plan.crafting))
         for model, arm in pairs
     ]
 
@@ -239,12 +305,17 @@ def _dropped_arms(ledger: Ledger, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> list[dict[str, Any]]:
-    """Every sample of the study; one that was evaluated before and is not now is `dropped`, whatever the data hold."""
+    """Every sample of the study; one that was used before and is not now is `dropped`, whatever the data hold."""
     data = bench.material.data
     chosen = splits(study, bench)
-    place = {name: (shard.id, number) for shard in plan.shards for number, name in enumerate(shard.samples)}
     held = ledger.query("FROM samples").to_pylist()
-    rows = [row | {"split": "dropped"} for row in held if row["split"] == "evaluate" and row["sample"] not in chosen]
+    place = {row["sample"]: (row["shard"], row["place"]) for row in held}  # never cut again, asked for now or not
+    place |= {name: (shard.id, number) for shard in plan.all_shards for number, name in enumerate(shard.samples)}
+    rows = [
+        row | {"split": dropped_from(row["split"])}
+        for row in held
+        if row["split"] in ("evaluate", "tune", "calibrate") and row["sample"] not in chosen
+    ]
     for name, split in chosen.items():
         row = bench.material.rows[name]
         shard, number = place.get(name, (None, None))

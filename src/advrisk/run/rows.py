@@ -19,6 +19,7 @@ from advrisk.run.perturb import Attempt, Target
 
 MAX_CLASSES = 100  # past these, only the largest logits are stored
 TOP_K = 20
+_SPENT = ("n_forward", "n_backward", "n_rejected", "n_confirm")  # 0 where an arm asked nothing
 DOUBTFUL = 0.1  # a cell is flagged where more than this share of it shows a sign of distrust
 
 
@@ -94,7 +95,7 @@ def failed_result(cell: Cell, *, run: str, criterion: str, outcome: Outcome, mes
     n = len(cell.shard.samples)
     columns = _common(cell, run, criterion)
     columns |= {"outcome": constant(outcome, n), "message": constant(message, n)}
-    columns |= {name: np.zeros(n, np.int64) for name in ("n_forward", "n_backward", "n_judge", "n_rejected")}
+    columns |= {name: np.zeros(n, np.int64) for name in (*_SPENT, "n_judge")}
     tables = {
         "outcomes": table_from("outcomes", columns),
         "cells": _cell_row(cell, run, [outcome] * n, {"flags": []}, wall_s=None, process_s=None),
@@ -124,8 +125,7 @@ def _common(cell: Cell, run: str, criterion: str) -> dict[str, Any]:
 
 
 def _counts(attempt: Attempt, n: int) -> dict[str, Any]:
-    columns: dict[str, Any] = {"n_forward": np.zeros(n, np.int64), "n_backward": np.zeros(n, np.int64)}
-    columns["n_rejected"] = np.zeros(n, np.int64)
+    columns: dict[str, Any] = {name: np.zeros(n, np.int64) for name in _SPENT}
     for name, count in attempt.counts.items():
         values = count.cpu().numpy()
         columns[name] = pa.array(values, mask=values < 0)
@@ -208,6 +208,7 @@ def _cell_row(
         "process_s": process_s,
         "inference_s": inference_s,
         "version": VERSION,
+        "torch": str(torch.__version__),
         **doubts,
     }
     return table_from("cells", {name: [value] for name, value in row.items()})

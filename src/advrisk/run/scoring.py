@@ -32,6 +32,7 @@ _UNSCORED = """
            list(o.sample ORDER BY o.sample) AS samples
     FROM outcomes o
     JOIN arms a ON a.model = o.model AND a.arm = o.arm AND a.origin = 'study'
+    JOIN samples m ON m.sample = o.sample AND m.split = 'evaluate'
     ANTI JOIN (SELECT cell, sample FROM scores WHERE detector = $detector) s ON s.cell = o.cell AND s.sample = o.sample
     WHERE CASE o.kind WHEN 'clean' THEN o.outcome NOT IN ('error', 'timeout') ELSE o.outcome = 'success' END
     GROUP BY o.cell

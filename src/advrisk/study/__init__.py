@@ -2,10 +2,19 @@
 
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.arm import CLEAN, Arm, Kind
-from advrisk.study.assess import AVERAGE, AlarmSpec, DamageSpec, DetectionSpec, IndicatorSpec, SurvivalSpec
+from advrisk.study.assess import (
+    AVERAGE,
+    AlarmSpec,
+    CertificateSpec,
+    DamageSpec,
+    DetectionSpec,
+    IndicatorSpec,
+    SurvivalSpec,
+)
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import validated
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
+from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
     TRANSFER,
@@ -24,10 +33,12 @@ from advrisk.study.spec import (
 __all__ = [
     "AVERAGE",
     "CLEAN",
+    "THEORY",
     "TRANSFER",
     "AlarmSpec",
     "Arm",
     "ArmEntry",
+    "CertificateSpec",
     "DamageSpec",
     "DataSpec",
     "DefenceSpec",
@@ -40,7 +51,9 @@ __all__ = [
     "MeasureSpec",
     "ModelSpec",
     "Norm",
+    "RangeSpec",
     "RecipeSpec",
+    "SearchEntry",
     "Source",
     "StudySpec",
     "Success",

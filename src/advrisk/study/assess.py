@@ -1,4 +1,4 @@
-"""What is asked of the outcomes, once they are there: changing it runs nothing again."""
+"""What is asked of the outcomes, once they are there: changing it runs nothing again, but for a certificate."""
 
 from typing import Annotated, Literal, Self
 
@@ -120,13 +120,14 @@ class SurvivalSpec(Strict):
     """How durations are measured, what explains them, and what counts as broken.
 
     `covariates` are things known before the attack: eps, attack, norm, objective, model, tags of models, strata. By
-    default those that differ. `until` is the time up to which means are taken; by default the longest one spent.
-    `eps_max` limits the sizes whose cost is told. `broken_factor` says how many times longer training on a sample must
-    have taken than breaking one.
+    default those that differ. `shape_covariates` change the shape of the law, too. `until` is the time up to which
+    means are taken; by default the longest one spent. `eps_max` limits the sizes whose cost is told. `broken_factor`
+    says how many times longer training on a sample must have taken than breaking one.
     """
 
     measure: Literal["forward", "gradient", "seconds", "process-seconds"] = "forward"
     covariates: list[str] | None = None  # an empty list: nothing explains them
+    shape_covariates: list[str] = Field(default_factory=list)
     family: Literal["auto", "weibull", "lognormal", "loglogistic"] = "auto"
     norm: Norm | None = None
     arms: Names | None = None
@@ -137,6 +138,42 @@ class SurvivalSpec(Strict):
     hardware: HardwareSpec | None = None
 
 
+Share = Annotated[Number, Field(gt=0, lt=1)]
+
+
+class SearchGuaranteeSpec(Strict):
+    """What is stated of p as a function of an attack's setting, so that a search may promise something.
+
+    PROSAC, Theorem 4: its norm in the Hilbert space of the kernel is at most `norm_bound`, it is seen with
+    `noise`-sub-Gaussian noise, and the search is misled with a probability of at most `delta`. `length_scale` is a
+    share of each parameter's range. Nobody can read these off the data.
+    """
+
+    norm_bound: Annotated[Number, Field(ge=0, le=1e12)]
+    noise: Annotated[Number, Field(ge=0, le=1e12)]
+    kernel: Literal["squared-exponential", "matern-5/2"]
+    length_scale: Annotated[Number, Field(ge=1e-6, le=1e6)]
+    delta: Share
+
+
+class CertificateSpec(Strict):
+    """What is to be certified: that the attacks break at most a share `alpha` of inputs, by a procedure that says so
+    wrongly with a probability of at most `zeta`.
+
+    `arms` names attacks of the study, each with a norm and an eps; all such attacks, if nothing is said. What a search
+    found is added to them. `population` says what the samples to calibrate stand for where they are equally frequent by
+    class or stratum. `search_guarantee` states what a promise about settings that no search tried rests on. Unlike the
+    other questions, this one runs cells: on the samples to calibrate.
+    """
+
+    alpha: Share = 0.1
+    zeta: Share = 0.05
+    arms: Names | None = None
+    method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact"
+    population: Literal["as-sampled", "balanced"] | None = None
+    search_guarantee: SearchGuaranteeSpec | None = None
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
@@ -144,3 +181,4 @@ class AssessSpec(Strict):
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
     survival: SurvivalSpec = SurvivalSpec()
+    certificate: CertificateSpec | None = None

@@ -155,5 +155,8 @@ def _mapping_positions(node: yaml.MappingNode, loc: Loc, path: Path) -> Iterator
             raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: this key stands here twice")
         seen.add(name)
         _refuse_odd(key, (*loc, name), path)
+        if key.tag == f"{_YAML}bool":  # on, off, yes, no, true, false
+            found = f"YAML reads the key {name} as a truth value; quote it: '{name}'"
+            raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: {found}")
         yield from _positions(child, (*loc, name), path)
         yield (*loc, name), line

@@ -28,6 +28,7 @@ from advrisk.study.fields import (
     Strict,
     validated,
 )
+from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
@@ -229,12 +230,23 @@ class StudySpec(Strict):
     measures: list[Measure] = Field(default_factory=list)
     losses: list[Named] = Field(default_factory=list)
     scenarios: dict[Identifier, Tree] = Field(default_factory=dict)
+    search: list[SearchEntry] = Field(default_factory=list)
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
     assess: AssessSpec = AssessSpec()
 
     _where: Source = PrivateAttr(default_factory=Source)
+
+    @model_validator(mode="after")
+    def _named_population(self) -> Self:
+        certified = self.assess.certificate
+        if self.data.order == "balanced" and certified is not None and certified.population is None:
+            raise ValueError(
+                "found `order: balanced`, and a certificate for nobody knows which inputs: say `population: balanced` "
+                "in assess.certificate, or `population: as-sampled` if all classes are equally frequent in deployment"
+            )
+        return self
 
     @property
     def criterion(self) -> Literal["label", "prediction", "target"]:

@@ -92,7 +92,7 @@ class TestRefusal:
 
 
 class TestDraws:
-    NOISY = behind("gauss-out", sigma=0.7, on="logits")
+    NOISY = behind("gauss-out", sigma=0.7, noise_on="logits")
 
     def expected(self, x: Tensor, draws: int) -> list[Tensor]:
         chance = Noise([key("chance", row) for row in range(3)])
@@ -155,13 +155,35 @@ class TestConfirmation:
         probe.forward(points(0.0), torch.tensor([0]))
         assert probe.memory.success.tolist() == [believed]
         assert probe.memory.n_forward.tolist() == [n_forward]
-        assert probe.memory.n_forward_first.tolist() == [n_forward if believed else -1]
+        assert probe.memory.n_confirm.tolist() == [n_forward - 1]
+        assert probe.memory.n_forward_first.tolist() == [1 if believed else -1]
+        assert probe.memory.n_forward_before.tolist() == [0 if believed else -1]
         assert len(probe.active()) == (not believed)
+
+    def test_is_no_part_of_the_time_to_the_first_success(self):
+        """Neither that of the success, nor that of a lucky draw before it: three passes in vain, then eight."""
+        probe = probe_of(scripted(turned=[[0] + [1, 0, 0, 0] + [1] * 11]), n=1)
+        for _ in range(3):
+            probe.forward(points(0.0), torch.tensor([0])).gradient()
+        memory = probe.memory
+        assert (memory.n_forward.tolist(), memory.n_confirm.tolist()) == ([14], [11])
+        assert (memory.n_forward_first.tolist(), memory.n_forward_before.tolist()) == ([3], [2])
+        assert (memory.n_backward_first.tolist(), memory.n_backward_before.tolist()) == ([2], [1])
+        assert memory.first_s.item() < memory.spent_s.item()  # the gradient after it
+
+    def test_its_seconds_are_not_the_attack_s(self, monkeypatch):
+        ticks = iter(range(100))
+        monkeypatch.setattr("advrisk.engine.probe.now", lambda _: float(next(ticks)))
+        probe = probe_of(scripted(turned=[[1] * 11]), n=1)
+        probe.forward(points(0.0), torch.tensor([0]))
+        assert probe.memory.first_s.tolist() == probe.memory.spent_s.tolist() == [1.0]
 
     def test_draws_of_the_arm_count_towards_it(self):
         probe = probe_of(scripted(turned=[[1, 1, 1, 1, 0] + [1] * 6]), n=1, draws=5)
         probe.forward(points(0.0), torch.tensor([0]))
         assert probe.memory.n_forward.tolist() == [10]
+        assert probe.memory.n_forward_first.tolist() == [5]
+        assert probe.memory.n_forward_before.tolist() == [0], "five draws are one query"
         assert probe.memory.success.tolist() == [True]
 
     def test_without_queries_left_nothing_is_believed(self):

@@ -99,6 +99,18 @@ class TestCounting:
         ask(probe, 0.5, 2.0, 0.5, 0.2, rows=[0, 0, 0, 1])
         assert probe.memory.n_forward_first.tolist() == [3, -1]
 
+    def test_a_first_success_came_after_the_query_before(self):
+        """Which may have been several passes ago: of a population, of slopes of several classes, or without a slope."""
+        probe = make_probe(3, keep="last")
+        ask(probe, 0.5, 0.5, 0.5, 0.5, rows=[0, 0, 1, 2]).gradient()
+        ask(probe, 0.5, 0.5, rows=[1, 2]).gradients(torch.tensor([[0, 1], [0, 1]]))
+        ask(probe, 0.5, rows=[2])
+        ask(probe, 0.5, 2.0, 0.5, 2.0, 2.0, rows=[0, 0, 0, 1, 2])
+        assert probe.memory.n_forward_first.tolist() == [5, 3, 4]
+        assert probe.memory.n_forward_before.tolist() == [2, 2, 3]
+        assert probe.memory.n_backward_first.tolist() == [2, 3, 3]
+        assert probe.memory.n_backward_before.tolist() == [0, 1, 1]
+
     def test_the_probe_asks_nothing_of_its_own(self):
         model, record = toys.recorded(LARGER.model)
         probe = make_probe(4, model=model, keep="smallest")

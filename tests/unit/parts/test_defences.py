@@ -134,7 +134,7 @@ class TestGaussOut:
     def test_on_logits_the_noise_is_added_to_them(self):
         n = 5_000
         logits = torch.tensor([3.0, -1.0, 0.0]).repeat(n, 1)
-        noise = behind("gauss-out", saying(3), sigma=0.5, on="logits").drawn(streams(n)).ask(logits) - logits
+        noise = behind("gauss-out", saying(3), sigma=0.5, noise_on="logits").drawn(streams(n)).ask(logits) - logits
         assert noise.mean().item() == pytest.approx(0, abs=4 * 0.5 / math.sqrt(3 * n))
         assert noise.std().item() == pytest.approx(0.5, rel=0.03)
 
@@ -168,7 +168,7 @@ class TestDefendedModel:
         one = behind("gauss-out", SEEING, sigma=0.1)
         others = [
             behind("gauss-out", SEEING, sigma=0.2),
-            behind("gauss-out", SEEING, sigma=0.1, on="logits"),
+            behind("gauss-out", SEEING, sigma=0.1, noise_on="logits"),
             behind("gauss-out", replace(SEEING, digest="other"), sigma=0.1),
             behind("gauss-at-input", SEEING, sigma=0.1),
             defended_model("defended", SEEING, replace(part, version=2), part.bind({"sigma": 0.1})),

@@ -162,7 +162,7 @@ class TestPutBack:
     def test_no_feature_that_is_left_can_be_put_back_alone(self, norm, classes):
         """Also where others would have to follow: the classes of a net are no simple rule."""
         model = toys.label_only(toys.conv_net(size=6, classes=classes))
-        x0 = toys.images(6, size=6)
+        x0 = toys.images(3, size=6)
         points, _ = settled(model, x0, Space.box(0, 1), norm)
         reference, changed = model.ask(x0), points != x0
         assert (model.ask(points) != reference).all()

@@ -191,6 +191,20 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
         assert str(caught.value) == f"<study>: arms[1]: {needed}; these need no more: {able}"
 
 
+def test_a_query_must_not_take_more_draws_than_there_are_queries(registries: Registries, study: MakeStudy) -> None:
+    """Of a model that does not draw, it takes one."""
+    line = {"attack": "walk", "norm": "l2", "eps": 1, "draws": 20, "max_queries": 10}
+    noisy = ModelCard("noisy", "d3", "gradients", 10, random=True)
+    plan(study(line), registries, models=[PLAIN])
+    plan(study(line | {"max_queries": 20}), registries, models=[noisy])
+    with pytest.raises(StudyError) as caught:
+        plan(study({"corruption": "fog"}, line), registries, models=[PLAIN, noisy])
+    assert str(caught.value).startswith("<study>: arms[1]: walk-l2-1")
+    assert "a point takes 20 passes of noisy, which answers at random (`draws`), but max_queries is 10" in str(
+        caught.value
+    )
+
+
 def test_a_corruption_of_images_needs_models_that_take_them(registries: Registries, study: MakeStudy) -> None:
     table = ModelCard("table", "d3", "gradients", 10, takes_images=False)
     plan(study({"corruption": "noise", "level": 1}), registries, models=[table])

@@ -39,7 +39,7 @@ def names(defences: dict[str, Any]) -> list[str]:
             ["noisy-0.01-plain", "noisy-0.01-hardened", "noisy-0.1-plain", "noisy-0.1-hardened"],
         ),
         (
-            {"of": "plain", "sigma": [0.1, 1], "on": ["logits", "probabilities"]},
+            {"of": "plain", "sigma": [0.1, 1], "noise_on": ["logits", "probabilities"]},
             ["noisy-0.1-logits", "noisy-0.1-probabilities", "noisy-1-logits", "noisy-1-probabilities"],
         ),
     ],
@@ -73,7 +73,7 @@ def test_tags_are_those_of_the_model_inside_with_the_defence_and_its_parameters(
         {"plain": SOURCE | {"tags": {"depth": 8}}},
     )
     tags = tags_of(asked, expand_defences(asked, REGISTRIES))
-    noisy = {"depth": 8, "defence": "gauss-out", "sigma": 0.1, "on": "probabilities", "cheap": True}
+    noisy = {"depth": 8, "defence": "gauss-out", "sigma": 0.1, "noise_on": "probabilities", "cheap": True}
     assert tags["noisy"] == noisy
     assert tags["both"] == noisy | {"defence": "gauss-out+gauss-at-input", "gauss-at-input-sigma": 0.3}
     assert tags["plain"] == {"depth": 8}

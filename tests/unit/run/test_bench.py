@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from advrisk.engine import Space
+from advrisk.engine import Noise, Space
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.parts.data import Dataset
+from advrisk.parts.defences import defences, defended_model
 from advrisk.run.bench import Workbench
 from advrisk.run.loading import Material
+from advrisk.run.perturb import clean_keys
 from advrisk.study import study_from
 from advrisk.testing import toys
 
@@ -137,6 +139,24 @@ def test_what_a_first_pass_sets_up_is_on_no_clock(bench, scene):
         assert result.tables["cells"]["wall_s"][0].as_py() < 0.3
     assert attacked.tables["cells"]["inference_s"][0].as_py() is None
     assert 0 < clean.tables["cells"]["inference_s"][0].as_py() < 0.1
+
+
+def test_a_model_that_draws_is_warmed_up_from_streams_of_no_cell(bench, scene):
+    part = defences.get("gauss-out")
+
+    def result(model):
+        noisy = defended_model("larger", model, part, part.bind({"sigma": 0.5, "noise_on": "logits"}))
+        return bench(model=noisy).carry_out(scene.cell(scene.clean)).tables
+
+    slow, again = result(slow_at_first(scene.model, 0.3)), result(scene.model)
+    assert slow["cells"]["wall_s"][0].as_py() < 0.3
+    assert 0 < slow["cells"]["inference_s"][0].as_py() < 0.1
+    chance = Noise(clean_keys(0, scene.cell(scene.clean)))
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    said = torch.stack([x + 0.5 * chance.normal(torch.arange(3), (2,)) for _ in range(11)])
+    expected = said.double().softmax(2).mean(0).log()
+    for tables in (slow, again):
+        np.testing.assert_allclose(tables["outputs"]["logits"].to_pylist(), expected, atol=1e-5)
 
 
 def test_seconds_are_told_of_all_passes_and_of_those_up_to_the_first_success(bench, scene):

@@ -201,7 +201,7 @@ class TestRedrawing:
 
     def test_success_rates_follow_the_normal_tail(self, scene):
         n = 400
-        target = scene.target(n, model=behind("gauss-out", scene.model, sigma=1.0, on="logits"))
+        target = scene.target(n, model=behind("gauss-out", scene.model, sigma=1.0, noise_on="logits"))
         for lead in (-1.0, 0.0, 1.0):
             chance = Noise([key("judge", lead, row) for row in range(n)])
             verdict = judge(target, at(*[1.0 + lead] * n), scene.arm(), chance)
@@ -219,22 +219,41 @@ class TestRedrawing:
         """Three classes: the label may be the most frequent one, and yet be missed in most draws."""
         n = 300
         flat = toys.Linear(torch.zeros(3, 2), torch.tensor([0.5, 0.0, 0.0])).model
-        target = scene.target(n, model=behind("gauss-out", flat, sigma=1.0, on="logits"))
+        target = scene.target(n, model=behind("gauss-out", flat, sigma=1.0, noise_on="logits"))
         verdict = judge(target, at(*[0.0] * n), scene.arm(), Noise([key("judge", row) for row in range(n)]))
         wrong = [prediction != 0 for prediction in verdict.prediction.tolist()]
         assert wrong == [outcome == "success" for outcome in verdict.outcome]
         assert 0 < sum(wrong) < n
 
     def test_the_answer_is_the_logarithm_of_the_mean_probability(self, scene):
-        model = behind("gauss-out", scene.model, sigma=1.0, on="logits")
+        model = behind("gauss-out", scene.model, sigma=1.0, noise_on="logits")
         verdict = judge(scene.target(1, model=model), at(0.5), scene.arm(), Noise([7]))
         chance = Noise([7])
         said = [torch.tensor([[1.0, 0.5]]) + chance.normal(torch.tensor([0]), (2,)) for _ in range(11)]
         expected = torch.stack(said).softmax(2).mean(0).log()
         torch.testing.assert_close(verdict.answer, expected)
 
+    def test_against_its_own_prediction_a_clean_input_is_never_wrong(self, scene):
+        """Of nine classes that are about as likely, the most frequent one has rarely half of the draws."""
+        n = 40
+        flat = toys.Linear(torch.zeros(9, 2), torch.zeros(9)).model
+        model = behind("gauss-out", flat, sigma=1.0, noise_on="logits")
+        keys = [key("clean", row) for row in range(n)]
+        x0, label = torch.tensor([[1.0, 0.0]]).repeat(n, 1), torch.zeros(n, dtype=torch.int64)
+        target = target_of(model, Space.box(-10, 10), x0, label, "prediction", Noise(keys))
+        chance = Noise(keys)
+        said = torch.stack([chance.normal(torch.arange(n), (9,)).argmax(1) for _ in range(11)])
+        votes = torch.nn.functional.one_hot(said, 9).sum(0)
+        assert (votes.amax(1) < 6).sum() > n / 2
+        assert target.clean_prediction.tolist() == votes.argmax(1).tolist()
+        assert torch.equal(target.goal.reference, target.clean_prediction)
+        assert target.settled() == {}
+        verdict = judge(target, Attempt(x0), scene.clean, Noise(keys))
+        assert set(verdict.outcome) == {"resisted"}
+        assert torch.equal(verdict.prediction, target.clean_prediction)
+
     def test_clean_answers_are_redrawn_too(self, scene):
-        model = behind("gauss-out", scene.model, sigma=2.0, on="logits")
+        model = behind("gauss-out", scene.model, sigma=2.0, noise_on="logits")
         n = 300
         chance = Noise([key("clean", row) for row in range(n)])
         x0, label = torch.tensor([[1.0, 0.0]]).repeat(n, 1), torch.zeros(n, dtype=torch.int64)

@@ -187,8 +187,9 @@ def test_what_goes_wrong_is_named_and_stops_nothing(
 
 
 def test_the_command_line_says_why_and_ends_with_3(
-    tmp_path: Path, mine: list[int], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, mine: list[int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("advrisk.run.campaign.worker_count", lambda *_: 0)
     study = content(
         {"name": "mine", "trouble": "error", "after": 3}, models={"one": {"source": "demo", "name": "plain"}}
     )
@@ -196,7 +197,7 @@ def test_the_command_line_says_why_and_ends_with_3(
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
     for why in ("at sample .* failed: ArithmeticError: no number today", "`--retry-errors` tries again"):
         with pytest.raises(SystemExit) as ended:
-            app(["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run"), "--workers", "1"])
+            app(["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run")])
         assert ended.value.code == 3
         assert re.search(f"2 measures gave no number: .*{why}", capfd.readouterr().err)
 

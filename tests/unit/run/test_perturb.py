@@ -47,8 +47,11 @@ class TestAttack:
             "n_forward": [2, 1, 2],
             "n_backward": [1, 1, 1],
             "n_rejected": [0, 0, 0],
+            "n_confirm": [0, 0, 0],
             "n_forward_first": [2, 1, -1],
             "n_backward_first": [1, 0, -1],
+            "n_forward_before": [1, 0, -1],
+            "n_backward_before": [0, 0, -1],
         }
         assert torch.isnan(attempt.first_s).tolist() == [False, False, True]
         assert attempt.settled == {}

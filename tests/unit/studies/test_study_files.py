@@ -1,9 +1,11 @@
 """The study files are in order: read without the folders they name, and planned with stand-ins for them."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -184,3 +186,39 @@ def test_the_study_of_depth_asks_about_networks_that_its_recipe_trains() -> None
     assert set(kinds.values()) == {5}
     assert spec.data.order == "balanced"
     assert {name for arm in spec.arms for name in arm.attack or ()} <= PAPER
+
+
+@pytest.mark.usefixtures("importable")
+def test_the_study_of_certificates_with_timm_can_be_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for timm that knows how it is called, and small images."""
+    spec = Study.load(FOLDER / "certificate-imagenet.yaml").spec
+    shutil.copy(FOLDER / f"{spec.name}.yaml", tmp_path)
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (1300, 8, 8, 3), dtype=np.uint8)
+    np.savez(tmp_path / "imagenet.npz", x=pictures, y=rng.integers(0, 1000, 1300))
+    called: list[str] = []
+
+    def create_model(model_name: str, *, pretrained: bool) -> nn.Module:
+        assert pretrained
+        called.append(model_name)
+        return nn.Sequential(nn.Flatten(), nn.Linear(192, 1000))
+
+    stand_in = ModuleType("timm")
+    vars(stand_in)["create_model"] = create_model
+    monkeypatch.setitem(sys.modules, "timm", stand_in)
+    spec = Study.load(tmp_path / f"{spec.name}.yaml").spec
+    bench = set_up(spec, tmp_path / "run", DEFAULTS)
+    plan = plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench)
+    vits = [f"vit_{size}_patch16_224" for size in ("small", "base", "large")]
+    assert called == [*vits, "resnet34", "resnet50", "resnet101"]
+    assert {(one.model, one.arm.norm, one.rounds) for one in plan.searches} == {
+        (model, norm, 50) for model in spec.models for norm in ("linf", "l2")
+    }
+    assert [axis.start for axis in plan.searches[0].axes] == [(0.005, 0.01, 0.015), (0.01, 0.02, 0.03)]
+    assert sum(len(shard.samples) for shard in plan.calibrate) == 1000
+
+
+def test_both_studies_of_certificates_ask_about_the_same_models_samples_and_sizes() -> None:
+    weak, strong = (yaml.safe_load((FOLDER / f"certificate-mnist{name}.yaml").read_text()) for name in ("", "-pgd"))
+    assert all(weak[name] == strong[name] for name in ("seed", "data", "models", "success", "assess", "shard"))
+    assert weak["search"][0]["eps"] == strong["arms"][0]["eps"] == sorted(strong["arms"][0]["eps"])

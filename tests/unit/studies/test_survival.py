@@ -228,7 +228,7 @@ def test_a_model_without_depth_is_named(home: Path, tmp_path: Path) -> None:
 
 def test_defences_are_called_with_their_level() -> None:
     assert defence_of({"depth": 20}) == "none"
-    assert defence_of({"defence": "gauss-out", "sigma": 0.1, "on": "probabilities"}) == "gauss-out 0.1"
+    assert defence_of({"defence": "gauss-out", "sigma": 0.1, "noise_on": "probabilities"}) == "gauss-out 0.1"
     assert defence_of({"defence": "own"}) == "own"
 
 

@@ -165,6 +165,14 @@ def test_a_key_that_stands_twice(file: Path, content: str, complaint: str) -> No
     assert refusal(file, content) == complaint
 
 
+@pytest.mark.parametrize("word", ["on", "Off", "yes", "no", "true"])
+def test_a_key_that_yaml_takes_for_a_truth_value_must_be_quoted(file: Path, word: str) -> None:
+    complaint = f"2: a.{word}: YAML reads the key {word} as a truth value; quote it: '{word}'"
+    assert refusal(file, f"a:\n  {word}: 1\n") == complaint
+    file.write_text(f"a:\n  '{word}': on\n")
+    assert read_yaml(file)[0] == {"a": {word: True}}
+
+
 @pytest.mark.parametrize(
     ("content", "place"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from advrisk.core.errors import StudyError
 from advrisk.study import StudySpec, TargetSpec, load_study, study_from
@@ -171,13 +172,19 @@ MAP = "12: success: a map takes each class to another, as in {0: 1, 1: 7}; found
         ("{-1: 0}", MAP + "-1: 0"),
         ("{a: 1}", MAP + "'a': 1"),
         ("{0: '1'}", MAP + "0: '1'"),
-        ("{true: 0}", MAP + "True: 0"),
+        ("{'true': 0}", MAP + "'true': 0"),
+        ("{true: 0}", "12: success.target.true: YAML reads the key true as a truth value; quote it: 'true'"),
         ("{0: 1.5}", MAP + "0: 1.5"),
         ("{1: next}", MAP + "1: 'next'"),
     ],
 )
 def test_a_target_that_is_none_is_refused_with_what_is_one(file: Path, target: str, complaint: str) -> None:
     assert complaint in complaints(file, GOOD.replace("success: label", f"success: {{target: {target}}}"))
+
+
+def test_a_truth_value_is_no_class_from_python_either() -> None:
+    with pytest.raises(StudyError, match=r"a map takes each class to another, .* found True: 0"):
+        study_from(yaml.safe_load(GOOD) | {"success": {"target": {True: 0}}})
 
 
 @pytest.mark.parametrize(

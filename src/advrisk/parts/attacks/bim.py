@@ -4,7 +4,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.parts.attacks.moves import clean_start
 from advrisk.parts.attacks.pgd import ascend, step_length
@@ -19,6 +19,7 @@ from advrisk.parts.attacks.registry import attacks
         objective="ace",
         passes=lambda given, _: (given["steps"] + 1, given["steps"]),
         use_when="a deterministic attack is wanted; PGD with its random start is usually stronger",
+        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
     ),
 )
 def bim(probe: Probe, *, steps: Annotated[int, Ge(1)] = 10, step_size: Annotated[float, Gt(0)] | None = None) -> None:

@@ -7,7 +7,7 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.parts.attacks.adam import Adam
 from advrisk.parts.attacks.boundary import Nearest, shrink, step_across
@@ -34,6 +34,7 @@ _REFINING = _STEPS_FROM_CLEAN + _STEPS_FROM_NEAREST
         keep="smallest",
         within_eps=False,
         needs_eps=False,
+        box={"step_size": Box(1e-3, 1.0), "initial_const": Box(1e-4, 10.0)},
     ),
 )
 def carlini_wagner(

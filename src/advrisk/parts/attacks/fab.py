@@ -6,7 +6,7 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
 from advrisk.parts.attacks.boundary import Nearest, nearest_boundary
@@ -33,6 +33,7 @@ def _passes(runs: int, backward: int, steps: int) -> tuple[int, int]:
         within_eps=False,
         needs_eps=False,
         random=True,
+        box={"pull": Box(0.01, 1.0)},
     ),
 )
 def fab(
@@ -71,6 +72,7 @@ def fab(
         within_eps=False,
         needs_eps=False,
         random=True,
+        box={"pull": Box(0.01, 1.0)},
     ),
     version=2,
 )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.parts.attacks.boundary import Nearest, Schedule, shrink
 from advrisk.parts.attacks.registry import attacks
@@ -23,6 +23,7 @@ _LAST_STEP = 0.01  # of the first
         keep="smallest",
         within_eps=False,
         needs_eps=False,
+        box={"step_size": Box(0.01, 10.0)},
     ),
 )
 def fmn(probe: Probe, *, steps: Annotated[int, Ge(1)] = 100, step_size: Annotated[float, Gt(0)] = 1.0) -> None:

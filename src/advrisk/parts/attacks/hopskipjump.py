@@ -8,7 +8,7 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.engine.norms import steepest
 from advrisk.parts.attacks.moves import chosen, per_row, random_inputs, samples_at_once
@@ -38,6 +38,7 @@ def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
         within_eps=False,
         needs_eps=False,
         random=True,
+        box={"gamma": Box(0.01, 100.0)},
     ),
     version=2,
 )

@@ -7,7 +7,7 @@ import torch
 from annotated_types import Ge, Gt, MultipleOf
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Pass, Probe
 from advrisk.engine.norms import steepest
 from advrisk.parts.attacks.moves import positions, samples_at_once
@@ -26,6 +26,11 @@ _PAIRS_AT_ONCE = 16  # of points of one sample in a batch
         use_when="a model gives scores but no gradients, and its inputs are not images",
         within_eps=False,
         random=True,
+        # The values to begin with are those of Feng et al. (PROSAC, arXiv:2402.02629).
+        box={
+            "sigma": Box(1e-4, 0.1, start=(0.005, 0.01, 0.015)),
+            "step_size": Box(1e-3, 1.0, start=(0.01, 0.02, 0.03)),
+        },
     ),
 )
 def nes(

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.parts.attacks.moves import clean_start, point_in_ball, positions
 from advrisk.parts.attacks.registry import attacks
@@ -20,6 +20,7 @@ from advrisk.parts.attacks.registry import attacks
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
         use_when="you want the standard attack with gradients at a fixed eps; more steps and restarts make it stronger",
         random=True,
+        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
     ),
 )
 def pgd(

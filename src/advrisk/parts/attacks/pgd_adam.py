@@ -6,7 +6,7 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
 from advrisk.engine.norms import length
 from advrisk.parts.attacks.adam import Adam
@@ -24,6 +24,7 @@ from advrisk.parts.attacks.registry import attacks
         passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
         use_when="slopes differ much between features, or are noisy: Adam evens them out",
         random=True,
+        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
     ),
 )
 def pgd_adam(

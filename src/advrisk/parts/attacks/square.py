@@ -11,7 +11,7 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
-from advrisk.core.traits import AttackTraits, Norm
+from advrisk.core.traits import AttackTraits, Box, Norm
 from advrisk.engine import Probe
 from advrisk.parts.attacks.moves import per_row, positions
 from advrisk.parts.attacks.registry import attacks
@@ -39,6 +39,7 @@ Side = tuple[int, int]  # height and width of a square
         passes=lambda given, _: (given["queries"] + 1, 0),
         use_when="a model gives no gradients, or useless ones; made for images",
         random=True,
+        box={"p_init": Box(0.01, 1.0)},
     ),
 )
 def square(

@@ -33,12 +33,12 @@ class GaussOut(Defence):
     """
 
     sigma: Annotated[float, Gt(0)]
-    on: Literal["probabilities", "logits"] = "probabilities"
+    noise_on: Literal["probabilities", "logits"] = "probabilities"
 
     def outputs(self, answer: Tensor, draw: Draw) -> Tensor:
         noise = self.sigma * draw.normal(tuple(answer.shape[1:])).double()
         exact = answer.double()  # in float32, exp and log depend on a row's place in the batch
-        noisy = exact + noise if self.on == "logits" else _logarithms(exact.softmax(1) + noise)
+        noisy = exact + noise if self.noise_on == "logits" else _logarithms(exact.softmax(1) + noise)
         return noisy.to(answer.dtype)
 
 

@@ -18,7 +18,7 @@ from advrisk.risk.detection.roc import Flags, Floats, Integers
 
 _ARMS = """
     SELECT model, arm, coalesce(repeats, 1) AS repeats, origin, kind, family, norm, eps, objective, params
-    FROM arms WHERE origin NOT IN ('dropped', 'surrogate') AND kind IS DISTINCT FROM 'clean' ORDER BY model, arm
+    FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean' ORDER BY model, arm
 """
 
 _OUTCOMES = """

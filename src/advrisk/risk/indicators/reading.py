@@ -127,7 +127,7 @@ def read_tensor(
 def _arm_rows(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
     """The arms that count against each model, the clean one first."""
     table: list[dict[str, Any]] = ledger.query(
-        "SELECT * FROM arms WHERE origin NOT IN ('dropped', 'surrogate') ORDER BY model, kind <> 'clean', arm"
+        "SELECT * FROM arms WHERE origin IN ('study', 'import') ORDER BY model, kind <> 'clean', arm"
     ).to_pylist()
     for row in table:
         row["kind"] = row["kind"] or "attack"

@@ -73,7 +73,7 @@ def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, A
     """Attacks with a norm that are asked about, each once."""
     rows: list[dict[str, Any]] = ledger.query(
         "SELECT DISTINCT norm, arm, eps, keep, origin FROM arms WHERE kind = 'attack' AND norm IS NOT NULL "
-        "AND origin NOT IN ('dropped', 'surrogate') ORDER BY ALL"
+        "AND origin IN ('study', 'import') ORDER BY ALL"
     ).to_pylist()
     if patterns is not None:
         return [row for row in rows if matches(row["arm"], patterns)]

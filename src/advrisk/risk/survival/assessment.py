@@ -1,7 +1,8 @@
 """The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,17 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
-from advrisk.risk.survival.calibration import Calibration, calibration
+from advrisk.risk.clean import clean_accuracy, clean_rejection
+from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.checks import FEWEST_CLUSTERS, as_names
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
 from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
-from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, Tally
+from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, NoDurationsError, Tally
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
-from advrisk.risk.survival.fitting import fit_survival
+from advrisk.risk.survival.held_out import calibrated_on_half
 from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
 from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
@@ -29,7 +32,6 @@ from advrisk.risk.survival.reading import read_durations
 from advrisk.risk.survival.telling import calibration_dict, curve_dict, estimate_dict, fit_dict, flat_lines
 
 AUTO = "auto"
-FEWEST_SAMPLES = 30  # for standard errors by sample
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class ModelSurvival:
     tally: Tally
     facts: Facts
     curve: KaplanMeier | None  # None where it has no row with a duration
+    seen: float | None  # for how long every attack on it was watched; None: all its attempts succeeded
+    clean_accuracy: Estimate | None
+    clean_rejection: Estimate | None  # None also where no model ever refuses anything
     at: Mapping[str, Any]  # the covariates that are its own
     mean: Estimate | None  # up to the limit, by the fit; the next two, too
     endless_mean: Estimate | None
@@ -47,21 +52,24 @@ class ModelSurvival:
     benign: Rate | None  # failures of clean inputs
     adversarial: Rate | None  # failures under attack
     cost: ModelCost | None
+    times: tuple[float, ...]  # over which rates are told as probabilities: one unit, and the limit
 
     def as_dict(self) -> dict[str, Any]:
         facts = self.facts
         return {
             "model": self.model,
             "rows": self.tally.as_dict(),
-            "clean_accuracy": facts.clean_accuracy,
+            "seen": self.seen,
+            "clean_accuracy": estimate_dict(self.clean_accuracy),
+            "clean_rejection": estimate_dict(self.clean_rejection),
             "clean_rejected": facts.n_clean_rejected,
             "inference_s": facts.inference_s,
             "at": dict(self.at),
             "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
             "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
             **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
-            "f_ben": None if self.benign is None else self.benign.as_dict(),
-            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(),
+            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
+            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
             "cost": None if self.cost is None else self.cost.as_dict(),
         }
 
@@ -98,6 +106,13 @@ class SurvivalAssessment:
             raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
         return known[model]
 
+    def outlasts(self, first: str, second: str) -> bool:
+        """Whether the fit shows that one model lasts longer than another: the interval of their ratio is above 1."""
+        one, other = self.of(first), self.of(second)
+        if self.fit is None or one.mean is None or other.mean is None or not one.at:
+            return False
+        return self.fit.contrast(one.at, other.at).low > 0
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         return {
@@ -109,6 +124,7 @@ class SurvivalAssessment:
             "not_fitted": dict(self.durations.left_out),
             "models": [one.as_dict() for one in self.models],
             "covariates": list(self.covariates),
+            "shape_covariates": [] if self.fit is None else [one.name for one in self.fit.shape_coding.covariates],
             "fit": None if self.fit is None else fit_dict(self.fit),
             "unfitted": self.unfitted or None,
             "families": [one.as_dict() for one in self.families],
@@ -139,6 +155,7 @@ def assess_survival(
     *,
     measure: Measure = "forward",
     covariates: Sequence[str] | None = None,
+    shape_covariates: Sequence[str] = (),
     family: str = AUTO,
     norm: Norm | None = None,
     usual_norm: Norm | None = None,
@@ -157,25 +174,30 @@ def assess_survival(
     reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
     of `usual_norm` where there are some.
     """
-    if family != AUTO:
-        family_named(family)
+    _check_arguments(family, level, until, eps_max, broken_factor)
     notes = _Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
-    names = default_covariates(durations) if covariates is None else list(covariates)
-    durations, left_out = with_covariates(durations, names)
+    whole = durations
+    if not len(durations.columns["duration"]):
+        raise NoDurationsError(
+            f"no attempt has a duration in {durations.unit}: {_without_durations(whole)}; `advrisk status` tells why"
+        )
+    names = default_covariates(durations) if covariates is None else as_names(covariates)
+    shape = as_names(shape_covariates)
+    durations, left_out = with_covariates(durations, [*names, *(name for name in shape if name not in names)])
     for note in (*left_out, *_on_rows(durations)):
         notes.add(note)
     limit = float(durations.columns["duration"].max()) if until is None else until
-    if eps_max is not None and "eps" not in names:
+    if eps_max is not None and "eps" not in (*names, *shape):
         notes.add("eps is no covariate, so eps_max limits nothing.")
     elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
-    fitted = _fitted(durations, names, family, level, limit, seed, notes, asked=covariates is not None)
-    rows = tuple(
-        _model(model, durations, fitted, limit, level, eps_max, broken_factor, hardware) for model in durations.models
-    )
-    criteria = _criteria(durations, level, notes)
+    fitted = _fitted(durations, names, family, level, limit, seed, notes, shape, asked=covariates is not None)
+    limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
+    clean = clean_accuracy(ledger, level=level), clean_rejection(ledger, level=level)
+    rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
+    criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
         models=tuple(sorted(rows, key=_lasting)),
@@ -185,7 +207,7 @@ def assess_survival(
         families=fitted.families,
         choice=fitted.choice,
         calibrated=fitted.calibrated,
-        pareto=pareto_set(durations.models, criteria) if criteria and len(durations.models) > 1 else (),
+        pareto=pareto_set(whole.models, criteria) if criteria and len(whole.models) > 1 else (),
         criteria=criteria,
         until=limit,
         eps_max=eps_max,
@@ -194,6 +216,23 @@ def assess_survival(
         level=level,
         notes=tuple(notes.said),
     )
+
+
+def _check_arguments(
+    family: str, level: float, until: float | None, eps_max: float | None, broken_factor: float
+) -> None:
+    """Before anything is read, so that no fit that fails hides a mistake of the caller."""
+    if family != AUTO:
+        family_named(family)
+    if not _is_number(level) or not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level!r}")
+    for name, value in (("until", until), ("eps_max", eps_max), ("broken_factor", broken_factor)):
+        if value is not None and (not _is_number(value) or not 0 < value < math.inf):
+            raise RiskError(f"{name} must be a finite number above 0, found {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +254,7 @@ def _fitted(
     until: float,
     seed: int,
     notes: _Notes,
+    shape: Sequence[str],
     *,
     asked: bool,
 ) -> _Fitted:
@@ -223,12 +263,13 @@ def _fitted(
     Covariates that nobody asked for are dropped from the last one on until the rest can be fitted.
     """
     durations, kept = _breakable(durations, names, notes)
+    shape = [name for name in shape if name in kept or name not in names]
     first: RiskError | None = None
     for n in range(len(kept), -1, -1):
         try:
-            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes)
+            found = _fitted_with(durations, kept[:n], family, level, until, seed, notes, shape)
         except RiskError as error:
-            if asked:
+            if asked or shape:
                 raise
             first = first or error
             continue
@@ -239,19 +280,47 @@ def _fitted(
 
 
 def _fitted_with(
-    durations: Durations, names: Sequence[str], family: str, level: float, until: float, seed: int, notes: _Notes
+    durations: Durations,
+    names: Sequence[str],
+    family: str,
+    level: float,
+    until: float,
+    seed: int,
+    notes: _Notes,
+    shape: Sequence[str] = (),
 ) -> _Fitted:
     frame, options = _frame(durations, names, level, notes)
+    frame |= {name: durations.columns[name] for name in shape}
+    options |= {"shape_covariates": list(shape)}
     families, choice = families_table(
         frame, options, chosen=None if family == AUTO else family, until=until, rng=generator("survival", seed)
     )
     fit = next(one.fit for one in families if one.chosen)
-    if choice is None and family == AUTO:
-        notes.add("The family is chosen by AIC: there are too few samples to hold some out.")
-    checked, why_not = _calibrated(frame, options, fit, seed)
+    if isinstance(choice, str) and family == AUTO:
+        notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
+    checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", seed))
     notes.add(why_not)
+    for note in _on_models(durations, names):
+        notes.add(note)
     models = frozenset(durations.columns["model"].tolist())
-    return _Fitted(fit, families, choice, checked, tuple(names), models)
+    decided = None if isinstance(choice, str) else choice
+    return _Fitted(fit, families, decided, checked, tuple(names), models)
+
+
+def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
+    """Covariates that are one value for each model: samples say nothing of what another such model would do."""
+    columns = durations.columns
+    models = np.unique(columns["model"])
+    own = [
+        name
+        for name in names
+        if name != "model" and all(len(np.unique(columns[name][columns["model"] == one])) == 1 for one in models)
+    ]
+    if own and len(models) > 1:
+        yield (
+            f"{', '.join(own)}: one value for each of {counted(len(models), 'model')}. The interval and the p-value "
+            "know of samples only, not of how models differ otherwise: they hold for these models, not for others."
+        )
 
 
 def _breakable(durations: Durations, names: Sequence[str], notes: _Notes) -> tuple[Durations, list[str]]:
@@ -274,79 +343,82 @@ def _frame(
     options: dict[str, Any] = {"duration": "duration", "event": "event", "covariates": list(names), "level": level}
     if durations.measure in COUNTED:
         options["lower"] = "lower"
-    if (n := len(set(columns["sample"]))) >= FEWEST_SAMPLES:
+    if (n := len(set(columns["sample"]))) >= FEWEST_CLUSTERS:
         options["cluster"] = "sample"
     else:
         notes.add(
             f"Rows count as independent, as {counted(n, 'sample')} are too few for errors by sample "
-            f"({FEWEST_SAMPLES} are needed): the fit's intervals are too narrow where samples recur."
+            f"({FEWEST_CLUSTERS} are needed): the fit's intervals are too narrow where samples recur."
         )
-    wanted = ("duration", "event", *names, *(options[key] for key in ("lower", "cluster") if key in options))
+    wanted = ("duration", "event", "sample", *names, *([options["lower"]] if "lower" in options else []))
     return {name: columns[name] for name in dict.fromkeys(wanted)}, options
-
-
-def _calibrated(
-    frame: Mapping[str, Any], options: Mapping[str, Any], fit: SurvivalFit, seed: int
-) -> tuple[Calibration | None, str]:
-    """Whether the chosen family holds on a half of the samples that it has not seen."""
-    groups = np.asarray(frame.get("sample", np.arange(len(frame["duration"])).astype(str)))
-    names = np.unique(groups)
-    seen = set(generator("calibration", seed).permutation(names)[: len(names) // 2].tolist())
-    first = np.array([group in seen for group in groups.tolist()], dtype=np.bool_)
-    event = np.asarray(frame["event"], dtype=np.bool_)
-    try:
-        half = fit_survival(
-            {name: column[first] for name, column in frame.items()},
-            family=fit.family,
-            **{name: value for name, value in options.items() if name != "cluster"},
-        )
-        time = float(np.median(frame["duration"][event]))
-        return calibration(half, {name: column[~first] for name, column in frame.items()}, time), ""
-    except RiskError as error:
-        return None, f"No calibration is told: {error}."
 
 
 def _model(
     model: str,
+    whole: Durations,
     durations: Durations,
     fitted: _Fitted,
-    until: float,
+    limits: Mapping[str, Any],
     level: float,
-    eps_max: float | None,
-    factor: float,
-    hardware: Hardware | None,
+    clean: tuple[Mapping[str, Estimate], Mapping[str, Estimate]],
 ) -> ModelSurvival:
-    rows = durations.of_model(model)
-    columns, facts = durations.columns, durations.facts[model]
-    curve = kaplan_meier(columns["duration"][rows], columns["event"][rows], level=level) if rows.any() else None
-    at = of_model(durations, model, fitted.names)
+    """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
+    rows = whole.of_model(model)
+    facts = whole.facts[model]
+    at = of_model(durations, model, fitted.names if fitted.fit is None else fitted.fit.covariates)
     predicted = fitted.fit if model in fitted.models else None
-    cost = None
-    if predicted is not None:
-        limits: dict[str, Any] = {"until": until, "eps_max": eps_max, "factor": factor, "hardware": hardware}
-        cost = model_cost(model, durations, predicted, at, **limits)
+    seen = _seen(durations, model)
+    end = math.inf if seen is None else seen
+    cost = None if predicted is None else model_cost(model, durations, predicted, at, seen=end, **limits)
     return ModelSurvival(
         model=model,
-        tally=durations.tallies[model],
+        tally=whole.tallies[model],
         facts=facts,
-        curve=curve,
+        curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
+        seen=seen,
+        clean_accuracy=clean[0].get(model),
+        clean_rejection=clean[1].get(model),
         at=at,
-        mean=None if predicted is None else predicted.mean(at=at, until=until),
+        mean=None if predicted is None else predicted.mean(at=at, until=limits["until"], seen=end),
         endless_mean=None if predicted is None else predicted.mean(at=at),
-        median=None if predicted is None else predicted.median(at=at),
-        benign=_benign(durations, facts, level),
-        adversarial=_adversarial(durations, model, level),
+        median=None if predicted is None else predicted.median(at=at, seen=end),
+        benign=_benign(whole, facts, level),
+        adversarial=_adversarial(whole, model, level),
         cost=cost,
+        times=tuple(dict.fromkeys((1.0, float(limits["until"])))),
     )
 
 
+def _seen(durations: Durations, model: str) -> float | None:
+    """For how long its attempts were watched: the longest of the attack that ended first; None if nothing held."""
+    rows, columns = durations.of_model(model), durations.columns
+    held = rows & ~columns["event"].astype(np.bool_)
+    arms = set(columns["arm"][held].tolist())
+    return min((float(columns["duration"][rows & (columns["arm"] == arm)].max()) for arm in arms), default=None)
+
+
+def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:
+    """The curve of a model's rows, up to where the first of its attacks gave up.
+
+    Beyond, only the longer attacks go on, and what they do says nothing of those that ended. Rows of one sample depend
+    on each other.
+    """
+    duration, event, samples = columns["duration"], columns["event"].astype(np.bool_), columns["sample"]
+    held = [duration[(columns["arm"] == arm) & ~event] for arm in np.unique(columns["arm"])]
+    end = min((float(times.max()) for times in held if times.size), default=float(duration.max()))
+    cluster = samples if len(np.unique(samples)) > 1 else None
+    return kaplan_meier(np.minimum(duration, end), event & (duration <= end), cluster=cluster, level=level)
+
+
 def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
-    """Clean inputs follow each other: one forward pass apart, or so many seconds."""
+    """Clean inputs follow each other: one forward pass apart, or so many seconds. A refusal is no failure."""
     time = {"forward": 1.0, "seconds": facts.inference_s}.get(durations.measure)
     if not facts.right or not time:
         return None
     n = len(facts.right)
-    return benign_rate(n - sum(facts.right.values()), n, time, unit=durations.unit, level=level)
+    wrong = n - sum(facts.right.values()) - facts.n_clean_rejected
+    return benign_rate(wrong, n, time, unit=durations.unit, level=level)
 
 
 def _adversarial(durations: Durations, model: str, level: float) -> Rate | None:
@@ -384,6 +456,12 @@ def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes
     if others:
         notes.add(f"Only arms in {norm} count. Sizes in other norms are other numbers; left out: {', '.join(others)}.")
     return durations.of_arms([arm for arm in norms if arm not in others])
+
+
+def _without_durations(durations: Durations) -> str:
+    """`12 error, 3 already_wrong`: what became of rows of which none could be fitted."""
+    total = sum(durations.tallies.values(), Tally())
+    return ", ".join(f"{n} {name}" for name, n in asdict(total).items() if n) or "there are no rows"
 
 
 def _on_rows(durations: Durations) -> list[str]:

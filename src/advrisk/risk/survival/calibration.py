@@ -7,16 +7,18 @@ The smoothing is that of Crowson, Atkinson and Therneau (2016). Up to the time, 
 cumulative hazard H that the fit gives it, so the events are Poisson around H exp(g), where g is a curve in log H(time):
 a natural cubic spline. A fit that is right has g = 0, wherever rows are censored. Then the observed probability is
 1 - exp(-H(time) exp(g)).
+
+A right law shows an ICI above 0, too: g is bent by chance, from the rows here and from those that H was fitted to. So
+an interval of ICI around what was found would not hold 0, and none is given; beside it stands what chance alone makes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower
 from advrisk.risk.survival.families import family_named
@@ -29,6 +31,8 @@ _KNOTS = (0.05, 0.35, 0.65, 0.95)  # Harrell's, as quantiles
 _FEWEST = 10  # events by the time
 _FOR_A_CURVE = 40
 _POINTS = 100
+_DRAWS = 2000  # of curves that are bent by chance alone
+_STEP = 1e-5  # in a coefficient of the fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,41 +42,46 @@ class Calibration:
     at_time: float
     predicted: Floats  # probability to fail by then, rising
     observed: Floats
-    low: Floats
-    high: Floats
-    ici: Estimate
-    e50: Estimate
-    e90: Estimate
-    p_value: float  # that chance alone bends the curve so
+    low: Floats | None  # pointwise; None where nothing is known of the errors
+    high: Floats | None
+    ici: float
+    e50: float
+    e90: float
+    by_chance: float | None  # a right law's ICI stays below that in a share `level` of all such rows
+    level: float
     n_events: int  # by then
+
+    def without_errors(self) -> "Calibration":
+        """Only what needs no knowledge of how rows hang together."""
+        return replace(self, low=None, high=None, by_chance=None)
 
 
 def calibration(fit: SurvivalFit, frame: Frame, at_time: float) -> Calibration:
-    """How well a fit's probabilities to fail by a time hold in these rows; best in rows that it has not seen.
+    """How well a fit's probabilities to fail by a time hold in these rows, which it must not have seen.
 
-    Intervals are by the delta method, from the spread of the rows' (or clusters') own contributions.
+    Errors are those of these rows (or clusters), by their own contributions, and of the fit's coefficients.
     """
     rows = _counted(fit, frame, at_time)
     basis = _basis(np.log(rows.hazard), int(rows.seen.sum()))
-    bend, spread = _poisson(basis, rows)
+    bend, spread = _poisson(basis, rows, _slopes(fit, frame, at_time), fit)
     predicted, raised = -np.expm1(-rows.hazard), rows.hazard * np.exp(basis @ bend)
     observed = -np.expm1(-raised)
     slopes = (raised * np.exp(-raised))[:, None] * basis
     errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, spread, slopes), 0.0))
     far = np.abs(observed - predicted)
-    together = (np.sign(observed - predicted)[:, None] * slopes).mean(axis=0)
     shown = _shown(predicted)
-    half = fit.interval_quantile * errors[shown]
+    half = float(_t_quantile(_degrees(fit, rows), fit.level)) * errors[shown]
     return Calibration(
         at_time=at_time,
         predicted=predicted[shown],
         observed=observed[shown],
         low=np.maximum(observed[shown] - half, 0),
         high=np.minimum(observed[shown] + half, 1),
-        ici=_distance(fit, "ICI", float(far.mean()), float(np.sqrt(together @ spread @ together)), far.size),
-        e50=_distance(fit, "E50", *_at_share(far, errors, 0.5), far.size),
-        e90=_distance(fit, "E90", *_at_share(far, errors, 0.9), far.size),
-        p_value=_chance(bend, spread),
+        ici=float(far.mean()),
+        e50=float(np.quantile(far, 0.5)),
+        e90=float(np.quantile(far, 0.9)),
+        by_chance=_by_chance(rows.hazard, basis, spread, _degrees(fit, rows), fit.level),
+        level=fit.level,
         n_events=int(rows.seen.sum()),
     )
 
@@ -147,8 +156,8 @@ def _spline(x: Floats, knots: Floats) -> list[Floats]:
     ]
 
 
-def _poisson(basis: Floats, rows: _Counted) -> tuple[Floats, Floats]:
-    """Coefficients of g by Newton's method, and their covariance by cluster (the sandwich)."""
+def _poisson(basis: Floats, rows: _Counted, slopes: Floats, fit: SurvivalFit) -> tuple[Floats, Floats]:
+    """Coefficients of g by Newton's method, and their covariance: by cluster (the sandwich), and by the fit's own."""
     at = np.zeros(basis.shape[1])
 
     def likelihood(at: Floats) -> Likelihood:
@@ -159,30 +168,48 @@ def _poisson(basis: Floats, rows: _Counted) -> tuple[Floats, Floats]:
     found = maximise(likelihood, at)
     if not found.converged:
         raise RiskError("the calibration curve did not converge: too few events at some predicted probabilities")
-    rest = (rows.seen - rows.expected * np.exp(basis @ found.at))[:, None] * basis
+    factor = np.exp(basis @ found.at)
+    rest = (rows.seen - rows.expected * factor)[:, None] * basis
     sums = np.stack([np.bincount(rows.clusters, weights=column) for column in rest.T], axis=1)
     inverse = np.linalg.inv(-found.likelihood.hessian)
-    return found.at, np.asarray(inverse @ (sums.T @ sums) @ inverse)
+    moved = inverse @ (basis * factor[:, None]).T @ slopes  # by how much the fit's coefficients bend g
+    n = len(sums)
+    own = inverse @ (sums.T @ sums) @ inverse * n / (n - 1)
+    return found.at, np.asarray(own + moved @ fit.coefficient_covariance @ moved.T)
 
 
-def _at_share(far: Floats, errors: Floats, share: float) -> tuple[float, float]:
-    """A quantile over rows, and the error of the row that has it."""
-    place = int(np.argsort(far, kind="stable")[min(int(share * far.size), far.size - 1)])
-    return float(far[place]), float(errors[place])
+def _slopes(fit: SurvivalFit, frame: Frame, at_time: float) -> Floats:
+    """Of the expected events, in the fit's coefficients: a row for each row, a column for each coefficient."""
+
+    def expected(place: int, step: float) -> Floats:
+        return _counted(fit.moved(place, step), frame, at_time).expected
+
+    places = range(fit.n_coefficients)
+    return np.stack([(expected(one, _STEP) - expected(one, -_STEP)) / (2 * _STEP) for one in places], axis=1)
 
 
-def _distance(fit: SurvivalFit, name: str, value: float, error: float, n: int) -> Estimate:
-    half = fit.interval_quantile * error
-    method = f"{name}: Poisson regression on the cumulative hazard, delta method"
-    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0), fit.level, n, method)
+def _degrees(fit: SurvivalFit, rows: _Counted) -> float:
+    """Of freedom: those of the fewer clusters; rows that are their own clusters are many."""
+    return np.inf if fit.n_clusters is None else float(min(fit.n_clusters, rows.clusters.max() + 1) - 1)
 
 
-def _chance(bend: Floats, spread: Floats) -> float:
-    """Wald's test of g = 0: the upper tail of chi squared."""
-    from scipy.special import gammaincc
+def _t_quantile(degrees: float, level: float) -> float:
+    from scipy.special import ndtri, stdtrit
 
-    statistic = float(bend @ np.linalg.solve(spread, bend))
-    return float(gammaincc(bend.size / 2, statistic / 2))
+    return float(ndtri((1 + level) / 2) if np.isinf(degrees) else stdtrit(degrees, (1 + level) / 2))
+
+
+def _by_chance(hazard: Floats, basis: Floats, spread: Floats, degrees: float, level: float) -> float:
+    """The quantile of the ICI of curves g that chance alone bends: normal around 0, or t with that many degrees."""
+    rng = np.random.default_rng(0)  # the same draws for everyone: the quantile is a number, not a sample
+    some = np.argsort(hazard)[np.linspace(0, hazard.size - 1, min(hazard.size, _POINTS)).round().astype(np.intp)]
+    values, vectors = np.linalg.eigh(spread)
+    draws = rng.normal(size=(_DRAWS, values.size)) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    if not np.isinf(degrees):
+        draws *= np.sqrt(degrees / rng.chisquare(degrees, size=(_DRAWS, 1)))
+    with np.errstate(over="ignore"):
+        bent = np.exp(-hazard[some] * np.exp(draws @ basis[some].T))
+    return float(np.quantile(np.abs(bent - np.exp(-hazard[some])).mean(axis=1), level))
 
 
 def _shown(predicted: Floats) -> NDArray[np.intp]:

@@ -1,19 +1,20 @@
 """What cannot be fitted, and why: each refusal names the columns and says what to do."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted
+from advrisk.core.names import counted, did_you_mean
 from advrisk.risk.survival.coding import Coding, TextCovariate
 from advrisk.risk.survival.frames import Columns, Floats, numbers
 from advrisk.risk.survival.likelihood import Model
 
 FEWEST_CLUSTERS = 30
+EVENTS_EACH = 10  # for each coefficient, below which a note is due (Peduzzi et al. 1995)
 _A_FEW = 100
-_TELLING = 10  # a covariate that orders this many different event times exactly is made from them
+_TELLING = 10  # a covariate that orders this many different times exactly is made from them
 
 
 def checked_duration(columns: Columns, name: str) -> Floats:
@@ -77,6 +78,34 @@ def check_outcome(name: str, duration: Floats, event: Floats, n_coefficients: in
         )
 
 
+def check_level(level: float) -> None:
+    """A share between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
+        raise RiskError(f"level must be a number between 0 and 1, found {level!r}")
+
+
+def as_names(names: Sequence[str]) -> list[str]:
+    """A name alone is one name, not its letters."""
+    return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def check_reference(reference: Mapping[str, str], covariates: Sequence[str]) -> None:
+    """A reference is that of a covariate which is fitted."""
+    for name in reference:
+        if name not in covariates:
+            raise RiskError(f"reference names {name!r}, which is no covariate here; {did_you_mean(name, covariates)}")
+
+
+def few_events(n_events: int, n_coefficients: int) -> str:
+    """In words, that there are few events for so many coefficients; empty where there are enough."""
+    if n_events >= EVENTS_EACH * n_coefficients:
+        return ""
+    return (
+        f"Few events: {n_events} for {counted(n_coefficients, 'coefficient')} (intercepts and shape counted); below "
+        f"about {EVENTS_EACH} for each, coefficients lean away from 0 and intervals are too narrow"
+    )
+
+
 def check_names(covariates: Sequence[str], outcome: Collection[str], forbidden: Collection[str]) -> None:
     """No covariate twice, none that is the outcome, none that the caller knows to be made from it."""
     for name in covariates:
@@ -100,7 +129,7 @@ def check_copies(
         if _one_value(values, seen) and rest.size and _one_value(values, rest) and values[seen[0]] != values[rest[0]]:
             raise RiskError(f"covariate {name!r} says whether the event was seen: it is the outcome; leave it out")
     asked = [name for name in covariates if columns[name].dtype.kind == "f"]
-    for rows in (by_time, *([seen] if _distinct(duration[seen]) >= _TELLING else [])):
+    for rows in (rows for rows in (by_time, seen) if _distinct(duration[rows]) >= _TELLING):
         for name in _rising(columns, _rising(columns, asked, duration, rows[:_A_FEW]), duration, rows):
             raise RiskError(
                 f"covariate {name!r} orders the rows exactly as the duration does (rank correlation 1 or -1): it is "

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from advrisk.risk.survival.checks import checked_event
 from advrisk.risk.survival.families import FAMILIES, family_named
 from advrisk.risk.survival.fitting import fit_survival
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
+
+_RARE = 10  # clusters that broke at a level; more of them are in one fold by chance hardly ever
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,9 @@ def choose_family(
 ) -> FamilyChoice:
     """Cross-validation that holds out whole clusters (say, samples): rows of one are alike, and would give it away.
 
-    Clusters with an event are dealt out first, so that every fold has its share of them. The margin's standard error
-    is that of a sum over clusters.
+    Clusters with an event are dealt out first, so that every fold has its share of them, and one after the other where
+    they share a rare level of a covariate, so that two of them are never held out together. The margin's standard
+    error is that of a sum over clusters.
     """
     for name in families:
         family_named(name)
@@ -67,7 +71,9 @@ def choose_family(
     named = [duration, event, *([lower] if lower else []), *([cluster] if cluster else [])]
     columns = read_columns(frame, [*named, *covariates, *shape_covariates])
     clusters = _clusters(columns, cluster)
-    fold = _folds(clusters, checked_event(columns, event), folds, rng)
+    events = checked_event(columns, event)
+    texts = [columns[name] for name in (*covariates, *shape_covariates) if columns[name].dtype.kind not in "biuf"]
+    fold = _folds(clusters, events, folds, rng, _rarest(clusters, events, texts))
     found: dict[str, Floats] = {name: np.zeros(len(clusters)) for name in families}
     for held in range(folds):
         train = {name: values[fold != held] for name, values in columns.items()}
@@ -115,7 +121,22 @@ def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp]:
     return numbers
 
 
-def _folds(clusters: NDArray[np.intp], event: Floats, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def _rarest(clusters: NDArray[np.intp], event: Floats, texts: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
+    """For each cluster, a number of the rarest level that it broke at; 0 where none is rare."""
+    n = int(clusters.max()) + 1
+    rarest, fewest, number = np.zeros(n, dtype=np.intp), np.full(n, _RARE + 1), 0
+    for values in texts:
+        for level in np.unique(values):
+            own = np.bincount(clusters, weights=event * (values == level), minlength=n) > 0
+            number += 1
+            rarer = own & (own.sum() < fewest)
+            rarest[rarer], fewest[rarer] = number, own.sum()
+    return rarest
+
+
+def _folds(
+    clusters: NDArray[np.intp], event: Floats, folds: int, rng: np.random.Generator, rarest: NDArray[np.intp]
+) -> NDArray[np.intp]:
     """Each row's fold."""
     with_event = np.bincount(clusters, weights=event) > 0
     if not 2 <= folds <= with_event.sum():
@@ -123,7 +144,8 @@ def _folds(clusters: NDArray[np.intp], event: Floats, folds: int, rng: np.random
             f"{counted(int(with_event.sum()), 'cluster')} with an event cannot be cut into {folds} folds; "
             "choose between 2 and as many as there are"
         )
-    dealt = np.concatenate([rng.permutation(np.flatnonzero(with_event)), rng.permutation(np.flatnonzero(~with_event))])
+    broken, held = rng.permutation(np.flatnonzero(with_event)), rng.permutation(np.flatnonzero(~with_event))
+    dealt = np.concatenate([broken[np.argsort(rarest[broken], kind="stable")], held])
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % folds
     return fold[clusters]

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.proportion import proportion, t_quantile
 from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.frames import Floats
 
-Floats = NDArray[np.float64]
 Verdict = Literal["broken", "not broken", "undecided"]
 
 BROKEN_FACTOR = 10.0
@@ -46,8 +45,10 @@ class Rate:
     def _ends(self) -> tuple[float, float, float]:
         return self.estimate.value, self.estimate.low, self.estimate.high
 
-    def as_dict(self) -> dict[str, Any]:
-        return {**self.estimate.as_dict(), "unit": self.unit}
+    def as_dict(self, times: Sequence[float] = ()) -> dict[str, Any]:
+        """The rate and, for each of these times, the probability of a failure within it."""
+        told = [{"time": time, **self.probability(time).as_dict()} for time in times]
+        return {**self.estimate.as_dict(), "unit": self.unit, **({"probabilities": told} if times else {})}
 
 
 def benign_rate(wrong: int, n: int, time: float, *, unit: str, level: float = 0.95) -> Rate:
@@ -126,13 +127,14 @@ def over_mean(seconds: float, mean: Estimate, *, seconds_per_unit: float = 1.0) 
     return Estimate(ratio(mean.value), ratio(mean.high), ratio(mean.low), mean.level, mean.n, method)
 
 
-def mean_of(estimates: Sequence[Estimate]) -> Estimate:
+def mean_of(estimates: Sequence[Estimate], *, of: str = "estimates") -> Estimate:
     """The mean of several numbers from one fit; its ends are the means of theirs, as their errors go together."""
     if not estimates:
         raise RiskError("no estimate to take the mean of")
     value, low, high = (float(np.mean([getattr(one, end) for one in estimates])) for end in ("value", "low", "high"))
     first = estimates[0]
-    return Estimate(value, low, high, first.level, first.n, first.method)
+    over = "" if len(estimates) == 1 else f"mean over {len(estimates)} {of}; each: "
+    return Estimate(value, low, high, first.level, first.n, f"{over}{first.method}")
 
 
 def scaled(estimate: Estimate, factor: float, method: str) -> Estimate:

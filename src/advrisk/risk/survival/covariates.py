@@ -6,6 +6,7 @@ refused.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from advrisk.risk.survival.durations import Column, Durations
 OF_ARM = ("eps", "norm", "attack", "objective", "arm")
 OF_MODEL = ("model", "train_s", "train_samples", "train_s_per_sample", "inference_s", "clean_accuracy")
 CLASS = "class"
+DEFENCE, UNDEFENDED = "defence", "none"  # the tag of a defended model, and what stands for it in a bare one
 _TAGS, _STRATA = "tags.", "strata."
 
 # Names under which the outcome of an attack goes by in ledgers and papers.
@@ -43,8 +45,11 @@ _OUTCOMES = frozenset(
         "n_backward",
         "n_judge",
         "n_rejected",
+        "n_confirm",
         "n_forward_first",
         "n_backward_first",
+        "n_forward_before",
+        "n_backward_before",
         "first_s",
         "spent_s",
         "wall_s",
@@ -73,7 +78,7 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
     if len(set(names)) < len(names):
         raise RiskError(f"a covariate is named twice: {', '.join(names)}")
     notes: list[str] = []
-    rows = np.ones(len(durations.columns["model"]), dtype=np.bool_)
+    kept = durations
     if "eps" in names:
         sized = {arm for arm, row in durations.arms.items() if row["eps"] is not None}
         rows = np.array([arm in sized for arm in durations.columns["arm"]], dtype=np.bool_)
@@ -84,11 +89,11 @@ def with_covariates(durations: Durations, names: Sequence[str]) -> tuple[Duratio
             notes.append(
                 f"Left out of the fit, as they have no eps: {counted(int((~rows).sum()), 'row')} of {without}."
             )
+        kept = durations.of_arms(sorted(sized))
         if len(norms := sorted({str(durations.arms[arm]["norm"]) for arm in sized})) > 1:
             notes.append(f"eps is one covariate here, though it is measured in {' and '.join(norms)}: name one norm.")
-    kept = durations.kept(rows)
     columns = {**kept.columns, **{name: _column(kept, name) for name in names}}
-    return Durations(**{**vars(kept), "columns": columns}), notes
+    return replace(kept, columns=columns), notes
 
 
 def default_covariates(durations: Durations) -> list[str]:
@@ -174,8 +179,9 @@ def _of_model(durations: Durations, name: str) -> Column:
 
 
 def _tags(durations: Durations, tag: str) -> Mapping[str, Any]:
-    """A tag of every model: numbers where all are, else text."""
-    values = {model: facts.tags.get(tag) for model, facts in durations.facts.items()}
+    """A tag of every model: numbers where all are, else text. A model without a defence has the defence `none`."""
+    absent = UNDEFENDED if tag == DEFENCE else None
+    values = {model: facts.tags.get(tag, absent) for model, facts in durations.facts.items()}
     if all(isinstance(value, bool | int | float) for value in values.values() if value is not None):
         return values
     return {model: None if value is None else str(value) for model, value in values.items()}

@@ -6,13 +6,14 @@ is counted by its reason, and every arm that is not fitted is named with one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
+from advrisk.risk.survival.frames import Floats
 
 Measure = Literal["forward", "gradient", "seconds", "process-seconds"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -31,7 +32,6 @@ UNIT: Mapping[Measure, str] = {
 COUNTED: tuple[Measure, ...] = ("forward", "gradient")  # whole numbers
 
 Column = NDArray[Any]
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
@@ -101,7 +101,8 @@ class Facts:
 class Durations:
     """One row for each attempt on a sample: `duration`, `lower`, `event`, whose it was, and what is known of the arm.
 
-    A pass count is discrete: a success noticed at pass k came after pass k - 1, so it lies in (lower, duration].
+    A pass count is discrete: a success came after the query before the one that found it, so it lies in
+    (lower, duration]. A query is one pass, or several where it holds several points of a sample or draws.
     Rows at zero are apart: their models and samples stand in `zero`.
     """
 
@@ -138,20 +139,18 @@ class Durations:
     def kept(self, rows: Flags) -> "Durations":
         """Some of the rows; tallies stay those of all of them."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Durations(**{**vars(self), "columns": columns, "seconds": self.seconds[rows]})
+        return replace(self, columns=columns, seconds=self.seconds[rows])
 
     def of_arms(self, arms: Sequence[str]) -> "Durations":
         """The rows of these arms, also those at zero; the other arms are no longer fitted."""
         rows = np.isin(self.columns["arm"], list(arms))
         zero = np.isin(self.zero["arm"], list(arms))
         kept = self.kept(np.asarray(rows, dtype=np.bool_))
-        return Durations(
-            **{
-                **vars(kept),
-                "zero": {name: column[zero] for name, column in self.zero.items()},
-                "arms": {arm: row for arm, row in self.arms.items() if arm in arms},
-                "by_arm": {place: tally for place, tally in self.by_arm.items() if place[1] in arms},
-            }
+        return replace(
+            kept,
+            zero={name: column[zero] for name, column in self.zero.items()},
+            arms={arm: row for arm, row in self.arms.items() if arm in arms},
+            by_arm={place: tally for place, tally in self.by_arm.items() if place[1] in arms},
         )
 
     @property

@@ -47,10 +47,11 @@ def families_table(
     chosen: str | None,
     until: float,
     rng: np.random.Generator,
-) -> tuple[tuple[FamilyRow, ...], FamilyChoice | None]:
+) -> tuple[tuple[FamilyRow, ...], FamilyChoice | str]:
     """Every family that can be fitted; `chosen`, or the one of the greatest likelihood on samples held out.
 
-    Where too few samples broke to hold some out, AIC decides. The second is None where nothing was held out.
+    `frame` has a column `sample`: whole samples are held out, however few there are. Where that cannot be done AIC
+    decides, and the second is the reason.
     """
     fits: dict[str, SurvivalFit] = {}
     refused: dict[str, RiskError] = {}
@@ -61,12 +62,14 @@ def families_table(
             refused[name] = error
     if not fits or chosen in refused:
         raise refused[chosen or FAMILIES[0]]
+    choice: FamilyChoice | str
     try:
-        choice = choose_family(frame, families=tuple(fits), rng=rng, **options)
-    except RiskError:
-        choice = None
-    best = chosen or (choice.family if choice else min(fits, key=lambda name: fits[name].aic))
-    held_out = {} if choice is None else choice.log_likelihoods
+        choice = choose_family(frame, families=tuple(fits), rng=rng, **{**options, "cluster": "sample"})
+    except RiskError as error:
+        choice = str(error)
+    by_aic = min(fits, key=lambda name: fits[name].aic)
+    best = chosen or (by_aic if isinstance(choice, str) else choice.family)
+    held_out = {} if isinstance(choice, str) else choice.log_likelihoods
     return tuple(_row(fits[name], name == best, held_out, until) for name in fits), choice
 
 

@@ -5,7 +5,7 @@ Meyers et al., "A Systematic Approach to Robustness Modelling": accelerated fail
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower
+from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower, few_events
 from advrisk.risk.survival.coding import Coding, NumberCovariate
 from advrisk.risk.survival.concordance import concordance
 from advrisk.risk.survival.families import FamilyName
@@ -26,6 +26,7 @@ from advrisk.risk.survival.prediction import (
     Law,
     Predicted,
     Scale,
+    below,
     interval,
     mean_time,
     mean_until,
@@ -34,6 +35,7 @@ from advrisk.risk.survival.prediction import (
 )
 from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, Part, PartialEffects
 
+EXTRAPOLATED = "extrapolated beyond"
 _TIED = 10  # digits of log medians that decide whether two predictions are the same
 
 
@@ -81,6 +83,20 @@ class SurvivalFit:
         return len(self._theta)
 
     @property
+    def coefficient_covariance(self) -> Floats:
+        """Of the coefficients of the coded columns, scale before shape."""
+        return self._covariance
+
+    def moved(self, place: int, step: float) -> "SurvivalFit":
+        """The same law with one coefficient a step away: for slopes of what is predicted."""
+        return replace(self, _theta=self._theta + step * (np.arange(self.n_coefficients) == place))
+
+    @property
+    def doubt(self) -> str:
+        """That there are few events for so many coefficients; empty where there are enough."""
+        return few_events(self.n_events, self.n_coefficients)
+
+    @property
     def aic(self) -> float:
         """2 k - 2 ln L."""
         return 2 * self.n_coefficients - 2 * self.log_likelihood
@@ -114,34 +130,42 @@ class SurvivalFit:
             return self._estimate(1.0, 1.0, 1.0, "nothing fails before it is tried")
         return self._averaged(survival_at(time), at, LOG_LOG, f"survival at {time:g}")
 
-    def quantile(self, share: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
-        """The time by which this share has failed: over several rows, the mean of each row's time."""
-        if not 0 < share < 1:
+    def quantile(self, share: float, *, at: Mapping[str, Any] | None = None, seen: float | None = None) -> Estimate:
+        """The time by which this share has failed: over several rows, the mean of each row's time.
+
+        Where it lies beyond `seen`, by default the longest duration in the rows, the method says so.
+        """
+        if not isinstance(share, int | float | np.number) or not 0 < share < 1:
             raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
-        return self._averaged(time_at(1 - share), at, LOG, f"time by which a share of {share:g} has failed")
+        found = self._averaged(time_at(1 - share), at, LOG, f"time by which a share of {share:g} has failed")
+        return replace(found, method=f"{found.method}{self._beyond(found.value, seen)}")
 
-    def median(self, *, at: Mapping[str, Any] | None = None) -> Estimate:
+    def median(self, *, at: Mapping[str, Any] | None = None, seen: float | None = None) -> Estimate:
         """The time by which half have failed: over several rows, the mean of each row's time."""
-        return self.quantile(0.5, at=at)
+        return self.quantile(0.5, at=at, seen=seen)
 
-    def mean(self, *, at: Mapping[str, Any] | None = None, until: float | None = None) -> Estimate:
+    def mean(
+        self, *, at: Mapping[str, Any] | None = None, until: float | None = None, seen: float | None = None
+    ) -> Estimate:
         """The mean time E[min(T, until)]; without `until`, E[T] of the law that was fitted, which is extrapolated.
 
-        The method says so, and so it does where there is no mean: a log-logistic law with b <= 1.
+        The method says so; also where `until` lies beyond `seen`, by default the longest duration in the rows (say, for
+        how long the rows were watched that `at` is about), and where there is no mean: a log-logistic law with b <= 1.
         """
         if until is not None:
             _check_time(until, least=0.0, above=True)
-            beyond = f", extrapolated beyond {self.longest:g}" if until > self.longest * (1 + 1e-12) else ""
-            return self._averaged(mean_until(until), at, LOG, f"mean time up to {until:g}{beyond}")
+            what = f"mean time up to {until:g}{self._beyond(until, seen)}"
+            return self._averaged(mean_until(until), at, below(until), what)
+        least = self.mean(at=at, until=self.longest)  # E[T] is no less than that
         if self._without_mean(at, 0.0):
-            least = self.mean(at=at, until=self.longest)
             why = "infinite, as a log-logistic law with b <= 1 has no mean; low is that of the restricted mean"
             return self._estimate(np.inf, least.low, np.inf, f"mean time, extrapolated: {why} up to {self.longest:g}")
-        found = self._averaged(mean_time, at, LOG, f"mean time, extrapolated beyond {self.longest:g}")
+        found = self._averaged(mean_time, at, LOG, f"mean time, {EXTRAPOLATED} {self.longest:g}")
+        low = max(found.low, min(least.low, found.value))
         if self._without_mean(at, self.interval_quantile):
             why = "; high is infinite, as b <= 1, without a mean, is not excluded"
-            return self._estimate(found.value, found.low, np.inf, found.method + why, ready=True)
-        return found
+            return self._estimate(found.value, low, np.inf, found.method + why, ready=True)
+        return self._estimate(found.value, low, found.high, found.method, ready=True)
 
     def curve(self, times: Sequence[float] | Floats, *, at: Mapping[str, Any] | None = None) -> Curve:
         """Survival at many times, with a pointwise band."""
@@ -176,10 +200,23 @@ class SurvivalFit:
             if one.part == "scale" and one.covariate is not None
         )
 
+    def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
+        """By how much the log of times is greater at the first than at the second, all else alike."""
+        if changing := sorted({one.name for one in self.shape_coding.covariates} & (first.keys() | second.keys())):
+            raise RiskError(f"no one factor tells two laws of different shape apart; {changing[0]} moves the shape")
+        (x, _), (y, _) = self._rows_at(first), self._rows_at(second)
+        slope = x.mean(axis=0) - y.mean(axis=0)
+        k = len(slope)
+        value = float(slope @ self._theta[:k])
+        half = self.interval_quantile * math.sqrt(max(float(slope @ self._covariance[:k, :k] @ slope), 0.0))
+        return self._estimate(value, value - half, value + half, "difference of log times")
+
     def outside(self, at: Mapping[str, Any]) -> tuple[str, ...]:
         """The covariates whose value lies beyond what the rows show: predictions there are extrapolated."""
         self._check_at(at)
         known = {one.name: one for one in (*self.scale_coding.covariates, *self.shape_coding.covariates)}
+        for name, value in at.items():
+            known[name].coded_value(value)  # refuses what is no number, or no level
         return tuple(
             name
             for name, value in at.items()
@@ -211,6 +248,11 @@ class SurvivalFit:
     def covariates(self) -> tuple[str, ...]:
         """The columns that a frame must have beside the outcome."""
         return tuple(one.name for one in (*self.scale_coding.covariates, *self.shape_coding.covariates))
+
+    def _beyond(self, time: float, seen: float | None) -> str:
+        """In words, that nobody watched for that long; empty where somebody did."""
+        end = self.longest if seen is None else seen
+        return f", {EXTRAPOLATED} {end:g}" if time > end * (1 + 1e-12) else ""
 
     def _check_at(self, at: Mapping[str, Any]) -> None:
         for name in at:
@@ -260,6 +302,11 @@ class SurvivalFit:
         return "delta method" if self.n_clusters is None else f"delta method, errors by {self.n_clusters} clusters"
 
 
+def is_extrapolated(estimate: Estimate | None) -> bool:
+    """Whether a time, or what was made of it, goes beyond what was seen."""
+    return estimate is not None and EXTRAPOLATED in estimate.method
+
+
 def _exponential(estimate: Estimate) -> Estimate:
     with np.errstate(over="ignore"):
         value, low, high = np.exp([estimate.value, estimate.low, estimate.high]).tolist()
@@ -267,5 +314,7 @@ def _exponential(estimate: Estimate) -> Estimate:
 
 
 def _check_time(time: float, *, least: float, above: bool = False) -> None:
+    if not isinstance(time, int | float | np.number):
+        raise RiskError(f"a time must be a number, found {time!r}")
     if not np.isfinite(time) or time < least or (above and time == least):
         raise RiskError(f"a time must be a finite number {'above' if above else 'of at least'} {least:g}, found {time}")

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advrisk.core.errors import RiskError
 from advrisk.risk.survival import checks
 from advrisk.risk.survival.coding import Coding, TextCovariate, coding_of
 from advrisk.risk.survival.divergence import refuse_divergence
@@ -40,8 +39,9 @@ def fit_survival(
     `forbidden` names covariates that are known to be computed from the outcome.
     """
     law, outcome = family_named(family), Outcome(duration, event, lower, cluster)
-    if not 0 < level < 1:
-        raise RiskError(f"level must lie between 0 and 1, found {level}")
+    checks.check_level(level)
+    covariates, shape_covariates = checks.as_names(covariates), checks.as_names(shape_covariates)
+    checks.check_reference(reference or {}, [*covariates, *shape_covariates])
     for given in (covariates, shape_covariates):
         checks.check_names(list(given), outcome.columns[: 3 if lower else 2], forbidden)
     columns = read_columns(frame, [*outcome.columns, *covariates, *shape_covariates])

@@ -18,6 +18,8 @@ def read_columns(frame: Frame, names: Iterable[str]) -> Columns:
     """The named columns, each of float64 numbers or of text, all of one length, without gaps."""
     wanted = list(dict.fromkeys(names))
     there = column_names(frame)
+    if twice := [name for name in wanted if there.count(name) > 1]:
+        raise RiskError(f"the frame has several columns called {twice[0]!r}; rename all but one")
     for name in wanted:
         if name not in there:
             raise RiskError(f"the frame has no column {name!r}; {did_you_mean(name, there)}")
@@ -62,7 +64,8 @@ def numbers(columns: Columns, name: str, what: str) -> Floats:
 
 def _raw_columns(frame: Frame, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(frame, Mapping):
-        return {name: frame[name] for name in names}
+        by_name = {str(name): values for name, values in frame.items()}
+        return {name: by_name[name] for name in names}
     if hasattr(frame, "__arrow_c_stream__"):
         table = _arrow(frame if not hasattr(frame, "__getitem__") or _is_arrow(frame) else frame[list(names)])
         return {name: _from_arrow(table.column(name)) for name in names}

@@ -4,19 +4,22 @@ Pass counts need no interval method here: an event noticed at pass k lies in (k 
 and on its points the curve is the same.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.checks import checked_duration, checked_event
 from advrisk.risk.survival.frames import Floats, read_columns
 
 _HIGH = 0.05  # a curve that ends below this is as good as down
 _RARE = 0.05
+_BLOCK = 2_000_000  # numbers that are held at once
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,9 @@ class KaplanMeier:
     n: int
     n_events: int
     plateau: Plateau | None
+    n_clusters: int | None  # None where rows count as independent
     _quantile: float = field(repr=False)
+    _rows: "_Rows" = field(repr=False)
 
     @property
     def longest(self) -> float:
@@ -54,12 +59,13 @@ class KaplanMeier:
         self._check(time)
         place = int(np.searchsorted(self.times, time, side="right")) - 1
         if place < 0:
-            return Estimate(1.0, _none_seen(self.n, self.level), 1.0, self.level, self.n, "Kaplan-Meier")
+            least = _none_seen(self.n_clusters or self.n, self.level)
+            return Estimate(1.0, least, 1.0, self.level, self.n, "Kaplan-Meier")
         value, low, high = (float(array[place]) for array in (self.survival, self.low, self.high))
         return Estimate(value, low, high, self.level, self.n, "Kaplan-Meier, log(-log) interval")
 
     def mean(self, until: float) -> Estimate:
-        """The mean time up to `until`, the area under the curve; its interval is Greenwood's, on the log."""
+        """The mean time up to `until`, the area under the curve; its interval is on the log."""
         self._check(until)
         inside = self.times < until
         starts = np.concatenate([[0.0], self.times[inside]])
@@ -67,9 +73,8 @@ class KaplanMeier:
         areas = heights * np.diff(np.append(starts, until))
         value = float(areas.sum())
         after = np.cumsum(areas[::-1])[::-1][1:]
-        d, y = self.events[inside], self.at_risk[inside]
-        spread = np.divide(d, y * (y - d), out=np.zeros_like(y), where=y > d)
-        half = self._quantile * float(np.sqrt((after**2 * spread).sum())) / value
+        weights = np.concatenate([after, np.zeros(self.times.size - after.size)])
+        half = self._quantile * float(np.sqrt(self._rows.spread(weights))) / value
         method = f"Kaplan-Meier, mean time up to {until:g}"
         return Estimate(value, value * np.exp(-half), min(value * np.exp(half), until), self.level, self.n, method)
 
@@ -80,11 +85,15 @@ class KaplanMeier:
             )
 
 
-def kaplan_meier(durations: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> KaplanMeier:
+def kaplan_meier(
+    durations: ArrayLike, event: ArrayLike, *, cluster: ArrayLike | None = None, level: float = 0.95
+) -> KaplanMeier:
     """The product of (1 - events/at risk), with intervals by Greenwood's formula on the log(-log) scale.
 
-    Where that scale fails, before the first event and once nothing is left, the interval is that of no event among
-    those at risk, and the last upper end (a survival curve does not rise).
+    With `cluster`, rows of one cluster (the attempts on one sample, say) may depend on each other: the variance of
+    log S is then the sum over clusters of their squared influence, which for clusters of one row is Greenwood's.
+    Where the scale fails, before the first event and once nothing is left, the interval is that of no event among
+    those at risk (clusters, where there are some), and the last upper end (a survival curve does not rise).
     """
     from scipy.special import ndtri
 
@@ -92,31 +101,101 @@ def kaplan_meier(durations: ArrayLike, event: ArrayLike, *, level: float = 0.95)
     duration, happened = checked_duration(columns, "durations"), checked_event(columns, "event")
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
+    codes = _codes(cluster, duration.size)
     times, place = np.unique(duration, return_inverse=True)
     events: Floats = np.bincount(place, weights=happened, minlength=times.size).astype(np.float64)
     at_risk = (duration.size - np.concatenate([[0], np.cumsum(np.bincount(place))[:-1]])).astype(np.float64)
     survival: Floats = np.asarray(np.cumprod(1 - events / at_risk), dtype=np.float64)
-    quantile = float(ndtri((1 + level) / 2))
-    low, high = _band(survival, events, at_risk, quantile, level)
+    rows = _Rows(place, happened, events, at_risk, codes)
+    n_clusters = None if codes is None else int(codes.max()) + 1
+    quantile = float(ndtri((1 + level) / 2) if n_clusters is None else t_quantile(n_clusters, level))
+    low, high = _band(survival, rows, quantile, level)
     curve = (times, survival, low, high, at_risk, events)
-    n_events = int(events.sum())
-    return KaplanMeier(*curve, level, duration.size, n_events, _plateau(*curve, level), quantile)
-
-
-def _band(survival: Floats, events: Floats, at_risk: Floats, quantile: float, level: float) -> tuple[Floats, Floats]:
-    between = (survival > 0) & (survival < 1)
-    spread = np.cumsum(
-        np.divide(events, at_risk * (at_risk - events), out=np.zeros_like(events), where=at_risk > events)
+    return KaplanMeier(
+        *curve, level, duration.size, int(events.sum()), _plateau(*curve, level), n_clusters, quantile, rows
     )
+
+
+def _codes(cluster: ArrayLike | None, n: int) -> NDArray[np.intp] | None:
+    if cluster is None:
+        return None
+    codes: NDArray[np.intp] = np.unique(np.asarray(cluster), return_inverse=True)[1]
+    if codes.size != n:
+        raise RiskError(f"there must be a cluster for each of the {n} rows, found {codes.size}")
+    if codes.max() == 0:
+        raise RiskError("all rows are of one cluster, which says nothing of how much clusters differ")
+    return codes
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What the curve is made of, by the number of each row's time."""
+
+    place: NDArray[np.intp]
+    happened: Floats
+    events: Floats
+    at_risk: Floats
+    codes: NDArray[np.intp] | None
+
+    def running_spread(self) -> Floats:
+        """The variance of log S, from each time on."""
+        if self.codes is None:
+            return np.asarray(np.cumsum(self._greenwood()), dtype=np.float64)
+        found, total = [], np.zeros(int(self.codes.max()) + 1)
+        for steps in self._steps():
+            running = total[:, None] + np.cumsum(steps, axis=1)
+            found.append((running**2).sum(axis=0))
+            total = running[:, -1]
+        return np.asarray(np.concatenate(found) * self._few())
+
+    def spread(self, weights: Floats) -> float:
+        """The variance of the sum over times of these weights times the steps of log S."""
+        if self.codes is None:
+            return float((weights**2 * self._greenwood()).sum())
+        total, first = np.zeros(int(self.codes.max()) + 1), 0
+        for steps in self._steps():
+            total += steps @ weights[first : first + steps.shape[1]]
+            first += steps.shape[1]
+        return float((total**2).sum() * self._few())
+
+    def _greenwood(self) -> Floats:
+        d, y = self.events, self.at_risk
+        return np.divide(d, y * (y - d), out=np.zeros_like(d), where=y > d)
+
+    def _few(self) -> float:
+        n = int(self.codes.max()) + 1 if self.codes is not None else 0
+        return n / (n - 1)
+
+    def _steps(self) -> Iterator[Floats]:
+        """Each cluster's influence on the steps of log S, (clusters, times): (dN_c - Y_c d/Y) / (Y - d)."""
+        assert self.codes is not None
+        n_clusters, n_times = int(self.codes.max()) + 1, self.events.size
+        size = max(1, _BLOCK // n_clusters)
+        left = np.bincount(self.codes, minlength=n_clusters).astype(np.float64)
+        for first in range(0, n_times, size):
+            own = (self.place >= first) & (self.place < first + size)
+            width = min(size, n_times - first)
+            at = self.codes[own] * width + self.place[own] - first
+            seen = np.bincount(at, weights=self.happened[own], minlength=n_clusters * width).reshape(n_clusters, width)
+            gone = np.bincount(at, minlength=n_clusters * width).reshape(n_clusters, width)
+            watched = left[:, None] - np.cumsum(gone, axis=1) + gone
+            d, y = self.events[first : first + width], self.at_risk[first : first + width]
+            yield np.divide(seen - watched * d / y, y - d, out=np.zeros_like(seen), where=y > d)
+            left = left - gone.sum(axis=1)
+
+
+def _band(survival: Floats, rows: _Rows, quantile: float, level: float) -> tuple[Floats, Floats]:
+    between = (survival > 0) & (survival < 1)
     logs = np.log(np.where(between, survival, 0.5))
-    half = quantile * np.sqrt(spread) / np.abs(logs)
+    half = quantile * np.sqrt(rows.running_spread()) / np.abs(logs)
     low = np.where(between, np.exp(logs * np.exp(half)), 0.0)
     high = np.where(between, np.exp(logs * np.exp(-half)), 1.0)
-    low = np.where(survival == 1, ((1 - level) / 2) ** (1 / at_risk), low)
+    watched = rows.at_risk if rows.codes is None else np.full(survival.size, rows.codes.max() + 1.0)
+    low = np.where(survival == 1, ((1 - level) / 2) ** (1 / watched), low)
     gone = survival == 0
     if gone.any():
         first = int(np.argmax(gone))
-        high[gone] = high[first - 1] if first else 1 - _none_seen(int(at_risk[0]), level)
+        high[gone] = high[first - 1] if first else 1 - _none_seen(int(watched[0]), level)
     return low, high
 
 

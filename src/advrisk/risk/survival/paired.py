@@ -7,8 +7,9 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.risk.proportion import half_width, t_quantile
-from advrisk.risk.survival.cost import Floats, rate_influence
+from advrisk.risk.survival.cost import rate_influence
 from advrisk.risk.survival.durations import Durations
+from advrisk.risk.survival.frames import Floats
 from advrisk.risk.survival.pareto import Criterion
 
 ACCURACY, FAILURES, TRAINING = "clean accuracy", "failures under attack", "training seconds"
@@ -62,6 +63,8 @@ def training_costs(durations: Durations, level: float) -> Criterion | None:
 
 
 def _difference(value: float, influence: Floats, level: float) -> Estimate:
+    """Where no sample differs, nothing is known of how much they could: the interval is without ends."""
     n = len(influence)
-    half = float(t_quantile(n, level)) * float(np.std(influence, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    spread = float(np.std(influence, ddof=1)) if n > 1 else 0.0
+    half = float(t_quantile(n, level)) * spread / math.sqrt(n) if spread > 0 else math.inf
     return Estimate(value, value - half, value + half, level, n, "difference of ratios over samples, linearised")

@@ -95,6 +95,19 @@ LOG_LOG = Scale(
 )
 
 
+def below(limit: float) -> Scale:
+    """The log-odds of what lies between 0 and a limit, so that no interval leaves it."""
+    most = limit * (1 - 1e-12)  # where nothing fails in time, rounding may reach the limit
+
+    def to(value: float) -> float:
+        return float(np.log(min(value, most) / (limit - min(value, most))))
+
+    def slope(value: float) -> float:
+        return limit / (min(value, most) * (limit - min(value, most)))
+
+    return Scale(to, slope, lambda scaled: np.asarray(limit / (1 + np.exp(-scaled))))
+
+
 def interval(value: float, error: float, quantile: float, scale: Scale) -> tuple[float, float]:
     """On that scale, symmetric; back where the value came from."""
     with np.errstate(over="ignore"):

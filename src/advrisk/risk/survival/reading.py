@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
+from advrisk.risk.clean import CLEAN_ROWS
 from advrisk.risk.survival.durations import (
     COUNTED,
     MEASURES,
@@ -20,22 +21,19 @@ from advrisk.risk.survival.durations import (
     Durations,
     Facts,
     Flags,
-    Floats,
     Measure,
     NoDurationsError,
     Tally,
 )
+from advrisk.risk.survival.frames import Floats
 
 _ROWS = """
     SELECT o.model, o.arm, o.sample, o.outcome, o.n_forward, o.n_backward, o.n_forward_first, o.n_backward_first,
+           o.n_forward - coalesce(o.n_confirm, 0) AS n_proposed, o.n_forward_before, o.n_backward_before,
            o.first_s, o.spent_s, c.wall_s, c.process_s, c.accounting
     FROM outcomes o JOIN cells c USING (cell) JOIN samples s USING (sample)
     WHERE s.split = 'evaluate' AND o.model IN (SELECT unnest($models)) AND o.arm IN (SELECT unnest($arms))
     ORDER BY o.model, o.arm, o.sample, o.repeat
-"""
-_CLEAN = """
-    SELECT o.model, o.sample, o.outcome FROM outcomes o JOIN samples s USING (sample) JOIN arms a USING (model, arm)
-    WHERE s.split = 'evaluate' AND a.kind = 'clean' AND a.origin <> 'dropped' ORDER BY o.model, o.sample
 """
 _INFERENCE = """
     SELECT model, sum(inference_s * n_samples) / sum(n_samples) AS seconds
@@ -103,6 +101,7 @@ class _Rows:
     accounting: Column
     spent: Mapping[str, Floats]  # by measure
     first: Mapping[str, Floats]
+    before: Mapping[str, Floats]  # of pass counts: up to the query before the one that succeeded first
 
     @classmethod
     def of(cls, table: pa.Table) -> "_Rows":
@@ -119,7 +118,7 @@ class _Rows:
         return cls(
             **{name: text(name) for name in names},
             spent={
-                "forward": number("n_forward"),
+                "forward": number("n_proposed"),  # what only confirmed a success kept no attack waiting
                 "gradient": number("n_backward"),
                 "seconds": spent_s,
                 "process-seconds": spent_s * share,
@@ -130,6 +129,7 @@ class _Rows:
                 "seconds": first_s,
                 "process-seconds": first_s * share,
             },
+            before={"forward": number("n_forward_before"), "gradient": number("n_backward_before")},
         )
 
     @property
@@ -145,6 +145,7 @@ class _Rows:
             accounting=self.accounting[rows],
             spent={name: column[rows] for name, column in self.spent.items()},
             first={name: column[rows] for name, column in self.first.items()},
+            before={name: column[rows] for name, column in self.before.items()},
         )
 
 
@@ -185,13 +186,24 @@ def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Ti
         own = (rows.model == model) & (rows.arm == arm)
         by_arm[model, arm] = Tally(**{name: int(flags[own].sum()) for name, flags in reasons.items()})
     fitted, zero = event | censored, wrong | at_once
-    lower = np.maximum(duration - 1, 0.0) if measure in COUNTED else duration
+    lower = _lower(rows, duration, measure)
     lower = np.where(broken & ~seen, 0.0, lower)  # the judge saw it first: some time before the end
     names = {"model": rows.model, "arm": rows.arm, "sample": rows.sample}
     seconds = np.where(broken & seen, rows.first["seconds"], rows.spent["seconds"])
     columns = {name: column[fitted] for name, column in names.items()}
     columns |= {"duration": duration[fitted], "lower": lower[fitted], "event": event[fitted]}
     return _Timed(columns, {name: column[zero] for name, column in names.items()}, seconds[fitted], by_arm)
+
+
+def _lower(rows: _Rows, duration: Floats, measure: Measure) -> Floats:
+    """Until when there was surely no success: up to the query before, which may have been several passes ago.
+
+    Ledgers before version 5 do not tell: there, a query is one pass.
+    """
+    if measure not in COUNTED:
+        return duration
+    one_pass = np.maximum(duration - 1, 0.0)
+    return np.fmin(one_pass, rows.before[measure])  # where it is not told, fmin leaves it out
 
 
 def _why_not(arm: str, known: Mapping[str, Any], rows: _Rows, measure: Measure) -> str | None:
@@ -255,22 +267,22 @@ def _nothing_to_fit(known: Mapping[str, Any], left_out: Mapping[str, str], measu
 
 def _facts(ledger: Ledger, models: Mapping[str, Any]) -> dict[str, Facts]:
     known = {row["model"]: row for row in ledger.query("FROM models").to_pylist()}
-    clean: dict[str, dict[str, str]] = {}
-    for row in ledger.query(_CLEAN).to_pylist():
-        clean.setdefault(row["model"], {})[row["sample"]] = row["outcome"]
+    clean: dict[str, dict[str, Mapping[str, bool]]] = {}
+    for row in ledger.query(f"{CLEAN_ROWS} ORDER BY o.model, o.sample").to_pylist():
+        clean.setdefault(row["model"], {})[row["sample"]] = row
     inference = {row["model"]: row["seconds"] for row in ledger.query(_INFERENCE).to_pylist()}
     return {model: _fact(known.get(model, {}), clean.get(model), inference.get(model)) for model in models}
 
 
-def _fact(known: Mapping[str, Any], clean: Mapping[str, str] | None, inference_s: float | None) -> Facts:
-    told = {name: said for name, said in (clean or {}).items() if said not in ("error", "timeout")}
+def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, bool]] | None, inference_s: float | None) -> Facts:
+    told = clean or {}
     return Facts(
         tags=json.loads(known.get("tags") or "{}"),
         train_s=known.get("train_s"),
         train_samples=known.get("train_samples"),
         inference_s=inference_s,
-        right={name: said == "resisted" for name, said in told.items()} or None,
-        n_clean_rejected=sum(said == "rejected" for said in told.values()),
+        right={name: said["is_right"] for name, said in told.items()} or None,
+        n_clean_rejected=sum(said["is_refused"] for said in told.values()),
     )
 
 

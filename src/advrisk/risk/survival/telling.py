@@ -35,6 +35,8 @@ def flat_lines(found: "SurvivalAssessment") -> Iterator[dict[str, Any]]:
 def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
     for name, n in one.tally.as_dict().items():
         yield _line("rows", one.model, name, float(n), "rows")
+    for name in ("clean_accuracy", "clean_rejection"):
+        yield _line("clean", one.model, name, getattr(one, name), "share of clean inputs")
     for name in ("mean", "endless_mean", "median"):
         yield _line("survival", one.model, name, getattr(one, name), unit)
     yield _line("rate", one.model, "f_ben", None if one.benign is None else one.benign.estimate, f"failures per {unit}")
@@ -45,6 +47,10 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
         None if one.adversarial is None else one.adversarial.estimate,
         f"failures per {unit}",
     )
+    for name, rate in (("f_ben", one.benign), ("f_adv", one.adversarial)):
+        for time in one.times:
+            found = None if rate is None else rate.probability(time)
+            yield _line("probability", one.model, f"{name} within {time:g}", found, f"of a failure, in {unit}")
     if one.cost is None:
         return
     yield _line("cost", one.model, "train_s", one.cost.train_s, "seconds")
@@ -80,6 +86,7 @@ def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
         "n": fit.n,
         "n_events": fit.n_events,
         "n_clusters": fit.n_clusters,
+        "doubt": fit.doubt or None,
         "coefficients": [
             {
                 "name": one.name,
@@ -106,6 +113,7 @@ def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
 
 def calibration_dict(found: Calibration) -> dict[str, Any]:
     """The curve of a calibration, and how far it is off."""
-    curve = {name: getattr(found, name).tolist() for name in ("predicted", "observed", "low", "high")}
-    indices = {name: getattr(found, name).as_dict() for name in ("ici", "e50", "e90")}
-    return {"at_time": found.at_time, "p_value": found.p_value, "n_events": found.n_events, **indices, **curve}
+    curve = {name: getattr(found, name) for name in ("predicted", "observed", "low", "high")}
+    indices = {name: getattr(found, name) for name in ("ici", "e50", "e90", "by_chance", "level")}
+    told = {name: None if values is None else values.tolist() for name, values in curve.items()}
+    return {"at_time": found.at_time, "n_events": found.n_events, **indices, **told}

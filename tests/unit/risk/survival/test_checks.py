@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from advrisk.core.errors import RiskError
@@ -65,7 +66,7 @@ def test_columns_that_say_nothing_are_refused(changes: dict[str, Any], message: 
         ({"covariates": ["x", "y"], "forbidden": ["y", "n_forward"]}, "'y' is computed from the outcome"),
         ({"shape_covariates": ["y"], "forbidden": ["y"]}, "'y' is computed from the outcome"),
         ({"family": "log-normal"}, "'log-normal'; did you mean 'lognormal'"),
-        ({"level": 1.0}, "level must lie between 0 and 1"),
+        ({"level": 1.0}, "level must be a number between 0 and 1"),
         ({"covariates": ["arm"], "reference": {"arm": "pgdd"}}, "'pgdd' does not occur; did you mean 'pgd'"),
     ],
 )
@@ -164,3 +165,51 @@ def test_every_event_in_the_first_pass_of_a_level_is_named() -> None:
         RiskError, match=r"where 'arm' = 'cw' \(10 rows\), every event may have come at any time before"
     ):
         fit({"t": t, "e": e, "low": t - 1}, covariates=["arm"], lower="low")
+
+
+def test_a_name_alone_is_one_covariate() -> None:
+    assert fit(covariates="x").log_likelihood == fit().log_likelihood
+
+
+def test_a_reference_of_nothing_is_refused() -> None:
+    with pytest.raises(RiskError, match="reference names 'amr', which is no covariate here; did you mean 'arm'"):
+        fit(covariates=["arm"], reference={"amr": "pgd"})
+
+
+@pytest.mark.parametrize("level", ["a", None, 0, 1.0, True])
+def test_a_level_is_a_share(level: Any) -> None:
+    with pytest.raises(RiskError, match="level must be a number between 0 and 1"):
+        fit(level=level)
+
+
+def test_what_is_asked_of_a_fit_must_be_numbers() -> None:
+    found = fit()
+    for ask in (
+        lambda: found.outside({"x": "abc"}),
+        lambda: found.survival("a"),
+        lambda: found.mean(until="a"),
+        lambda: found.quantile("a"),
+    ):
+        with pytest.raises(RiskError, match=r"number|share"):
+            ask()
+
+
+def test_names_that_are_numbers_are_found() -> None:
+    assert fit({7: BASE["y"]}, covariates=["7"]).log_likelihood == fit(covariates=["y"]).log_likelihood  # type: ignore[dict-item]
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    frame = pd.concat([pd.DataFrame(BASE), pd.DataFrame({"x": BASE["y"]})], axis=1)
+    with pytest.raises(RiskError, match="several columns called 'x'"):
+        fit_survival(frame, duration="t", event="e", covariates=["x"], family="weibull")
+
+
+def test_a_few_rows_in_order_accuse_nobody() -> None:
+    """One in sixty orders of five rows is exact by chance."""
+    few = {"t": [1.0, 2.0, 3.0, 4.5, 7.0], "e": [1.0] * 5, "x": [0.5, 0.4, 0.3, 0.2, 0.05]}
+    assert fit_survival(few, duration="t", event="e", covariates=["x"], family="weibull").n == 5
+
+
+def test_few_events_for_a_coefficient_are_told() -> None:
+    assert fit().doubt == ""  # 30 events for 3 coefficients
+    assert fit(covariates=["x", "y"]).doubt.startswith("Few events: 30 for 4 coefficients")

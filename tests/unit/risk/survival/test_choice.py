@@ -82,3 +82,22 @@ def test_a_fold_that_cannot_be_fitted_is_named(tables: dict[str, Any]) -> None:
     rare = {**tables["weibull"], "defence": np.where(np.arange(400) == 7, "rare", tables["weibull"]["defence"])}
     with pytest.raises(RiskError, match=r"without fold \d of 5, weibull: "):
         choose_family(rare, **GIVEN, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_level_that_two_clusters_have_is_never_held_out_whole(seed: int) -> None:
+    """By chance alone, both would be in one of five folds for one seed in five."""
+    rng = np.random.default_rng(3)
+    sample = np.repeat(np.arange(20), 3)
+    table = {"t": rng.weibull(1.5, 60), "e": np.ones(60), "sample": sample, "eps": rng.uniform(size=60)}
+    table["light"] = np.where(np.isin(sample, [4, 11]), "night", "day").astype(object)
+    found = choose_family(
+        table,
+        duration="t",
+        event="e",
+        covariates=["eps", "light"],
+        families=("weibull", "lognormal"),
+        cluster="sample",
+        rng=np.random.default_rng(seed),
+    )
+    assert found.n_clusters == 20

@@ -1,5 +1,6 @@
 """Durations of ledgers written by hand: every outcome, every way of counting, and what is left out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,9 +45,11 @@ def build(
     models: tuple[str, ...] = ("plain",),
     accounting: dict[str, str] | None = None,
     seconds: float | None = 0.01,
+    said: dict[str, int] | None = None,
+    told: dict[str, dict[str, int]] | None = None,
     **facts: Any,
 ) -> Ledger:
-    """A ledger whose arms did to every model what `rows` says; a pass takes `seconds`."""
+    """A ledger whose arms did to every model what `rows` says, and `told` of a sample; `said` are predictions."""
     ledger = Ledger.open(folder, create=True)
     names = [(model, arm) for model in models for arm in arms]
     arm_rows = [arm_row(model, arm) for model, arm in names]
@@ -65,6 +68,9 @@ def build(
                 | {"sample": sample, "outcome": outcome, "n_forward": forward, "n_backward": backward}
                 | {"n_forward_first": first, "n_backward_first": first_backward, "first_s": first_s}
                 | {"spent_s": None if seconds is None else forward * seconds}
+                | {"kind": row["kind"], "prediction": (said or {}).get(sample)}
+                | dict.fromkeys(("n_confirm", "n_forward_before", "n_backward_before"))
+                | (told or {}).get(sample, {})
             )
     samples = [
         {"sample": name, "label": place % 2, "split": "evaluate", "weight": 1.0} for place, name in enumerate(SAMPLES)
@@ -147,6 +153,20 @@ class TestEveryOutcome:
         found = read_durations(build(tmp_path / "run", [PGD | {"keep": "last"}], {"pgd": rows}))
         assert fitted(found) == {"s0": (3, 4, True), "s1": (4, 5, True), "s2": (5, 6, True)}
         assert found.tallies["plain"] == Tally(events=3)
+
+    def test_a_query_may_take_several_passes(self, tmp_path: Path) -> None:
+        told = {"s0": {"n_forward_before": 2, "n_backward_before": 1}}
+        rows = {"s0": ("success", 11, 10, 5, 4), "s1": ("resisted", 11, 10, None, None)}
+        ledger = build(tmp_path / "run", [PGD], {"pgd": rows}, told=told)
+        assert fitted(read_durations(ledger))["s0"] == (2, 5, True)
+        assert fitted(read_durations(ledger, measure="gradient"))["s0"] == (1, 4, True)
+
+    def test_what_only_confirmed_is_no_time(self, tmp_path: Path) -> None:
+        """Neither of a success, whose first passes are without it, nor of a sample that held."""
+        told = {"s0": {"n_confirm": 8, "n_forward_before": 4}, "s1": {"n_confirm": 3}}
+        rows = {"s0": ("success", 13, 4, 5, 4), "s1": ("resisted", 14, 10, None, None)}
+        found = fitted(read_durations(build(tmp_path / "run", [PGD], {"pgd": rows}, told=told)))
+        assert found == {"s0": (4, 5, True), "s1": (10, 11, False)}
 
     def test_a_success_that_only_the_judge_saw_came_some_time_before_the_end(self, tmp_path: Path) -> None:
         rows = {"s0": ("success", 11, 10, None, None), "s1": ("resisted", 11, 10, None, None)}
@@ -243,11 +263,13 @@ def test_a_run_without_attacks_has_no_durations(tmp_path: Path) -> None:
 class TestFacts:
     def test_training_and_the_clean_arm_are_told(self, tmp_path: Path) -> None:
         clean = {"arm": "clean", "family": "clean", "kind": "clean"}
-        said = ["resisted", "resisted", "resisted", "success", "rejected", "error"]
-        rows = {name: (outcome, 0, 0, None, None) for name, outcome in zip(SAMPLES, said, strict=False)}
-        ledger = build(tmp_path / "run", [clean, PGD], {"clean": rows, "pgd": ROWS}, train_s=30.0, train_samples=4000)
+        outcomes = ["resisted", "resisted", "resisted", "resisted", "rejected", "error"]
+        rows = {name: (outcome, 0, 0, None, None) for name, outcome in zip(SAMPLES, outcomes, strict=False)}
+        said = {name: place % 2 for place, name in enumerate(SAMPLES[:3])} | {SAMPLES[3]: 0}  # its label is 1
+        given: dict[str, Any] = {"said": said, "train_s": 30.0, "train_samples": 4000}
+        ledger = build(tmp_path / "run", [clean, PGD], {"clean": rows, "pgd": ROWS}, **given)
         facts = read_durations(ledger).facts["plain"]
-        assert facts.clean_accuracy == 0.6
+        assert facts.clean_accuracy == 0.6  # also where success means another class than the model's own
         assert facts.n_clean_rejected == 1
         assert facts.train_s_per_sample == 0.0075
         assert facts.inference_s == pytest.approx(0.001)
@@ -286,6 +308,14 @@ class TestCovariates:
     def test_by_default_what_differs_is_taken(self, found: Durations) -> None:
         assert default_covariates(found) == ["eps", "model"]  # two sizes in two norms: one of them tells the other
         assert {"depth", "site", "eps"} <= set(known_covariates(found))
+
+    def test_a_bare_model_has_the_defence_none(self, found: Durations) -> None:
+        squeezed = replace(found.facts["b"], tags={"defence": "feature-squeezing"})
+        told, _ = with_covariates(replace(found, facts={**found.facts, "b": squeezed}), ["defence"])
+        by_model = set(zip(told.columns["model"].tolist(), told.columns["defence"].tolist(), strict=True))
+        assert by_model == {("a", "none"), ("b", "feature-squeezing")}
+        with pytest.raises(RiskError, match="no covariate is called 'defence'"):
+            with_covariates(found, ["defence"])
 
     def test_prefixes_tell_tags_from_strata(self, found: Durations) -> None:
         told, _ = with_covariates(found, ["tags.depth", "strata.site"])

@@ -1,5 +1,7 @@
 """Kaplan and Meier's curve against one worked out by hand, and where it ends flat."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,51 @@ def test_nothing_is_said_beyond_the_longest_duration() -> None:
         kaplan_meier(T, E).at(9.0)
     with pytest.raises(RiskError, match="level must lie between 0 and 1"):
         kaplan_meier(T, E, level=2.0)
+
+
+class TestClusters:
+    def test_of_one_row_each_they_give_greenwoods_formula(self) -> None:
+        rng = np.random.default_rng(1)
+        t, e = rng.integers(1, 9, 40).astype(float), rng.integers(0, 2, 40)
+        one, other = kaplan_meier(t, e), kaplan_meier(t, e, cluster=np.arange(40))
+        assert other._rows.running_spread() == pytest.approx(one._rows.running_spread() * 40 / 39)
+        weights = rng.random(one.times.size)
+        assert other._rows.spread(weights) == pytest.approx(one._rows.spread(weights) * 40 / 39)
+
+    def test_rows_said_twice_add_nothing(self) -> None:
+        """Every row ten times, all of one cluster: the band is that of the rows once, but for few-cluster terms."""
+        rng = np.random.default_rng(2)
+        t, e = rng.exponential(size=200), rng.random(200) < 0.7
+        once = kaplan_meier(t, e, cluster=np.arange(200))
+        tenfold = kaplan_meier(np.repeat(t, 10), np.repeat(e, 10), cluster=np.repeat(np.arange(200), 10))
+        assert tenfold.survival == pytest.approx(once.survival)
+        inner = (once.survival > 0.1) & (once.survival < 0.95)
+        assert tenfold.low[inner] == pytest.approx(once.low[inner], abs=0.01)
+        assert tenfold.mean(1.0).low == pytest.approx(once.mean(1.0).low, rel=0.01)
+
+    def test_blocks_of_times_give_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rng = np.random.default_rng(3)
+        t, e, cluster = rng.exponential(size=90), rng.random(90) < 0.7, rng.integers(0, 30, 90)
+        whole = kaplan_meier(t, e, cluster=cluster)
+        monkeypatch.setattr(sys.modules["advrisk.risk.survival.kaplan_meier"], "_BLOCK", 200)
+        cut = kaplan_meier(t, e, cluster=cluster)
+        assert cut.low == pytest.approx(whole.low)
+        assert cut.mean(1.0).low == pytest.approx(whole.mean(1.0).low)
+
+    def test_bands_cover_where_rows_of_a_cluster_depend_on_each_other(self) -> None:
+        """100 clusters of 10 rows with a shared part, at the true median; taken as independent rows they cover less."""
+        rng = np.random.default_rng(4)
+        covered = {True: 0, False: 0}
+        cluster = np.repeat(np.arange(100), 10)
+        for _ in range(300):
+            z = np.sqrt(0.5) * rng.normal(size=100)[cluster] + np.sqrt(0.5) * rng.normal(size=1000)
+            for known in covered:
+                found = kaplan_meier(np.exp(z), z < 2, cluster=cluster if known else None).at(1.0)
+                covered[known] += found.low <= 0.5 <= found.high
+        assert 0.925 <= covered[True] / 300 <= 0.98
+        assert covered[False] / 300 < 0.8
+
+    @pytest.mark.parametrize(("cluster", "said"), [(["a"] * 6, "one cluster"), (["a", "b"], "each of the 6 rows")])
+    def test_clusters_that_say_nothing_are_refused(self, cluster: list[str], said: str) -> None:
+        with pytest.raises(RiskError, match=said):
+            kaplan_meier(T, E, cluster=cluster)

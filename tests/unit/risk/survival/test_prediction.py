@@ -166,3 +166,15 @@ def test_far_tails_give_numbers(fits: dict[str, SurvivalFit]) -> None:
         assert 0 <= fit.survival(1e12, at=HERE).value < 1e-5
         assert fit.survival(1e-12, at=HERE).value == pytest.approx(1)
         assert fit.mean(until=1e-9, at=HERE).value == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_end_of_a_restricted_mean_lies_beyond_its_limit_and_none_of_a_mean_below_it(family: str) -> None:
+    rng = np.random.default_rng(4)
+    t = 20 * rng.weibull(1.2, 40)
+    frame = {"t": np.minimum(t, 8.0), "e": (t < 8.0).astype(int)}
+    fit = fit_survival(frame, duration="t", event="e", covariates=[], family=family)
+    for until in (1e-3, 1.0, 8.0):
+        mean = fit.mean(until=until)
+        assert 0 < mean.low <= mean.value <= mean.high <= until
+    assert fit.mean().low >= fit.mean(until=fit.longest).low

@@ -15,13 +15,17 @@ from advrisk.report.survival import (
     factor_names,
     left_out_words,
     number_text,
+    probability_columns,
     standing_text,
     survival_content,
     survival_headline,
     survival_words,
     verdict_text,
 )
+from advrisk.risk.proportion import proportion
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.risk.survival.durations import NoDurationsError
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.money import NO_SECONDS, NO_TRAINING, Hardware
 
 N, MOST = 120, 30
@@ -41,13 +45,19 @@ def ledger_of(
     seconds: float | None = 0.01,
     clean: bool = True,
     beside: dict[str, Any] | None = None,
+    tags: dict[str, str] | None = None,
+    prefix: str = "s",
+    backwards: bool = False,
+    shuffled: bool = False,
+    most: dict[str, int] | None = None,
 ) -> Ledger:
     """Times of each model and eps as the law above has them, rounded up to passes; the first sample is wrong clean."""
     rng = np.random.default_rng(8)
-    names = [f"s{place:03d}" for place in range(n)]
+    names = [f"{prefix}{n - place if backwards else place:03d}" for place in range(n)]
     arms, cells, outcomes = [], [], []
     arms_of = [(norm, size) for norm in norms for size in eps]
     for model, times in factor.items():
+        limit = (most or {}).get(model, MOST)
         asked: list[tuple[str, str | None, float | None]] = [("clean", None, None)] * clean
         asked += [
             (f"{attack}-{m}-{e}", m, e)
@@ -73,14 +83,16 @@ def ledger_of(
             cells[-1] |= {"inference_s": 0.004 if kind == "clean" else None}
             for place, sample in enumerate(names):
                 row: dict[str, Any] = own | {"sample": sample, "n_forward": 0, "n_forward_first": None}
-                row |= {"outcome": "success" if place == 0 else "resisted"} if kind == "clean" else {}
+                row |= {"kind": kind, "prediction": None}
+                if kind == "clean":
+                    row |= {"outcome": "success" if place == 0 else "resisted", "prediction": int(place == 0)}
                 if kind == "attack" and place == 0:
                     row["outcome"] = "already_wrong"
                 elif kind == "attack":
                     scale = SCALE * lasting * math.exp(SLOPE * ((size or 0) - 0.1))
-                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else MOST + 1
-                    row |= {"outcome": "success" if last <= MOST else "resisted", "n_forward": min(last, MOST)}
-                    row["n_forward_first"] = last if last <= MOST else None
+                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else limit + 1
+                    row |= {"outcome": "success" if last <= limit else "resisted", "n_forward": min(last, limit)}
+                    row["n_forward_first"] = last if last <= limit else None
                 spent = None if seconds is None else row["n_forward"] * seconds
                 row |= {"n_backward": 0, "spent_s": spent, "first_s": spent if row["n_forward_first"] else None}
                 outcomes.append(row)
@@ -90,13 +102,24 @@ def ledger_of(
         "cells": cells,
         "outcomes": outcomes,
         "samples": [{"sample": name, "label": 0, "split": "evaluate", "weight": 1.0, "strata": "{}"} for name in names],
-        "models": [{"model": model} | facts for model in factor],
+        "models": [{"model": model} | facts | {"tags": (tags or {}).get(model, "{}")} for model in factor],
     }
+    if shuffled:
+        tables = {name: [rows[place] for place in rng.permutation(len(rows))] for name, rows in tables.items()}
     ledger = Ledger.open(folder, create=True)
     ledger.append(
         {name: table_from(name, {key: [one[key] for one in rows] for key in rows[0]}) for name, rows in tables.items()}
     )
     return Ledger.open(folder)
+
+
+def approximately(told: Any) -> Any:
+    """Plain values, nested, with numbers that may differ in the last digits as sums run in another order."""
+    if isinstance(told, dict):
+        return {name: approximately(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [approximately(value) for value in told]
+    return pytest.approx(told, rel=1e-6, abs=1e-9) if isinstance(told, float) else told
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +164,8 @@ class TestTruth:
         assert one.benign is not None
         assert one.benign.estimate.value == pytest.approx(1 / N)  # a clean input takes one pass
         assert one.facts.clean_accuracy == pytest.approx(1 - 1 / N)
+        assert one.clean_accuracy == proportion(N - 1, N)
+        assert one.clean_rejection is None  # nobody refuses anything
 
     def test_costs_follow_from_means(self, found: SurvivalAssessment) -> None:
         one = found.of("a")
@@ -167,7 +192,8 @@ class TestTruth:
 
     def test_the_law_is_calibrated(self, found: SurvivalAssessment) -> None:
         assert found.calibrated is not None
-        assert found.calibrated.ici.value < 0.1  # of 360 rows, chance alone makes about half of that
+        assert found.calibrated.ici < 0.1  # of 360 rows, chance alone makes about half of that
+        assert found.calibrated.by_chance is not None
 
     def test_seconds_are_passes_in_another_unit(self, ledger: Ledger, found: SurvivalAssessment) -> None:
         timed = assess_survival(ledger, measure="seconds", family="weibull")
@@ -178,9 +204,95 @@ class TestTruth:
         assert passes is not None
         assert mean.value == pytest.approx(0.01 * passes.value, rel=0.06)  # exact times, not intervals of passes
 
-    def test_rows_in_another_order_say_the_same(self, found: SurvivalAssessment, ledger: Ledger) -> None:
-        again = assess_survival(ledger, hardware=Hardware("one core", 3.6))
-        assert again.as_dict() == found.as_dict()
+    def test_rows_in_another_order_say_the_same(self, found: SurvivalAssessment, tmp_path: Path) -> None:
+        again = assess_survival(ledger_of(tmp_path / "run", shuffled=True), hardware=Hardware("one core", 3.6))
+        assert again.as_dict() == approximately(found.as_dict())
+
+    def test_other_names_of_models_say_the_same(self, found: SurvivalAssessment, tmp_path: Path) -> None:
+        """Named so that their order, and the reference of the fit, is the other way round."""
+        again = assess_survival(ledger_of(tmp_path / "run", factor={"z": 1.0, "y": 2.0}), family="weibull")
+        for old, new in (("a", "z"), ("b", "y")):
+            before, after = found.of(old), again.of(new)
+            for name in ("mean", "median", "endless_mean"):
+                one, other = getattr(before, name), getattr(after, name)
+                assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-5)
+            assert before.tally == after.tally
+            assert before.adversarial == after.adversarial
+        assert [one.model for one in again.models] == ["y", "z"]
+
+    def test_other_names_of_samples_say_the_same(self, found: SurvivalAssessment, tmp_path: Path) -> None:
+        """But which samples are held out, as these are drawn by name."""
+        again = assess_survival(ledger_of(tmp_path / "run", prefix="t", backwards=True), family="weibull")
+        for one in found.models:
+            other = again.of(one.model)
+            assert one.mean is not None
+            assert other.mean is not None
+            assert (one.mean.value, one.mean.low) == pytest.approx((other.mean.value, other.mean.low), rel=1e-6)
+
+
+class TestOnlyWhatHolds:
+    def test_models_that_last_alike_are_not_ranked(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 1.0, "b": 1.0}, n=60), family="weibull")
+        assert found.fit is not None
+        ratio = found.fit.coefficient("model=b").natural.estimate
+        assert ratio.low < 0 < ratio.high
+        contrast = found.fit.contrast({"model": "b"}, {"model": "a"})
+        assert (contrast.value, contrast.low, contrast.high) == pytest.approx((ratio.value, ratio.low, ratio.high))
+        assert survival_headline(found).startswith("Undecided which model lasts longest: ")
+        assert not found.outlasts("a", "b")
+        assert not found.outlasts("b", "a")
+
+    def test_a_law_without_the_model_ranks_none(self, ledger: Ledger) -> None:
+        found = assess_survival(ledger, covariates=["eps"], family="weibull")
+        headline = survival_headline(found)
+        assert "nothing in the law tells the models apart" in headline
+        assert "longest" not in headline
+
+    def test_a_covariate_of_models_is_no_sample_of_models(self, tmp_path: Path) -> None:
+        tagged = ledger_of(tmp_path / "run", tags={"a": '{"depth": 2}', "b": '{"depth": 4}'})
+        found = assess_survival(tagged, covariates=["eps", "depth"], family="weibull")
+        (note,) = [note for note in found.notes if "know of samples only" in note]
+        assert note.startswith("depth: one value for each of 2 models.")
+        plain = assess_survival(tagged, covariates=["eps", "model"], family="weibull")
+        assert not any("know of samples only" in note for note in plain.notes)
+
+    def test_eps_0_is_outside_unless_some_arm_has_it(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", eps=(0.001, 0.2), n=40), family="weibull")
+        cost = found.of("a").cost
+        assert cost is not None
+        assert cost.benign_outside
+
+    def test_few_samples_are_held_out_whole(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=21))
+        assert found.choice is not None
+        assert found.choice.n_clusters == 20  # not 120 rows
+        assert found.calibrated is not None
+        assert found.calibrated.by_chance is None
+        assert found.calibrated.low is None
+        assert any(note.startswith("How far chance alone takes the calibration is not told") for note in found.notes)
+        json.dumps(found.as_dict(), allow_nan=False)
+        assert "survival calibration" in survival_content(found)["lasts_figures"]
+
+    def test_why_nothing_was_held_out_is_told(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=5, eps=(0.1, 0.2)))
+        (note,) = [note for note in found.notes if note.startswith("The family is chosen by AIC")]
+        assert "cannot be cut into 5 folds" in note
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"until": -1.0},
+            {"until": math.nan},
+            {"level": 1.0},
+            {"level": "a"},
+            {"eps_max": -0.1},
+            {"broken_factor": 0.0},
+            {"family": "gamma"},
+        ],
+    )
+    def test_a_wrong_argument_is_refused_and_not_worked_around(self, ledger: Ledger, given: dict[str, Any]) -> None:
+        with pytest.raises(RiskError, match=next(iter(given)) if "family" not in given else "gamma"):
+            assess_survival(ledger, **given)
 
 
 class TestTelling:
@@ -193,9 +305,27 @@ class TestTelling:
     def test_every_line_has_the_same_columns(self, found: SurvivalAssessment) -> None:
         lines = list(found.flat())
         assert {tuple(line) for line in lines} == {tuple(lines[0])}
-        assert {"coefficient", "acceleration factor", "family", "survival", "rate", "cost", "pareto", "rows"} == {
-            line["what"] for line in lines
-        }
+        assert {
+            "coefficient",
+            "acceleration factor",
+            "family",
+            "survival",
+            "rate",
+            "probability",
+            "clean",
+            "cost",
+            "pareto",
+            "rows",
+        } == {line["what"] for line in lines}
+
+    def test_rates_are_told_as_probabilities(self, found: SurvivalAssessment) -> None:
+        (told,) = [one for one in found.as_dict()["models"] if one["model"] == "a"]
+        rate = told["f_adv"]["value"]
+        assert [one["time"] for one in told["f_adv"]["probabilities"]] == [1.0, MOST]
+        for one in told["f_adv"]["probabilities"]:
+            assert one["value"] == pytest.approx(1 - math.exp(-rate * one["time"]))
+        assert told["f_ben"]["probabilities"][0]["value"] == pytest.approx(1 - math.exp(-1 / N))
+        assert probability_columns(found)[:2] == ["clean, within one forward pass", "clean, within 30 forward passes"]
 
     def test_words(self, found: SurvivalAssessment) -> None:
         assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
@@ -290,6 +420,37 @@ class TestWhatCanBeMissing:
         assert (cost.break_s, cost.why_not) == (None, NO_SECONDS)
 
 
+class TestExtrapolated:
+    def test_no_mean_or_median_within_what_was_seen_is_marked(self, found: SurvivalAssessment) -> None:
+        assert found.of("a").seen == MOST
+        assert not is_extrapolated(found.of("a").mean)
+        assert not is_extrapolated(found.of("a").median)
+        assert not any("Extrapolated" in word for word in survival_words(found) if " a beyond" in word)
+
+    def test_a_limit_beyond_all_durations_is_marked(self, ledger: Ledger) -> None:
+        found = assess_survival(ledger, until=500.0, family="weibull")
+        cost = found.of("a").cost
+        assert cost is not None
+        for estimate in (found.of("a").mean, cost.break_s, cost.adversarial, found.families[0].mean):
+            assert estimate is not None
+            assert "extrapolated beyond 30" in estimate.method
+        (said,) = [word for word in survival_words(found) if word.startswith("Extrapolated")]
+        assert "a beyond 30 (mean)" in said
+
+    def test_a_model_that_was_watched_for_less_is_marked(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", n=40, most={"a": 8}), family="weibull")
+        assert found.until == MOST
+        assert (found.of("a").seen, found.of("b").seen) == (8, MOST)
+        assert is_extrapolated(found.of("a").mean)
+        assert is_extrapolated(found.of("a").median) == (found.of("a").median.value > 8)  # type: ignore[union-attr]
+        assert not is_extrapolated(found.of("b").mean)
+
+    def test_where_everything_broke_nothing_is_extrapolated(self, tmp_path: Path) -> None:
+        found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 0.2, "b": 2.0}, n=40), family="weibull")
+        assert found.of("a").seen is None
+        assert not is_extrapolated(found.of("a").mean)
+
+
 class TestAsked:
     def test_several_norms_are_no_one_size(self, tmp_path: Path) -> None:
         ledger = ledger_of(tmp_path / "run", norms=("linf", "l2"), n=40)
@@ -310,6 +471,20 @@ class TestAsked:
         assert [one.family for one in found.families if one.chosen] == ["lognormal"]
         with pytest.raises(RiskError, match="weibull"):
             assess_survival(ledger, family="wiebull")
+
+    def test_the_shape_may_depend_on_something(self, ledger: Ledger, found: SurvivalAssessment) -> None:
+        shaped = assess_survival(ledger, family="weibull", shape_covariates="model")
+        assert shaped.fit is not None
+        assert found.fit is not None
+        names = [one.name for one in shaped.fit.coefficients if one.part == "shape"]
+        assert names == ["intercept", "model=b"]
+        effect = shaped.fit.coefficient("model=b", part="shape").scaled.estimate
+        assert effect.low < 0 < effect.high  # both have one shape
+        assert shaped.fit.log_likelihood >= found.fit.log_likelihood
+        assert shaped.as_dict()["shape_covariates"] == ["model"]
+        assert any("its shape by model" in word for word in survival_words(shaped))
+        with pytest.raises(RiskError, match="no covariate is called 'modle'"):
+            assess_survival(ledger, shape_covariates=["modle"])
 
     def test_no_covariates_at_all(self, ledger: Ledger) -> None:
         assert assess_survival(ledger, covariates=[], family="weibull").covariates == ()
@@ -332,3 +507,28 @@ class TestAsked:
         assert cost is not None
         assert cost.break_s is not None
         assert cost.break_s.value == pytest.approx(0.01 * small.fit.mean(at={"model": "a", "eps": 0.1}, until=20).value)
+
+
+def test_where_every_attempt_ended_in_an_error_that_is_said(tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path / "run", n=4)
+    rows = ledger.query("FROM outcomes WHERE kind = 'attack'").to_pylist()
+    lost = [row | {"outcome": "error", "n_forward": 0, "n_forward_first": None} for row in rows]
+    arms = [row | {"arm": f"lost-{row['arm']}"} for row in ledger.query("FROM arms WHERE kind = 'attack'").to_pylist()]
+    cells = ledger.query("FROM cells").to_pylist()
+    names = {row["cell"] for row in lost}
+    other = Ledger.open(tmp_path / "other", create=True)
+    tables = {
+        "arms": arms,
+        "cells": [row | {"arm": f"lost-{row['arm']}"} for row in cells if row["cell"] in names],
+        "outcomes": [row | {"arm": f"lost-{row['arm']}"} for row in lost],
+        "samples": ledger.query("FROM samples").to_pylist(),
+        "models": ledger.query("FROM models").to_pylist(),
+    }
+    other.append(
+        {
+            name: table_from(name, {key: [one[key] for one in given] for key in given[0]})
+            for name, given in tables.items()
+        }
+    )
+    with pytest.raises(NoDurationsError, match=r"no attempt has a duration in forward passes: .* error"):
+        assess_survival(Ledger.open(tmp_path / "other"))

@@ -1,0 +1,265 @@
+"""Certificates of a run as documents: which question is asked, and the files that answer it."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advrisk.core.errors import AdvriskError, RiskError, RunError
+from advrisk.core.files import whole_file
+from advrisk.core.names import did_you_mean
+from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import refuse_lost
+from advrisk.ledger.searches import fruitless_words, read_searches
+from advrisk.plan import (
+    ModelCard,
+    certified_arms,
+    expand_arms,
+    expand_defences,
+    expand_detectors,
+    expand_searches,
+    names_of,
+)
+from advrisk.report.certificate_page import certificate_page
+from advrisk.risk.certificate.assessment import assess_certificates, too_small
+from advrisk.risk.certificate.counts import check_rate
+from advrisk.risk.certificate.document import Order, certificate_document, parsed
+from advrisk.risk.certificate.planning import smallest_n
+from advrisk.risk.certificate.promises import with_searches
+from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
+from advrisk.risk.certificate.settled import not_settled
+from advrisk.risk.certificate.signature import read_private_key, signed
+from advrisk.risk.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
+from advrisk.risk.certificate.words import LATER
+from advrisk.study import CertificateSpec, Source, StudySpec, validated
+
+FOLDER = "certificates"  # of a run
+
+
+@dataclass(frozen=True)
+class WrittenCertificate:
+    """A certificate, and the files that hold it."""
+
+    model: str
+    certified: bool
+    document: Path
+    page: Path
+    content: Mapping[str, Any]
+
+
+def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
+    """The study's question with what was given instead, and notes on what that changes."""
+    base = (study.assess.certificate if study else None) or CertificateSpec()
+    changed = {name: value for name, value in given.items() if value is not None}
+    for name in ("alpha", "zeta"):
+        if name in changed:
+            check_rate(name, changed[name])
+    asked = validated(CertificateSpec, base.model_dump() | changed, Source())
+    stated = study is not None and study.assess.certificate is not None
+    notes = [
+        f"{name} = {getattr(asked, name)} is not the study's, which says {getattr(base, name)}."
+        + (
+            f" {LATER}"
+            if name == "alpha"
+            else " It must have been settled before the samples to calibrate were looked at."
+        )
+        for name in ("alpha", "zeta", "method")
+        if stated and getattr(asked, name) != getattr(base, name)
+    ]
+    if stated and asked.arms != base.arms:
+        named = ", ".join(asked.arms or ())
+        notes.append(
+            f"Only attacks called {named} are counted here, which the study does not say. Chosen after a look at what "
+            "they broke, nothing is guaranteed: this is no certificate of the list that was frozen."
+        )
+    return asked, notes
+
+
+def certificate_doubts(study: StudySpec) -> list[str]:
+    """A sentence where there are too few samples to calibrate for anything to be certified, ever."""
+    asked = study.assess.certificate
+    if asked is None:
+        return []
+    try:
+        n_sequences = _n_sequences(study)
+    except AdvriskError:  # what is wrong with the study is said when it is run
+        return []
+    needed = smallest_n(asked.alpha, asked.zeta / max(1, n_sequences), method=asked.method)
+    n = study.data.calibrate
+    return [too_small(n, asked.alpha, asked.zeta, needed)] if n < needed else []
+
+
+def _n_sequences(study: StudySpec) -> int:
+    """How many pairs of a model and a norm will share zeta: those whose attacks are certified."""
+    from advrisk.parts import REGISTRIES
+
+    assessed = [name for name, spec in study.models.items() if not spec.surrogate]
+    assessed += [one.name for one in expand_defences(study, REGISTRIES) if not one.surrogate]
+    arms = expand_arms(study, REGISTRIES, names_of(expand_detectors(study, REGISTRIES, examples="")))
+    searches = expand_searches(study, REGISTRIES, [ModelCard("any", "", "gradients", 0)])
+    return len(assessed) * len({arm.norm for arm in certified_arms(study, arms)} | {one.arm.norm for one in searches})
+
+
+def assess_run(
+    ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
+) -> CertificateAssessment:
+    """Every list of a run, as its study asks."""
+    refuse_lost(ledger)
+    asked, notes = asked_certificate(study, given)
+    base, _ = asked_certificate(study, {})
+    settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
+    found = assess_certificates(
+        ledger,
+        alpha=asked.alpha,
+        zeta=asked.zeta,
+        method=asked.method,
+        models=models,
+        arms=asked.arms,
+        population=asked.population,
+        seed=study.seed if study else 0,
+        notes=[*notes, *not_settled(ledger, **settings), *_fruitless(ledger)],
+    )
+    stated = asked.search_guarantee
+    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
+
+
+def _fruitless(ledger: Ledger) -> list[str]:
+    """A note where searches found nothing: what they froze was not chosen for what it does."""
+    searches = [one for one in read_searches(ledger) if one.fruitless]
+    if not searches:
+        return []
+    return [f"{', '.join(one.label for one in searches)}: {fruitless_words(searches)}"]
+
+
+def write_certificates(
+    ledger: Ledger,
+    study: StudySpec | None,
+    given: Mapping[str, Any],
+    *,
+    name: str,
+    models: Sequence[str] | None,
+    norm: str | None,
+    eps: float | None,
+    out: Path,
+    key: Path | None,
+) -> list[WrittenCertificate]:
+    """A document and a page for each model, or for those named."""
+    if key is not None:
+        read_private_key(key)  # before anything is written
+    found = assess_run(ledger, study, given)
+    made = datetime.now(UTC)
+    chosen = [found.of(model) for model in models] if models else list(found.models)
+    lists = {model.model: claimed_lists(model, norm, eps) for model in chosen}
+    chosen = [model for model in chosen if lists[model.model]]
+    if not chosen:
+        raise RiskError(f"nothing was attacked within {norm or 'any norm'}{'' if eps is None else f' {eps:g}'}")
+    contents = {
+        model.model: _content(ledger, study, found, model, lists[model.model], name=name, made=made) for model in chosen
+    }
+    names = _file_names(list(contents))
+    return [
+        _written(model, signed(content, key) if key else content, out / names[model])
+        for model, content in contents.items()
+    ]
+
+
+def claimed_lists(model: ModelCertificates, norm: str | None, eps: float | None) -> list[ListCertificate]:
+    """The lists of a model to make claims about: within one norm, and up to one eps."""
+    norms = dict.fromkeys(one.norm for one in model.lists)
+    if norm is not None and norm not in norms:
+        raise RiskError(f"{model.model} was not attacked in {norm}; {did_you_mean(norm, norms)}")
+    own = [one for one in model.lists if norm in (None, one.norm)]
+    if eps is not None and norm is None and len(norms) > 1:
+        raise RiskError(
+            f"{model.model} was attacked in {' and '.join(norms)}; say in which norm eps = {eps:.6g} is meant"
+        )
+    if eps is not None and eps not in {one.eps for one in own}:
+        sizes = ", ".join(f"{one.eps:.6g}" for one in own)
+        raise RiskError(f"{model.model} was not attacked within eps = {eps:.6g}; known: {sizes}")
+    return [one for one in own if eps is None or one.eps <= eps]
+
+
+def _content(
+    ledger: Ledger,
+    study: StudySpec | None,
+    found: CertificateAssessment,
+    model: ModelCertificates,
+    lists: Sequence[ListCertificate],
+    *,
+    name: str,
+    made: datetime,
+) -> dict[str, Any]:
+    order: Order = study.data.order if study else "shuffled"
+    return certificate_document(
+        ledger,
+        found,
+        model,
+        every=found.lists,
+        study=name,
+        seed=study.seed if study else 0,
+        order=order,
+        lists=lists,
+        made=made,
+    )
+
+
+def _written(model: str, content: Mapping[str, Any], stem: Path) -> WrittenCertificate:
+    document, page = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.html")
+    texts = {document: json.dumps(content, indent=1, ensure_ascii=False) + "\n", page: certificate_page(content)}
+    for target, text in texts.items():
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(target) as file:
+                file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise RunError(f"{target}: the certificate cannot be written: {error.strerror}") from None
+    return WrittenCertificate(model, content["claim"]["certified"], document, page, content)
+
+
+def _file_names(models: Sequence[str]) -> dict[str, str]:
+    """Model -> a name that is safe in any folder; those that would be alike are numbered."""
+    names: dict[str, str] = {}
+    for model in models:
+        plain = re.sub(r"[^A-Za-z0-9._-]", "_", model).lstrip(".")[:100] or "model"
+        taken = {name.lower() for name in names.values()}
+        place, name = 2, plain
+        while name.lower() in taken:
+            place, name = place + 1, f"{plain}-{place}"
+        names[model] = name
+    return names
+
+
+def verify_certificate(
+    content: Mapping[str, Any],
+    *,
+    key: Path | None = None,
+    ledger: Ledger | None = None,
+    study: StudySpec | None = None,
+    name: str = "",
+) -> Verification:
+    """Check a certificate by itself and, with a run, by counting again."""
+    alone = verify_document(content, key=key)
+    if ledger is None:
+        return alone
+    try:
+        again = _again(content, ledger, study, name)
+    except RiskError as error:
+        counted = Verification((), (f"The run does not give this certificate: {error}.",))
+    else:
+        counted = compare_documents(content, again)
+    notes = tuple(note for note in alone.notes if note != UNCHECKED)
+    return Verification(alone.held + counted.held, alone.problems + counted.problems, notes + counted.notes)
+
+
+def _again(content: Mapping[str, Any], ledger: Ledger, study: StudySpec | None, name: str) -> dict[str, Any]:
+    """The certificate that a run gives for the same question now."""
+    document = parsed(content)
+    claim = document.claim
+    given = {"alpha": claim.alpha, "zeta": claim.zeta, "method": claim.method}
+    found = assess_run(ledger, study, given)
+    model = found.of(document.model.name)
+    lists = [model.of(one.norm, one.eps) for one in document.lists]
+    return _content(ledger, study, found, model, lists, name=name, made=datetime.now(UTC))

@@ -1,0 +1,95 @@
+"""Everything a run answers, gathered for its report: what cannot be answered leaves the rest as it is."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.seeds import generator
+from advrisk.report.failures import MAX_MODELS, SHOWN
+from advrisk.report.findings import Findings
+from advrisk.risk.assessment import DamageAssessment, assessed_convergence
+from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.failures import FailureModes, failure_modes
+from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.risk.survival.durations import NoDurationsError
+from advrisk.risk.walk import detectors_of
+
+if TYPE_CHECKING:
+    from advrisk.api.run import Run
+
+
+def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> Findings:
+    """All assessments as the study asks for them."""
+    damage: DamageAssessment | str
+    settled = attacks = None
+    try:
+        damage = assess_damage()
+        attacks = run.attacks()
+        if damage.comparison:
+            settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
+    except RiskError as error:  # corruptions alone, say
+        damage = str(error)
+    indicators = _indicators(run)
+    return Findings(
+        damage=damage,
+        settled=settled,
+        attacks=attacks,
+        flags=run.flags(),
+        detection=_detection(run),
+        indicators=indicators,
+        failures=[] if isinstance(indicators, str) else _failures(run, indicators),
+        survival=_survival(run),
+        searches=run.searches(),
+        certificates=_certificates(run),
+    )
+
+
+def _detection(run: "Run") -> DetectionAssessment | str:
+    if not detectors_of(run.ledger):
+        return ""
+    try:
+        return run.detection()
+    except RiskError as error:  # not all is scored yet, say
+        return str(error)
+
+
+def _indicators(run: "Run") -> IndicatorAssessment | str:
+    """Nothing where nobody asked and nature did nothing."""
+    stated = bool(run.study and run.study.scenarios)
+    if not stated and not len(run.query("SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")):
+        return ""
+    try:
+        return run.own_indicators
+    except (RiskError, StudyError) as error:  # not finished, or a file of costs is lost
+        return str(error)
+
+
+def _failures(run: "Run", found: IndicatorAssessment) -> list[FailureModes]:
+    return [
+        failure_modes(
+            run.ledger, one, found.tensors or {}, models=[row.model for row in one.models[:MAX_MODELS]], n=SHOWN
+        )
+        for one in found.results
+    ]
+
+
+def _survival(run: "Run") -> SurvivalAssessment | str:
+    """Nothing where nobody asked and no arm has a duration."""
+    asked = bool(run.study and "survival" in run.study.assess.model_fields_set)
+    try:
+        return run.survival()
+    except NoDurationsError as error:
+        return str(error) if asked else ""
+    except RiskError as error:
+        return str(error)
+
+
+def _certificates(run: "Run") -> CertificateAssessment | str:
+    if run.study is None or run.study.assess.certificate is None:
+        return ""
+    try:
+        return run.certificate()
+    except RiskError as error:  # not begun yet, say
+        return str(error)

@@ -1,0 +1,110 @@
+"""The verbs `certify` and `verify`: certificates as documents, and whether they hold."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advrisk.cli import DONE, FAILED
+from advrisk.cli.options import AsJson, OfNorm, sizes_of
+from advrisk.core.errors import RiskError, StudyError
+
+OfAlpha = Annotated[
+    float | None, typer.Option("--alpha", help="The risk to certify, between 0 and 1 (default: the study's, or 0.1).")
+]
+OfZeta = Annotated[
+    float | None,
+    typer.Option("--zeta", help="How often the procedure may certify wrongly (default: the study's, or 0.05)."),
+]
+
+
+def certify(
+    folder: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run.")] = None,
+    alpha: OfAlpha = None,
+    zeta: OfZeta = None,
+    model: Annotated[list[str] | None, typer.Option(help="Certify this model only; repeat for more.")] = None,
+    norm: OfNorm = None,
+    eps: Annotated[str | None, typer.Option(help="Make claims up to this size only, as in 8/255.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the files go (default: certificates in RUN).")] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
+    ] = None,
+    new_key: Annotated[
+        Path | None, typer.Option("--new-key", metavar="KEY", help="Make a key to sign with, and do nothing else.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a certificate of each model: that its attacks break at most alpha of inputs, or that this is not certified.
+
+    A page for people and a JSON file for machines. Exit code 0: all is certified, 1: it is not. All models of a run
+    share zeta, also those that --model leaves out.
+
+    Example: advrisk certify runs/signs --alpha 0.1 --zeta 0.05 --sign key.pem
+    """
+    if new_key is not None:
+        _make_key(new_key, alone=folder is None)
+        return
+    if folder is None:
+        raise StudyError("say which run to certify: `advrisk certify RUN`; or `advrisk certify --new-key KEY`")
+    from advrisk.api import Run
+    from advrisk.cli.certificates import print_written
+
+    sizes = sizes_of([eps]) if eps is not None else None
+    written = Run.open(folder).certify(
+        out,
+        alpha=alpha,
+        zeta=zeta,
+        models=model,
+        norm=norm,
+        eps=sizes[0] if sizes else None,
+        key=sign,
+    )
+    print_written(written, as_json=as_json)
+    raise typer.Exit(DONE if all(one.certified for one in written) else FAILED)
+
+
+def verify(
+    certificate: Annotated[Path, typer.Argument(metavar="FILE", help="The JSON file of a certificate.")],
+    key: Annotated[Path | None, typer.Option("--key", help="The signer's public key.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a certificate: its signature, its numbers and words, and with a run all that it was made from.
+
+    Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that nothing is certified),
+    1: something is.
+
+    Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
+    """
+    from advrisk.api import Run
+    from advrisk.api.certificates import verify_certificate
+    from advrisk.cli.certificates import print_verification
+    from advrisk.risk.certificate.document import read_document
+    from advrisk.risk.certificate.verification import Verification
+
+    opened = Run.open(run) if run is not None else None
+    try:
+        content = read_document(certificate)
+    except RiskError as error:
+        print_verification(Verification((), (f"{error}.",)), None, as_json=as_json)
+        raise typer.Exit(FAILED) from None
+    if opened is None:
+        found = verify_certificate(content, key=key)
+    else:
+        found = verify_certificate(content, key=key, ledger=opened.ledger, study=opened.study, name=opened.name)
+    print_verification(found, content, as_json=as_json)
+    raise typer.Exit(DONE if found.holds else FAILED)
+
+
+def _make_key(path: Path, *, alone: bool) -> None:
+    from advrisk.risk.certificate.signature import new_key
+
+    if not alone:
+        raise StudyError(
+            "--new-key makes a key and certifies nothing; leave out the run, and sign with --sign KEY then"
+        )
+    private, public = new_key(path)
+    print(f"{private} written: keep it to yourself, and sign with it: advrisk certify RUN --sign {private}")
+    print(f"{public} written: give it to those who verify: advrisk verify FILE.json --key {public}")

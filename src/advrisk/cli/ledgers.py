@@ -1,0 +1,116 @@
+"""`advrisk import`, `export` and `ledger`: tables and inputs that come from elsewhere, or go there."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advrisk.cli.options import AsJson, RunFolder
+from advrisk.core.errors import StudyError
+from advrisk.core.traits import Norm
+
+ledger_app = typer.Typer(help="Look after a run's ledger.", no_args_is_help=True)
+
+
+def import_(
+    source: Annotated[Path, typer.Argument(help="A .csv or .parquet file of outcomes, or of detector scores.")],
+    folder: RunFolder,
+    norm: Annotated[Norm | None, typer.Option(help="The norm of a column called `distance`.")] = None,
+) -> None:
+    """Turn somebody else's outcomes into a ledger, or add a detector's scores to one.
+
+    Outcomes need the columns model, sample, and distance (with --norm) or d_l0, d_l1, d_l2, d_linf. Scores need
+    detector, model, arm (`clean` for clean inputs), sample and score, and a run that holds these.
+
+    Example: advrisk import distances.csv runs/theirs --norm linf
+    """
+    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.score_file import holds_scores, import_scores, incomplete
+
+    if holds_scores(source):
+        if norm is not None:
+            raise StudyError(f"--norm {norm} is for a column of distances, and {source} holds scores; leave it out")
+        found = import_scores(source, folder)
+        left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
+        names = " and ".join(found.detectors)
+        print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show {folder} detection")
+        for sentence in incomplete(found, folder):
+            print(sentence, file=sys.stderr)
+        return
+    print(f"{import_outcomes(source, folder, norm=norm)} rows imported. Next: advrisk show {folder}")
+
+
+def export(
+    folder: RunFolder,
+    target: Annotated[
+        Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs, .nc for the risk tensor.")
+    ],
+    table: Annotated[
+        str, typer.Option(help="outcomes, outputs, scores, measures, cells, arms, models, samples; or risk, a tensor.")
+    ] = "outcomes",
+    model: Annotated[
+        str | None, typer.Option(help="With .npz: inputs against this model only. Of a tensor: whose it is.")
+    ] = None,
+    arm: Annotated[str | None, typer.Option(help="With .npz: inputs of this arm only; * is allowed.")] = None,
+    to_score: Annotated[
+        bool, typer.Option("--to-score", help="With .npz: all that a detector must score, clean inputs too.")
+    ] = False,
+) -> None:
+    """Write a table, the adversarial inputs that were kept, or what every answer costs (risk) to a file.
+
+    Example: advrisk export runs/signs adversarial.npz --model plain
+    """
+    from advrisk.cli.indicators import TENSOR, export_tensor
+    from advrisk.ledger import Ledger
+    from advrisk.ledger.exporting import export_inputs, export_table
+
+    ledger = Ledger.open(folder)
+    if to_score:
+        from advrisk.ledger.to_score import export_to_score
+
+        if target.suffix != ".npz":
+            raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
+        n = export_to_score(ledger.path.parent, ledger, target, model=model, arm=arm)
+        print(f"{n} inputs to score written to {target}. Next: advrisk import SCORES.csv {folder}")
+    elif target.suffix == ".nc" or table == TENSOR:
+        export_tensor(folder, target, model)
+    elif target.suffix == ".npz":
+        print(f"{export_inputs(ledger.path.parent, ledger, target, model=model, arm=arm)} inputs written to {target}")
+    else:
+        print(f"{export_table(ledger, table, target)} rows written to {target}")
+
+
+@ledger_app.command("sql")
+def ledger_sql(
+    folder: RunFolder,
+    query: Annotated[str, typer.Argument(help="SQL over outcomes, outputs, cells, arms, models, samples.")],
+    as_json: AsJson = False,
+) -> None:
+    """Ask the ledger anything, in SQL.
+
+    Example: advrisk ledger sql runs/signs "SELECT model, outcome, count(*) AS n FROM outcomes GROUP BY ALL"
+    """
+    from advrisk.cli.tables import print_rows
+    from advrisk.ledger import Ledger
+
+    rows = Ledger.open(folder).query(query).to_pylist()
+    print(json.dumps(rows, indent=2, default=str, ensure_ascii=False)) if as_json else print_rows(rows)
+
+
+@ledger_app.command("delete-inputs")
+def ledger_delete_inputs(
+    folder: RunFolder,
+    model: Annotated[str | None, typer.Option(help="Delete the inputs kept against this model.")] = None,
+    sample: Annotated[str | None, typer.Option(help="Delete every stored input of this sample.")] = None,
+) -> None:
+    """Delete stored inputs of a model or a sample; the outcome rows stay.
+
+    Example: advrisk ledger delete-inputs runs/signs --sample signs/000017
+    """
+    from advrisk.ledger import Ledger
+    from advrisk.ledger.exporting import delete_inputs
+
+    ledger = Ledger.open(folder)
+    print(f"{delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)} files changed")

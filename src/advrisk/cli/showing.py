@@ -1,0 +1,225 @@
+"""`advrisk show` and `advrisk select`: which finding is asked for, and with what."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from advrisk.cli import DONE, UNDECIDED
+from advrisk.cli.certify import OfAlpha, OfZeta
+from advrisk.cli.options import (
+    AsJson,
+    OfAnswers,
+    OfArms,
+    OfBrokenFactor,
+    OfCost,
+    OfCovariates,
+    OfDetector,
+    OfEps,
+    OfEpsMax,
+    OfEvasion,
+    OfFalseAlarms,
+    OfFamily,
+    OfHardware,
+    OfLevel,
+    OfMeasure,
+    OfNorm,
+    OfShape,
+    OfThreshold,
+    OfUntil,
+    RunFolder,
+    alarm_of,
+    alarm_threshold,
+    hardware_of,
+    sizes_of,
+)
+from advrisk.core.errors import StudyError
+
+Finding = Literal[
+    "damage",
+    "convergence",
+    "attacks",
+    "detection",
+    "indicators",
+    "survival",
+    "failures",
+    "search",
+    "certificate",
+    "arms",
+    "models",
+]
+
+# What `advrisk show` can show, for each option that means nothing elsewhere.
+_USED_BY = {
+    **dict.fromkeys(
+        ("--eps", "--evasion", "--cost", "--answers"),
+        ("damage", "convergence", "attacks", "arms", "models"),
+    ),
+    "--norm": ("damage", "convergence", "attacks", "survival", "arms", "models"),
+    **dict.fromkeys(
+        ("--detector", "--threshold", "--false-alarms"),
+        ("damage", "convergence", "attacks", "detection", "arms", "models"),
+    ),
+    "--arm": (
+        "damage",
+        "convergence",
+        "attacks",
+        "detection",
+        "indicators",
+        "survival",
+        "certificate",
+        "arms",
+        "models",
+    ),
+    "--model": ("detection", "indicators", "survival", "failures", "search", "certificate"),
+    **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
+    "--csv": ("detection", "indicators", "survival", "search", "certificate"),
+    **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
+    **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware", "--shape-covariate"), ("survival",)),
+    **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),
+    **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
+    **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
+    **dict.fromkeys(("--samples", "--out"), ("failures",)),
+}
+
+
+def refuse_unused(what: str, given: Mapping[str, object | None]) -> None:
+    """Options of `advrisk show` that mean nothing for what is shown."""
+    if unused := [name for name, value in given.items() if value is not None and what not in _USED_BY[name]]:
+        raise StudyError(f"`advrisk show RUN {what}` has no use for {', '.join(unused)}; leave that out")
+
+
+def show(
+    folder: RunFolder,
+    what: Annotated[
+        Finding,
+        typer.Argument(help="What to show."),
+    ] = "damage",
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
+    cost: OfCost = None,
+    answers: OfAnswers = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="This model only; repeat for more."),
+    ] = None,
+    groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
+    tpr: Annotated[
+        float | None,
+        typer.Option("--tpr", help="Detection: the share of attacks to detect (default: the study's, 0.95)."),
+    ] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Indicators, failures: this scenario only; repeat for more.")
+    ] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(help="Indicators: a YAML file with other scenarios than the study's.")
+    ] = None,
+    loss: Annotated[list[str] | None, typer.Option(help="Indicators, failures: this loss; repeat for more.")] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option("--what-if", help="Indicators: another weight, as in wet.rain=0.9; repeat for more."),
+    ] = None,
+    alpha: OfAlpha = None,
+    zeta: OfZeta = None,
+    out_csv: Annotated[
+        Path | None,
+        typer.Option("--csv", help="Write every entry to this file."),
+    ] = None,
+    measure: OfMeasure = None,
+    covariate: OfCovariates = None,
+    family: OfFamily = None,
+    until: OfUntil = None,
+    shape_covariate: OfShape = None,
+    level: OfLevel = None,
+    eps_max: OfEpsMax = None,
+    broken_factor: OfBrokenFactor = None,
+    hardware: OfHardware = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Failures: write the inputs as one picture, a .png file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run found.
+
+    Example: advrisk show runs/signs convergence --evasion evasion.json
+    """
+    from advrisk.api import Run
+    from advrisk.cli.certificates import show_certificates
+    from advrisk.cli.detection import show_detection
+    from advrisk.cli.failures import show_failures
+    from advrisk.cli.findings import show_finding
+    from advrisk.cli.indicators import show_indicators
+    from advrisk.cli.search import show_searches
+    from advrisk.cli.survival import show_survival
+
+    opened = Run.open(folder)
+    given: dict[str, object | None] = {"--norm": norm, "--arm": arm, "--eps": eps, "--evasion": evasion, "--cost": cost}
+    given |= {"--detector": detector, "--threshold": threshold, "--false-alarms": false_alarms, "--answers": answers}
+    given |= {"--model": model, "--groups": groups or None, "--tpr": tpr, "--csv": out_csv, "--scenario": scenario}
+    given |= {"--scenarios": scenarios, "--loss": loss, "--what-if": what_if, "--samples": samples, "--out": out}
+    given |= {"--measure": measure, "--covariate": covariate, "--family": family, "--until": until}
+    given |= {"--level": level, "--eps-max": eps_max, "--broken-factor": broken_factor, "--hardware": hardware}
+    given |= {"--alpha": alpha, "--zeta": zeta, "--shape-covariate": shape_covariate}
+    refuse_unused(what, given)
+    if what == "search":
+        show_searches(opened, model, out_csv=out_csv, as_json=as_json)
+        return
+    if what == "certificate":
+        show_certificates(opened, alpha, zeta, model, arm, out_csv=out_csv, as_json=as_json)
+        return
+    if what == "survival":
+        laws: dict[str, Any] = {"measure": measure, "covariates": covariate, "family": family, "until": until}
+        laws |= {"shape_covariates": shape_covariate}
+        laws |= {"level": level, "eps_max": eps_max, "broken_factor": broken_factor, "hardware": hardware_of(hardware)}
+        show_survival(opened, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **laws)
+        return
+    if what == "failures":
+        show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
+        return
+    if what == "indicators":
+        show_indicators(opened, scenarios, scenario, loss, model, arm, what_if, out_csv=out_csv, as_json=as_json)
+        return
+    if what == "detection":
+        limit = alarm_threshold(threshold, false_alarms)
+        show_detection(opened, detector, model, arm, limit, tpr, groups=groups, out_csv=out_csv, as_json=as_json)
+        return
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
+    asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
+    show_finding(opened, what, asked, cost=cost, answers=answers, as_json=as_json)
+
+
+def select(
+    folder: RunFolder,
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
+    cost: OfCost = None,
+    answers: OfAnswers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Name the model to ship, or say that the evidence does not decide (exit code 4).
+
+    Example: advrisk select runs/signs --evasion evasion.json --cost 25000
+    """
+    from advrisk.api import Run
+    from advrisk.cli.damage import damage_json, print_selection
+
+    alarm = alarm_of(detector, threshold, false_alarms)
+    found = Run.open(folder).damage(
+        norm=norm, arms=arm, thresholds=sizes_of(eps), evasion=evasion, detector=alarm, cost=cost, answers=answers
+    )
+    print(damage_json(found)) if as_json else print_selection(found)
+    raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)

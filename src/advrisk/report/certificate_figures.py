@@ -1,0 +1,177 @@
+"""Figures of certificates: p against eps, and what is certified of each model, beside its clean error."""
+
+import math
+from collections.abc import Sequence
+
+from advrisk.core.estimate import Estimate
+from advrisk.report.figures import COLOURS, DASHES, SYMBOLS, Figure, cycled, plain_label, short_label
+from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
+from advrisk.risk.certificate.statements import size_text
+
+SMALLEST_P = 1e-12  # what is below is drawn there
+_FINE = (1, 0.5, 0.1, 0.05, 0.01, 1e-3)
+_COARSE = (1, 0.01, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
+_WRONG, _RISK = "#D55E00", "#0072B2"
+
+
+def p_curves(found: CertificateAssessment, norm: str) -> Figure:
+    """The largest p of each list against its eps, a line for each model; below what it is held against is certified."""
+    lines: list[Figure] = []
+    for place, model in enumerate(found.models):
+        own = [one for one in model.lists if one.norm == norm and one.p is not None]
+        if own:
+            lines.append(_p_line(model.model, own, place))
+    sizes = sorted({one.eps for one in found.lists if one.norm == norm})
+    ends = _margins(sizes)
+    lines += [_level_line(name, level, ends) for name, level in _levels(found, norm).items()]
+    return {
+        "data": lines,
+        "layout": {
+            "xaxis": {
+                "title": {"text": f"eps ({norm})"},
+                "tickvals": sizes,
+                "ticktext": [size_text(size) for size in sizes],
+                "range": list(ends),
+            },
+            "yaxis": {"title": {"text": "p, on a log scale"}, **_p_axis(min(min(line["y"]) for line in lines))},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 400,
+        },
+    }
+
+
+def _levels(found: CertificateAssessment, norm: str) -> dict[str, float]:
+    """What p is held against, by name: zeta, or the share of it that models have."""
+    models: dict[float, list[str]] = {}
+    for model in found.models:
+        for level in {one.level for one in model.lists if one.norm == norm}:
+            models.setdefault(level, []).append(short_label(model.model))
+    if len(models) == 1:
+        (level,) = models
+        return {f"{'zeta =' if level == found.zeta else 'held against'} {level:.3g}": level}
+    return {f"{', '.join(names)}: held against {level:.3g}": level for level, names in models.items()}
+
+
+def _level_line(name: str, level: float, ends: tuple[float, float]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": list(ends),
+        "y": [level, level],
+        "line": {"color": "#888888", "width": 1.5, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
+
+
+def _p_axis(least: float) -> Figure:
+    """A log axis down to the least p, with ticks that people know."""
+    shown = [tick for tick in (_FINE if least > 3e-4 else _COARSE) if tick >= least / 2]
+    bottom = math.log10(min(least, 0.01) / 2)
+    return {
+        "type": "log",
+        "range": [bottom, -0.05 * bottom],
+        "automargin": True,
+        "tickmode": "array",
+        "tickvals": shown,
+        "ticktext": [f"{tick:g}" for tick in shown],
+    }
+
+
+def _margins(sizes: Sequence[float]) -> tuple[float, float]:
+    spread = (sizes[-1] - sizes[0]) or sizes[-1] or 1.0
+    return sizes[0] - 0.06 * spread, sizes[-1] + 0.06 * spread
+
+
+def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Figure:
+    own = [1.0 if one.p is None else one.p for one in lists]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": short_label(model),
+        "x": [one.eps for one in lists],
+        "y": [max(p, SMALLEST_P) for p in own],
+        "customdata": [[p_text(p), one.verdict, one.attacks[0].failures] for p, one in zip(own, lists, strict=True)],
+        "line": {"color": cycled(COLOURS, place), "dash": cycled(DASHES, place), "width": 2},
+        "marker": {
+            "size": 10,
+            "color": cycled(COLOURS, place),
+            "symbol": [f"{cycled(SYMBOLS, place)}{'' if one.certified else '-open'}" for one in lists],
+        },
+        "hovertemplate": f"{plain_label(model)}<br>eps %{{x:.4g}}: p = %{{customdata[0]}}, %{{customdata[1]}}"
+        "<br>failures of the worst attack: %{customdata[2]}<extra></extra>",
+    }
+
+
+def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
+    """For each model at one size: the risk that is certified by itself, what was seen of it, and the clean error."""
+    lists = [(model, one) for model in found.models for one in model.lists if (one.norm, one.eps) == (norm, eps)]
+    told = [(model, one, one.certificate) for model, one in lists if one.certificate is not None]
+    names = [short_label(model.model) for model, _, _ in told]
+    clean = {
+        "type": "bar",
+        "orientation": "h",
+        "name": "wrong without an attack",
+        "y": names,
+        "x": [model.clean_error.value for model, _, _ in told],
+        "marker": {"color": "#999999"},
+        "hovertemplate": "%{y}: %{x:.1%} wrong without an attack<extra></extra>",
+    }
+    return {
+        "data": [
+            clean,
+            _bars("worst attack: seen, and certified", names, [c.worst.risk for _, _, c in told], _RISK),
+            _bars("wrong, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in told], _WRONG),
+        ],
+        "layout": {
+            "barmode": "group",
+            "xaxis": {"title": {"text": "share of samples"}, "tickformat": ".0%", "rangemode": "tozero"},
+            "yaxis": {"autorange": "reversed", "automargin": True},
+            "shapes": [
+                {
+                    "type": "line",
+                    "x0": found.alpha,
+                    "x1": found.alpha,
+                    "yref": "paper",
+                    "y0": 0,
+                    "y1": 1,
+                    "line": {"color": "#888888", "dash": "dot", "width": 1.5},
+                }
+            ],
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 150 + 78 * len(told),
+            "margin": {"l": 120},
+        },
+    }
+
+
+def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: str) -> Figure:
+    """Bars of what was seen, with whiskers up to what is certified."""
+    seen = [risk.value for risk in risks]
+    high = [risk.high for risk in risks]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": list(models),
+        "x": seen,
+        "customdata": high,
+        "marker": {"color": colour},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [top - value for top, value in zip(high, seen, strict=True)],
+            "arrayminus": [0.0] * len(seen),
+            "thickness": 2,
+            "width": 6,
+            "color": "ink",
+        },
+        "hovertemplate": f"%{{y}}: {name}<br>%{{x:.1%}} seen, at most %{{customdata:.1%}} certified<extra></extra>",
+    }
+
+
+def p_text(p: float) -> str:
+    """`0.0123`, `3e-07`, `< 1e-12`."""
+    if p < SMALLEST_P:
+        return f"< {SMALLEST_P:.0e}"
+    return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"

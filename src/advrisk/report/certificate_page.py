@@ -1,0 +1,52 @@
+"""The certificate of one model as a page for people: one file that prints well and loads nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from advrisk.core.flags import FLAGS
+from advrisk.report.certificate_figures import p_text
+from advrisk.risk.certificate.signature import document_digest, signer
+from advrisk.risk.certificate.statements import size_text, target_text
+from advrisk.risk.certificate.words import percent, rate
+
+_METHODS = {
+    "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",
+    "hoeffding-bentkus": "Hoeffding–Bentkus, as PROSAC has it",
+    "betting": "betting martingale, which may be looked at while samples come in",
+}
+_CRITERIA = {
+    "label": "The attacked input is read as another class than its label.",
+    "prediction": "The attacked input is read as another class than the clean one.",
+    "target": "The attacked input is read as {target}.",
+}
+_CLASSES = 60  # class counts that are listed
+
+
+def certificate_page(document: Mapping[str, Any]) -> str:
+    """The page of a document; all it says comes from there."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    classes = list(document["calibration"]["classes"].items())
+    return environment.get_template("certificate.html").render(
+        document,
+        digest=document_digest(document),
+        signed_by=signer(document),
+        method=_METHODS[document["claim"]["method"]],
+        success=_CRITERIA[document["criterion"]].format(target=target_text(document["targets"])),
+        classes=classes[:_CLASSES],
+        n_more_classes=max(0, len(classes) - _CLASSES),
+        flags=_flags(document),
+        percent=percent,
+        rate=rate,
+        size_text=size_text,
+        p_text=p_text,
+    )
+
+
+def _flags(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the flags of the attacks mean, those that are known."""
+    found = {flag for one in document["lists"] for attack in one["attacks"] for flag in attack["flags"]}
+    return {flag: FLAGS[flag] for flag in sorted(found & FLAGS.keys())}

@@ -1,0 +1,38 @@
+"""What a report tells of a run: one assessment for each kind of question, or why there is none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from advrisk.ledger.searches import SearchRecord
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.convergence import Convergence
+from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.failures import FailureModes
+from advrisk.risk.survival.assessment import SurvivalAssessment
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Everything a run answers. Text in place of an assessment says why there is none; if empty, nobody asked."""
+
+    damage: DamageAssessment | str
+    settled: Convergence | None = None
+    attacks: ArmComparison | None = None
+    flags: Sequence[dict[str, Any]] = ()
+    detection: DetectionAssessment | str = ""
+    indicators: IndicatorAssessment | str = ""
+    failures: Sequence[FailureModes] = ()
+    survival: SurvivalAssessment | str = ""
+    searches: Sequence[SearchRecord] = ()
+    certificates: CertificateAssessment | str = ""
+
+
+def or_why(found: T | str) -> tuple[T | None, str]:
+    """An assessment and no text, or none and the text that says why."""
+    return (None, found) if isinstance(found, str) else (found, "")

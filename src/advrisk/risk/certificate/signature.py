@@ -1,0 +1,185 @@
+"""Ed25519 signatures (RFC 8032) of JSON documents, and the keys that make them.
+
+Nothing here knows what a document says. A signature tells who signed and that nothing was changed since; it does not
+tell that what was signed is true.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advrisk.core.errors import RunError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+ALGORITHM = "ed25519"
+SIGNATURE = "signature"  # the one field of a document that is not signed
+_MAX_KEY_BYTES = 20_000
+
+
+def canonical_bytes(content: Mapping[str, Any]) -> bytes:
+    """What is signed: the document but for its signature, as JSON with sorted keys, no spaces and ASCII only."""
+    plain = {name: value for name, value in content.items() if name != SIGNATURE}
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def document_digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of what is signed: names a document, signed or not."""
+    return hashlib.sha256(canonical_bytes(content)).hexdigest()
+
+
+def new_key(path: str | Path) -> tuple[Path, Path]:
+    """Make a key and write it, readable for its owner alone, and its public half beside it; nothing is overwritten."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+    private, public = Path(path), public_path(Path(path))
+    for target in (private, public):
+        if target.exists() or target.is_symlink():
+            raise RunError(f"{target}: is there already, and a key is never overwritten; choose another name")
+    key = Ed25519PrivateKey.generate()
+    _write_new(private, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
+    _write_new(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644)
+    return private, public
+
+
+def public_path(private: Path) -> Path:
+    """`key.pem` has its public half in `key.pub.pem`."""
+    return private.with_name(f"{private.stem}.pub{private.suffix}")
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    try:
+        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(place, "wb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise RunError(f"{path}: is there already, and a key is never overwritten; choose another name") from None
+    except OSError as error:
+        raise RunError(f"{path}: the key cannot be written: {error.strerror}") from None
+
+
+def signed(content: Mapping[str, Any], key: str | Path) -> dict[str, Any]:
+    """The document with a signature by the private key in that file."""
+    private = read_private_key(Path(key))
+    value = private.sign(canonical_bytes(content))
+    signature = {
+        "algorithm": ALGORITHM,
+        "public_key": _text(_raw(private.public_key())),
+        "value": _text(value),
+    }
+    return {**content, SIGNATURE: signature}
+
+
+def signature_problem(content: Mapping[str, Any], key: str | Path | None = None) -> str | None:
+    """Why a signature does not hold; None where it does. With a public key, it must have been made by its owner."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    wanted = None if key is None else _raw(read_public_key(Path(key)))
+    signature = content.get(SIGNATURE)
+    if signature is None:
+        return "it is not signed, so nobody can tell who made it and whether it was changed"
+    if not isinstance(signature, Mapping) or signature.get("algorithm") != ALGORITHM:
+        return f"its signature is of no known kind; {ALGORITHM} is"
+    own, value = _bytes(signature.get("public_key"), 32), _bytes(signature.get("value"), 64)
+    if own is None or value is None:
+        return "its signature or public key is damaged"
+    if wanted is not None and own != wanted:
+        return f"it was signed with another key ({key_name(own)}) than that of {key} ({key_name(wanted)})"
+    try:
+        Ed25519PublicKey.from_public_bytes(own).verify(value, canonical_bytes(content))
+    except InvalidSignature:
+        return "its signature does not fit its content: something was changed after it was signed"
+    except (ValueError, RecursionError) as error:  # from canonical_bytes
+        return f"what it says cannot be signed ({error})"
+    return None
+
+
+def signer(content: Mapping[str, Any]) -> str | None:
+    """A short name of the key that a document says it was signed with."""
+    signature = content.get(SIGNATURE)
+    own = _bytes(signature.get("public_key"), 32) if isinstance(signature, Mapping) else None
+    return None if own is None else key_name(own)
+
+
+def key_name(raw: bytes) -> str:
+    """The first sixteen digits of the SHA-256 of a public key."""
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def read_private_key(path: Path) -> "Ed25519PrivateKey":
+    """The private key in a PEM file."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    content = _read(path)
+    try:
+        key = load_pem_private_key(content, password=None)
+    except TypeError:  # it wants a passphrase
+        raise RunError(f"{path}: the key is locked by a passphrase, which is not supported; unlock a copy") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise RunError(
+            f"{path}: holds no private key in PEM form; `advrisk certify --new-key {path}` makes one, "
+            "under a name that is free"
+        ) from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise RunError(f"{path}: the key is of another kind; an {ALGORITHM} key is needed")
+    return key
+
+
+def read_public_key(path: Path) -> "Ed25519PublicKey":
+    """The public key in a PEM file; of a private key, its public half."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    content = _read(path)
+    if b"PRIVATE KEY" in content:
+        return read_private_key(path).public_key()
+    try:
+        key = load_pem_public_key(content)
+    except (ValueError, UnsupportedAlgorithm):
+        raise RunError(
+            f"{path}: holds no public key in PEM form; `advrisk certify --new-key` writes one beside the private key"
+        ) from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise RunError(f"{path}: the key is of another kind; an {ALGORITHM} key is needed")
+    return key
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_KEY_BYTES + 1)
+    except OSError as error:
+        raise RunError(f"{path}: the key cannot be read: {error.strerror}") from None
+    if len(content) > _MAX_KEY_BYTES:
+        raise RunError(f"{path}: is too large to be a key")
+    return content
+
+
+def _raw(key: "Ed25519PublicKey") -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def _text(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
+
+
+def _bytes(text: object, length: int) -> bytes | None:
+    """The bytes that a text stands for; None where it is not of so many, or has more than one spelling."""
+    try:
+        raw = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except (binascii.Error, ValueError):
+        return None
+    return raw if len(raw) == length and _text(raw) == text else None

@@ -1,0 +1,281 @@
+"""A certificate: counts of failures on one calibration set, and the tests made of them; `statements` says it in words.
+
+A sample fails under an arm when it was not wrong clean and is wrong attacked. It fails under the union when some arm of
+the list breaks it, and is wrong in the end when it is not answered rightly (1 - robust accuracy): when it was wrong
+clean, fails under the union, or the model refuses to answer it, clean or under some arm. An arm's failures are among
+the union's, and these among the wrong ones. So a false claim about any of the three comes with one about the first of
+them whose risk is above alpha: all claims of a certificate together are wrong at most zeta of the time.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, last_before_failures
+from advrisk.risk.certificate.counts import Count, Floats, check_rate
+from advrisk.risk.certificate.p_values import Method, certified_risk, p_value
+from advrisk.risk.proportion import proportion
+
+Verdict = Literal["certified", "not certified"]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A count of failures, and the test of "the risk is above alpha"."""
+
+    name: str
+    count: Count
+    risk: Estimate  # the share that failed, and an upper bound of its probability at level 1 - zeta
+    certified_risk: float  # the smallest alpha that is certified at zeta
+    p: float
+    certified: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        count = {"failures": self.count.failures, "n": self.count.n}
+        told = {"certified_risk": self.certified_risk, "p": self.p, "certified": self.certified}
+        return {"name": self.name, **count, "risk": self.risk.as_dict(), **told}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether the risk of every arm of a frozen list is certified to be at most alpha, and what goes with that."""
+
+    alpha: float
+    zeta: float
+    method: str  # exact, hoeffding-bentkus or betting
+    n: int  # samples that were looked at
+    calibration: str  # the fingerprint of their set
+    arms: tuple[Tested, ...]  # the worst first
+    union: Tested  # a sample fails if any arm of the list breaks it
+    wrong: Tested | None  # not answered rightly, clean or under any arm: 1 - robust accuracy
+    clean: Estimate | None  # share of samples that are wrong without any attack
+    decided_at: int | None = None  # betting: the number of samples after which the list was certified
+
+    @property
+    def worst(self) -> Tested:
+        """The arm that decides."""
+        return self.arms[0]
+
+    @property
+    def p(self) -> float:
+        """Of the whole list: the largest of its arms'."""
+        return self.worst.p
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the whole list."""
+        return "certified" if self.worst.certified else "not certified"
+
+    @property
+    def certified_risk(self) -> float:
+        """The smallest alpha that would be certified for the whole list: an upper bound of its largest risk."""
+        return max(arm.certified_risk for arm in self.arms)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        told = {"verdict": self.verdict, "worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
+        nested = {
+            "arms": [arm.as_dict() for arm in self.arms],
+            "union": self.union.as_dict(),
+            "wrong": self.wrong.as_dict() if self.wrong else None,
+            "clean": self.clean.as_dict() if self.clean else None,
+        }
+        return {**told, **vars(self), **nested}
+
+
+def certify(
+    arms: Mapping[str, Count],
+    *,
+    alpha: float,
+    zeta: float = 0.05,
+    union: Count | None = None,
+    clean: Count | None = None,
+    wrong: Count | None = None,
+    method: Method = "exact",
+) -> Certificate:
+    """Test a frozen list of arms once, on counts of one calibration set.
+
+    `union` counts the samples that any arm of the list breaks (of one arm alone it is that arm's count), `clean` those
+    that are wrong without any attack, `wrong` those that are not answered rightly in the end: where nothing is refused,
+    which is taken for granted if it is left out, the two together.
+    """
+    check_rate("alpha", alpha)
+    check_rate("zeta", zeta)
+    whole = _checked_union(arms, union)
+    given = {name: count for name, count in (("clean", clean), ("wrong", wrong)) if count is not None}
+    _check_counts(given)
+    _check_one_set({**arms, "union": whole, **given})
+    _check_clean(whole, clean)
+    lost = _checked_wrong(whole, clean, wrong)
+
+    def test(name: str, count: Count) -> Tested:
+        bound = certified_risk(count.failures, count.n, zeta, method=method)
+        p = p_value(count.failures, count.n, alpha, method=method)
+        return _tested(name, count, bound, p, zeta, f"{method}, upper bound")
+
+    return Certificate(
+        alpha,
+        zeta,
+        method,
+        whole.n,
+        whole.calibration,
+        _worst_first(test(name, count) for name, count in arms.items()),
+        test("union", whole),
+        test("wrong", lost) if lost else None,
+        proportion(clean.failures, clean.n) if clean else None,
+    )
+
+
+def certify_in_order(
+    failed: Mapping[str, ArrayLike],
+    *,
+    alpha: float,
+    zeta: float = 0.05,
+    calibration: str,
+    clean: ArrayLike | None = None,
+    wrong: ArrayLike | None = None,
+) -> Certificate:
+    """The same by betting, as often as one likes: whether each sample failed under each arm, in the settled order.
+
+    Give the samples that were looked at so far. Stop when the list is certified, or when there are no more.
+    """
+    check_rate("alpha", alpha)
+    check_rate("zeta", zeta)
+    flags, wrong_clean = _checked_flags(failed, clean)
+    union = np.any(list(flags.values()), axis=0)
+    lost = _lost(union, wrong_clean, wrong)
+    running = {name: betting_p_values(values, alpha) for name, values in flags.items()}
+    decided = np.flatnonzero(np.max(list(running.values()), axis=0) <= zeta)
+
+    def test(name: str, values: NDArray[np.bool_], p_values: Floats | None = None) -> Tested:
+        bound = float(betting_certified_risk(values, zeta, looks=last_before_failures(values))[-1])
+        p = float((betting_p_values(values, alpha) if p_values is None else p_values)[-1])
+        return _tested(name, Count(int(values.sum()), values.size, calibration), bound, p, zeta, "betting, upper bound")
+
+    return Certificate(
+        alpha,
+        zeta,
+        "betting",
+        union.size,
+        calibration,
+        _worst_first(test(name, values, running[name]) for name, values in flags.items()),
+        test("union", union),
+        test("wrong", lost) if lost is not None else None,
+        proportion(int(wrong_clean.sum()), wrong_clean.size) if wrong_clean is not None else None,
+        int(decided[0]) + 1 if decided.size else None,
+    )
+
+
+def _tested(name: str, count: Count, bound: float, p: float, zeta: float, method: str) -> Tested:
+    """A bound from an early look may lie below the share that failed in the end: the estimate then ends there."""
+    share = count.failures / count.n
+    risk = Estimate(share, 0.0, max(bound, share), 1 - zeta, count.n, method)
+    return Tested(name, count, risk, bound, p, p <= zeta)
+
+
+def _worst_first(tested: Iterable[Tested]) -> tuple[Tested, ...]:
+    return tuple(sorted(tested, key=lambda one: (-one.p, -one.count.failures, one.name)))
+
+
+def _checked_wrong(union: Count, clean: Count | None, wrong: Count | None) -> Count | None:
+    """Those wrong clean and those broken, of which none is in both, are among the ones that are wrong in the end."""
+    least = union.failures + (clean.failures if clean else 0)
+    if wrong is None:
+        return Count(least, union.n, union.calibration) if clean else None
+    if wrong.failures < least:
+        raise RiskError(
+            f"{least} samples are wrong without any attack or broken, so {wrong.failures} cannot be all that are not "
+            "answered rightly in the end"
+        )
+    return wrong
+
+
+def _lost(
+    union: NDArray[np.bool_], clean: NDArray[np.bool_] | None, wrong: ArrayLike | None
+) -> NDArray[np.bool_] | None:
+    """Which samples are not answered rightly in the end."""
+    least = union if clean is None else union | clean
+    if wrong is None:
+        return None if clean is None else least
+    lost = _flags("wrong", wrong)
+    if lost.size != least.size or (least & ~lost).any():
+        raise RiskError("wrong: samples that are wrong without any attack, or broken, must be among them")
+    return lost
+
+
+def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
+    if not isinstance(arms, Mapping):
+        raise RiskError(f"a mapping of names to counts is needed, found {arms!r}")
+    if not arms:
+        raise RiskError("there is no arm to certify")
+    _check_counts({**arms, **({} if union is None else {"union": union})})
+    counts = [count.failures for count in arms.values()]
+    if union is None:
+        if len(arms) > 1:
+            raise RiskError("several arms need the count of samples that any of them breaks; give it as `union`")
+        return next(iter(arms.values()))
+    if not max(counts) <= union.failures <= sum(counts):
+        raise RiskError(
+            f"the union of arms with {', '.join(map(str, counts))} failures cannot have {union.failures}; "
+            "count the samples that at least one of them breaks"
+        )
+    return union
+
+
+def _check_counts(counts: Mapping[str, Any]) -> None:
+    for name, count in counts.items():
+        if not isinstance(count, Count):
+            raise RiskError(f"{name}: a Count is needed, as in Count(84, 1000, 'set-1'), found {count!r}")
+
+
+def _check_one_set(counts: Mapping[str, Count]) -> None:
+    """Counts of different calibration sets say nothing about each other."""
+    found = {(count.calibration, count.n): name for name, count in counts.items()}
+    if len(found) > 1:
+        told = "; ".join(f"{name}: {n:,} samples of {calibration}" for (calibration, n), name in found.items())
+        raise RiskError(f"counts come from different calibration sets ({told}); run all arms on the same samples")
+
+
+def _check_clean(union: Count, clean: Count | None) -> None:
+    if clean and clean.failures + union.failures > union.n:
+        raise RiskError(
+            f"{clean.failures} samples are wrong without any attack, so at most {union.n - clean.failures} of "
+            f"{union.n} can be broken, found {union.failures}; a sample fails only if it was right clean"
+        )
+
+
+def _checked_flags(
+    failed: Mapping[str, ArrayLike], clean: ArrayLike | None
+) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.bool_] | None]:
+    if not isinstance(failed, Mapping):
+        raise RiskError(f"a mapping of names to answers is needed, found {failed!r}")
+    if not failed:
+        raise RiskError("there is no arm to certify")
+    flags = {name: _flags(name, values) for name, values in failed.items()}
+    wrong_clean = None if clean is None else _flags("clean", clean)
+    everything = flags if wrong_clean is None else {**flags, "clean": wrong_clean}
+    if len({values.size for values in everything.values()}) > 1:
+        sizes = ", ".join(f"{name}: {values.size}" for name, values in everything.items())
+        raise RiskError(f"all arms must have been tried on the same samples in the same order, found {sizes}")
+    for name, values in flags.items():
+        if wrong_clean is not None and (values & wrong_clean).any():
+            raise RiskError(f"{name}: a sample that is wrong without any attack cannot fail under one")
+    return flags, wrong_clean
+
+
+def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise RiskError(f"{name}: one answer for each sample is needed, found {values!r}") from None
+    if found.ndim != 1 or found.size == 0:
+        raise RiskError(f"{name}: there must be one answer for each sample, found an array of shape {found.shape}")
+    if found.dtype != np.bool_ and not np.isin(found, (0, 1)).all():
+        raise RiskError(f"{name}: a sample failed or it did not; found other values than 0 and 1")
+    return found.astype(np.bool_)

@@ -1,0 +1,68 @@
+"""Those who carry out cells while a run lasts: results are written as they come, and whoever watches is told."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from advrisk.ledger import Ledger, SegmentWriter
+from advrisk.plan import Cell, Plan
+from advrisk.run.executors import Executor
+from advrisk.run.progress import Progress
+from advrisk.run.rows import CellResult
+
+
+class Crew:
+    """An executor and a writer at work; `progress` is what was told last."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        writer: SegmentWriter,
+        deadline: float,
+        on_progress: Callable[[Progress], None],
+        progress: Progress,
+    ) -> None:
+        self.progress = progress
+        self._executor, self._writer = executor, writer
+        self._deadline, self._on_progress = deadline, on_progress
+        self._began = time.monotonic()
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether nothing is begun any more."""
+        return time.monotonic() > self._deadline
+
+    def carry_out(self, cells: Sequence[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
+        """Carry out cells that `progress` counts already."""
+        for result in self._executor.run(cells, deadline=self._deadline) if cells else ():
+            if result is None:
+                self._writer.publish_if_due()
+                continue
+            self._writer.add(result.tables)
+            on_result(result)
+            self.tell(self.progress.after(result, time.monotonic() - self._began))
+
+    def carry_out_more(
+        self,
+        cells: Sequence[Cell],
+        *,
+        phase: str,
+        n_skipped: int = 0,
+        on_result: Callable[[CellResult], None] = lambda _: None,
+    ) -> None:
+        """Carry out cells that nobody knew of before."""
+        self.tell(self.progress.with_work(len(cells), n_skipped, phase))
+        self.carry_out(cells, on_result)
+
+    def publish(self) -> None:
+        """Let everybody see what is finished."""
+        self._writer.publish()
+
+    def tell(self, progress: Progress) -> None:
+        self.progress = progress
+        self._on_progress(progress)
+
+
+def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> list[Cell]:
+    """The cells of a plan that are still to be run."""
+    finished = ledger.finished_cells(without_errors=retry_errors)
+    return [cell for cell in plan.cells() if cell.id not in finished]

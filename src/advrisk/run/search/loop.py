@@ -1,0 +1,223 @@
+"""All searches of a study side by side: propose, run the cells, count, and freeze the worst settings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from advrisk.ledger import Ledger
+from advrisk.ledger.searches import Course, Round, read_course, write_course, write_current
+from advrisk.plan import Cell, Plan, Search, Setting, Shard, search_recipe
+from advrisk.plan.recipe import recipe_of
+from advrisk.run.bench import Workbench
+from advrisk.run.crew import Crew
+from advrisk.run.question import record_arms
+from advrisk.run.search.design import first_settings, grid_settings, random_settings
+from advrisk.run.search.racing import can_still_win
+from advrisk.run.search.surrogate import beta_at, next_settings
+from advrisk.run.search.tally import Tally
+from advrisk.study import Arm
+
+
+@dataclass(frozen=True)
+class Found:
+    """The frozen arms of all searches, model by model, and every arm that any of them tried."""
+
+    frozen: tuple[tuple[str, Arm], ...] = ()
+    tried: frozenset[tuple[str, str]] = frozenset()  # model, arm
+    recipes: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+@dataclass
+class _Trial:
+    """A setting at work: how many samples it met so far, of how many it told something, and how many it broke."""
+
+    setting: Setting
+    arm: Arm
+    failures: int = 0
+    n: int = 0  # without those that ended with an error or a timeout: nobody knows whether they break
+    met: int = 0
+    dropped: bool = False
+
+    @property
+    def rate(self) -> float:
+        """The share of samples that broke, as far as it is known."""
+        return self.failures / self.n if self.n else 0.0
+
+    def span(self, n_samples: int) -> tuple[float, float]:
+        """The least and the greatest rate that it can have once it met all samples."""
+        told = self.n + n_samples - self.met
+        return (self.failures / told, (self.failures + n_samples - self.met) / told) if told else (0.0, 0.0)
+
+
+@dataclass
+class _Way:
+    """The way of one search: what is written down, and its trials."""
+
+    search: Search
+    course: Course
+    trials: list[_Trial] = field(default_factory=list)
+    n_begun: int = 0  # rounds whose trials are there
+    exhausted: bool = False  # the box holds no other setting
+
+    @property
+    def n_rounds(self) -> int:
+        return self.search.rounds + (self.search.method == "gp-ucb")  # and the first design
+
+    @property
+    def n_left(self) -> int:
+        return 0 if self.exhausted else max(0, self.n_rounds - self.n_begun)
+
+
+def carry_out_searches(
+    bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_errors: bool = False
+) -> Found | None:
+    """Every round of every search; None where time ran out before the end."""
+    ways = [_way(search, bench, plan) for search in plan.searches]
+    write_current(bench.folder, [way.course.id for way in ways])
+    if not ways:
+        return Found()
+    finished = ledger.finished_cells(without_errors=retry_errors)
+    data, rows = bench.material.data, bench.material.rows
+    labels = {name: int(data.y[rows[name]]) for shard in plan.tune for name in shard.samples}
+    tally = Tally.of(ledger, labels, finished)
+    recipes: dict[tuple[str, str], str] = {}
+    while begun := [way for way in ways if not crew.out_of_time and _begin_round(way, bench)]:
+        recipes |= _recorded(begun, bench, plan, ledger)
+        phase = f"searching, round {max(way.n_begun for way in ways)} of {max(way.n_rounds for way in ways)}"
+        crew.tell(replace(crew.progress, rounds_left=1 + sum(way.n_left for way in ways)))  # this one, too
+        for cells in _steps(begun, plan, recipes, tally):
+            crew.carry_out_more(cells, phase=phase, on_result=tally.add)
+            if any(cell.id not in tally.broken for cell in cells):
+                return None
+    crew.tell(replace(crew.progress, rounds_left=sum(way.n_left for way in ways)))
+    if crew.progress.rounds_left:
+        return None
+    frozen = [(way.search.model, trial.arm) for way in ways for trial in _freeze(way, bench.folder)]
+    tried = frozenset((way.search.model, trial.arm.id) for way in ways for trial in way.trials)
+    return Found(tuple(frozen), tried, recipes)
+
+
+def course_of(search: Search, bench: Workbench, plan: Plan) -> Course:
+    """What names a search and says what it looks for; no round of it yet."""
+    data, rows, material = bench.material.data, bench.material.rows, bench.material
+    digest = material.models[search.model].digest
+    recipe = search_recipe(bench.study, bench.registries, search, digest, material.space_digest)
+    names = sorted(name for shard in plan.tune for name in shard.samples)
+    name = search.identity(recipe, [[name, data.hash_of(rows[name])] for name in names])
+    facts = {
+        "model": search.model,
+        "name": search.name,
+        "norm": search.arm.norm,
+        "eps": search.arm.eps,
+        "method": search.method,
+        "n_rounds": search.rounds,
+        "freeze": search.freeze,
+        "axes": [{"name": axis.name, "low": axis.low, "high": axis.high, "log": axis.log} for axis in search.axes],
+    }
+    return Course(name, facts)
+
+
+def _way(search: Search, bench: Workbench, plan: Plan) -> _Way:
+    course = course_of(search, bench, plan)
+    held = read_course(bench.folder, course.id)
+    return _Way(search, course if held is None else replace(course, rounds=held.rounds))
+
+
+def _begin_round(way: _Way, bench: Workbench) -> bool:
+    """Let the next round begin: as it is written down, or newly chosen and written down; False after the last."""
+    if not way.n_left:
+        return False
+    if way.n_begun == len(way.course.rounds):
+        made = _proposed(way, bench.study.seed)
+        if not made.settings:
+            way.exhausted = True
+            return False
+        arms = tuple(way.search.arm_at(setting, bench.registries).id for setting in made.settings)
+        way.course = replace(way.course, rounds=(*way.course.rounds, replace(made, arms=arms)))
+        write_course(bench.folder, way.course)
+    settings = way.course.rounds[way.n_begun].settings
+    way.trials += [_Trial(setting, way.search.arm_at(setting, bench.registries)) for setting in settings]
+    way.n_begun += 1
+    return True
+
+
+def _proposed(way: _Way, seed: int) -> Round:
+    search, n_round = way.search, way.n_begun
+    if search.method == "gp-ucb":
+        if n_round == 0:
+            return Round("design", tuple(first_settings(search, seed)), ())
+        seen = [trial for trial in way.trials if trial.n]
+        settings, rates = [trial.setting for trial in seen], [trial.rate for trial in seen]
+        chosen = next_settings(search, settings, rates, n_round=n_round, seed=seed)
+        return Round("gp-ucb", tuple(chosen), (), beta_at(search.beta, n_round))
+    every = grid_settings(search) if search.method == "grid" else random_settings(search, seed)
+    return Round(search.method, tuple(every[n_round * search.batch : (n_round + 1) * search.batch]), ())
+
+
+def _recorded(begun: Sequence[_Way], bench: Workbench, plan: Plan, ledger: Ledger) -> dict[tuple[str, str], str]:
+    """The recipes of the arms of a round, which stand in the ledger from now on; arms of the study stand there."""
+    models, space = bench.material.models, bench.material.space_digest
+    pairs = [(way.search.model, trial.arm) for way in begun for trial in _of_round(way)]
+    recipes = {
+        (model, arm.id): recipe_of(bench.study, bench.registries, models[model].digest, arm, space)
+        for model, arm in pairs
+    }
+    new = [(model, arm) for model, arm in pairs if (model, arm.id) not in plan.recipes]
+    record_arms(bench.study, ledger, new, recipes, origin="search", like=("frozen",))
+    return recipes
+
+
+def _of_round(way: _Way) -> list[_Trial]:
+    return way.trials[-len(way.course.rounds[way.n_begun - 1].settings) :]
+
+
+def _steps(
+    begun: Sequence[_Way], plan: Plan, recipes: dict[tuple[str, str], str], tally: Tally
+) -> Iterator[list[Cell]]:
+    """Cells to run together: of a search that races shard by shard, of others all at once. What is there is counted."""
+    tune = sorted(plan.tune, key=lambda shard: shard.id)  # the order in which they were cut is not known later
+    for place, shard in enumerate(tune):
+        met: list[tuple[_Trial, Shard, list[Cell]]] = []
+        for way in begun:
+            shards = [shard] if way.search.race else tune if place == 0 else []
+            for trial in _of_round(way):
+                if not trial.dropped:
+                    met += [(trial, one, _cells(way, trial, one, plan, recipes)) for one in shards]
+        yield list({cell.id: cell for _, _, cells in met for cell in cells if cell.id not in tally.broken}.values())
+        for trial, one, cells in met:
+            broken = frozenset().union(*(tally.broken[cell.id] for cell in cells))
+            untold = frozenset().union(*(tally.untold[cell.id] for cell in cells)) - broken
+            trial.failures += len(broken)
+            trial.n += len(one.samples) - len(untold)
+            trial.met += len(one.samples)
+        for way in begun:
+            if way.search.race:
+                _drop(way, sum(len(other.samples) for other in tune))
+
+
+def _cells(way: _Way, trial: _Trial, shard: Shard, plan: Plan, recipes: dict[tuple[str, str], str]) -> list[Cell]:
+    """One for each repeat."""
+    alone = replace(plan, assessed=((way.search.model, trial.arm),), crafting=(), shards=(shard,), recipes=recipes)
+    return [replace(cell, keeps_inputs=False) for cell in alone.cells()]
+
+
+def _drop(way: _Way, n_samples: int) -> None:
+    """Drop the settings of this round that cannot become one of the worst any more."""
+    for trial in _of_round(way):
+        others = [other.span(n_samples)[0] for other in way.trials if other is not trial]
+        if not trial.dropped and not can_still_win(trial.span(n_samples)[1], others, freeze=way.search.freeze):
+            trial.dropped = True
+
+
+def _freeze(way: _Way, folder: Path) -> list[_Trial]:
+    """The worst settings of a search, of equals those nearest to the attack's own, then by name; written down."""
+    whole = [trial for trial in way.trials if not trial.dropped]
+
+    def order(trial: _Trial) -> tuple[float, float, str]:
+        return -trial.rate, round(way.search.from_usual(trial.setting), 9), trial.arm.id
+
+    worst = sorted(whole, key=order)[: way.search.freeze]
+    rounds = way.course.rounds[: way.n_begun]
+    way.course = replace(way.course, frozen=tuple(trial.arm.id for trial in worst), rounds=rounds)
+    write_course(folder, way.course)
+    return worst
