@@ -266,12 +266,27 @@ def networks(found: Findings) -> list[str]:
 def _trends(found: Findings, survival: Mapping[str, float]) -> list[str]:
     trends = {f"{LAYERS:g} layers more": network_trend(found, survival)}
     trends |= {f"{name} against none": one for name, one in noise_trends(found, survival).items()}
-    trends |= {f"{LAYERS:g} layers more, {level}": one for level, one in depth_by_noise(found, survival).items()}
     for arm, own in arm_survival(found).items():
         trends[f"{LAYERS:g} layers more, {arm_text(arm)}"] = network_trend(found, own)
     rows = [[name, _short(one.slope), p_text(one.p_value)] for name, one in trends.items()]
     first = "Networks as units: times as many passes, and how often depths (or noise) dealt out anew do as much:"
-    return [first, *table(["", "times as many", "p"], rows)]
+    return [first, *table(["", "times as many", "p"], rows), *_without(found)]
+
+
+def _without(found: Findings) -> list[str]:
+    """Depth over all networks and by noise, from all attacks and from all but one."""
+    known = found.durations[PASSES].arms
+    attacks = sorted({str(own["family"]) for own in known.values()})
+    chosen = {"all attacks": list(known)}
+    if len(attacks) > 1:
+        chosen |= {f"without {name}": [arm for arm, own in known.items() if own["family"] != name] for name in attacks}
+    rows, head = [], [f"{LAYERS:g} layers more", "all networks", "p"]
+    for words, arms in chosen.items():
+        survival = network_survival(found, arms)
+        whole, parts = network_trend(found, survival), depth_by_noise(found, survival)
+        head = [*head[:3], *parts]
+        rows.append([words, _short(whole.slope), p_text(whole.p_value), *(_short(one.slope) for one in parts.values())])
+    return ["The same, from all attacks and from all but one:", *table(head, rows)]
 
 
 def arm_text(arm: str) -> str:
