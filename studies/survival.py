@@ -31,13 +31,14 @@ NETWORKS: Mapping[str, Section] = {  # the same of the run with many networks
     "networks-rows": sections.rows,
     "networks-table": sections.networks,
     "networks-families": sections.families,
+    "networks-factors": sections.factors,
     "networks-depth": sections.depth,
     "networks-parts": sections.parts,
     "networks-one-step": sections.one_step,
     "networks-costs": sections.costs,
 }
 FIGURES = {  # place of a page -> what stands below the picture
-    "figure-curves": "Share of attacks not yet successful over forward passes, by depth, with the fit as a dotted line",
+    "figure-curves": "Share of PGD's attacks not yet successful, by depth, with the fit as a dotted line",
     "figure-factors": "How many times as long models last, by covariate, with intervals",
     "figure-networks": "Passes until broken, and what a pass takes: a dot for each network, by depth and noise",
 }

@@ -17,11 +17,13 @@ def claims(defended: Findings, trained: Findings) -> list[str]:
 
 def _longer(defended: Findings, trained: Findings) -> str:
     own = network_trend(trained, network_survival(trained))
-    four = depth_factor(defended.fit(Reading(PASSES, unit="sample"), best_family(defended)))
+    law = factors_of(trained)[f"{LAYERS:g} layers more"][0]
+    four = factors_of(defended)[f"{LAYERS:g} layers more"][0]
     return (
-        f"- **Do deeper networks last longer?** {LAYERS:g} layers more take {_text(own.slope)} times as many passes "
-        f"over {own.n} networks of our own (p {_p(own.p_value)}), and {_text(four)} times as many for the "
-        f"{_count(defended)} networks of others, whose interval knows of samples only."
+        f"- **Do deeper networks last longer?** Over {own.n} networks of our own, {LAYERS:g} layers more take "
+        f"{_text(own.slope)} times as many passes up to the end of the attack (p {_p(own.p_value)}), and {_text(law)} "
+        f"times as many by the fit; for the {_count(defended)} networks of others it is {_text(four)}, and that "
+        "interval knows of samples only."
     )
 
 
@@ -52,7 +54,9 @@ def _worth(trained: Findings) -> str:
     ):
         paid = training_s(trained, models) / training_s(trained, first)
         got = _mean(survival, models) / _mean(survival, first)
-        told.append(f"{words} take {paid:.2f} times as long to train and last {got:.2f} times as many passes")
+        told.append(
+            f"with {words}, training takes {paid:.2f} times as long, and breaking {got:.2f} times as many passes"
+        )
     start = f"{trained.tag(first[0], 'depth')} layers and {_noise(trained, first)}"
     return f"- **Is it worth it?** Against {start}: {'; '.join(told)} (each up to the end of the attack)."
 

@@ -32,17 +32,19 @@ def survival_curves(panels: Mapping[str, Sequence[Curve]], *, unit: str) -> Figu
     for place, (_, curves) in enumerate(panels.items(), start=1):
         for rank, curve in enumerate(curves):
             traces += _curve(curve, rank, place)
-        layout |= _axes(place, len(panels), x={"type": "log", "title": {"text": unit}, "dtick": 1})
+        layout |= _axes(place, len(panels), x={"title": _words(unit), "dtick": 1})
         layout[f"yaxis{place}"] |= {"range": [0, 1.02], "tickformat": ".0%"}
-    layout["yaxis1"]["title"] = {"text": "attacks not yet successful"}
+        start = layout[f"xaxis{place}"]["domain"][0]
+        layout[_legend(place)] = {"orientation": "h", "x": start, "y": -0.2}
+    layout["yaxis1"]["title"] = _words("attacks not yet successful")
     layout["annotations"] = [_title(place, len(panels), title) for place, title in enumerate(panels, start=1)]
-    layout |= {"legend": {"orientation": "h", "x": 0, "y": -0.2}, "margin": {"l": 70, "r": 20, "t": 35, "b": 40}}
+    layout |= {"margin": {"l": 70, "r": 20, "t": 35, "b": 40}}
     return {"data": traces, "layout": layout | {"width": 1000, "height": 440}}
 
 
 def _curve(curve: Curve, rank: int, place: int) -> list[Figure]:
     colour = COLOURS[rank % len(COLOURS)]
-    axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "type": "scatter", "mode": "lines"}
+    axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "type": "scatter", "mode": "lines", "legend": _legend(place)}
     x = curve.work.tolist()
     solid = {"color": colour, "width": 2, "shape": "hv"}
     dotted = {"color": colour, "width": 1.6, "dash": "dot"}
@@ -64,7 +66,7 @@ def factor_plot(panels: Mapping[str, Mapping[str, Estimate]]) -> Figure:
         dots |= {"marker": {"size": 8, "color": COLOURS[0]}, "error_x": _error(values)}
         traces.append(axes | dots)
         text = "times as long until broken"
-        layout |= _axes(place, len(panels), gap=0.2, x={"type": "log", "title": {"text": text}, **_plain_ticks(values)})
+        layout |= _axes(place, len(panels), gap=0.2, x={"type": "log", "title": _words(text), **_plain_ticks(values)})
         layout[f"yaxis{place}"] |= {"type": "category", "autorange": "reversed", "automargin": True}
     layout["shapes"] = [_one(place) for place in range(1, len(panels) + 1)]
     layout["annotations"] = [_title(place, len(panels), title, gap=0.2) for place, title in enumerate(panels, start=1)]
@@ -89,8 +91,8 @@ def network_dots(panels: Mapping[str, Sequence[Dots]], *, titles: Sequence[str])
         for rank, kind in enumerate(kinds):
             traces += _dots(kind, rank, len(kinds), place)
         depths = sorted({depth for kind in kinds for depth in kind.depths})
-        layout |= _axes(place, len(panels), gap=0.1, x={"title": {"text": "layers"}, "tickvals": depths})
-        layout[f"yaxis{place}"] |= {"title": {"text": titles[place - 1]}, "type": "log", "automargin": True}
+        layout |= _axes(place, len(panels), gap=0.1, x={"title": _words("layers"), "tickvals": depths})
+        layout[f"yaxis{place}"] |= {"title": _words(titles[place - 1]), "type": "log", "automargin": True}
         layout[f"yaxis{place}"] |= {"nticks": 6}
     layout["annotations"] = [_title(place, len(panels), title, gap=0.1) for place, title in enumerate(panels, start=1)]
     layout |= {"legend": {"orientation": "h", "x": 0, "y": -0.2}, "margin": {"l": 80, "r": 20, "t": 35, "b": 40}}
@@ -108,6 +110,15 @@ def _dots(kind: Dots, rank: int, n: int, place: int) -> list[Figure]:
     line = {"x": (at + shift).tolist(), "y": means, "mode": "lines", "showlegend": False}
     marks = {"marker": {"size": 8, "color": colour, "opacity": 0.75}, "showlegend": place == 1}
     return [axes | dots | marks, axes | line | {"line": {"color": colour, "width": 2}}]
+
+
+def _legend(place: int) -> str:
+    """Plotly's name for it: the first has no number."""
+    return "legend" if place == 1 else f"legend{place}"
+
+
+def _words(text: str) -> Figure:
+    return {"text": text, "font": {"size": 13}, "standoff": 8}
 
 
 def _axes(place: int, n: int, *, x: Mapping[str, Any], gap: float = 0.08) -> Figure:

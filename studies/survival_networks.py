@@ -1,7 +1,7 @@
 """A run's networks as units: how long each lasts as one number, and how that changes with depth and with noise."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -40,9 +40,9 @@ def arm_survival(found: Findings) -> dict[str, dict[str, float]]:
     return means
 
 
-def network_survival(found: Findings) -> dict[str, float]:
+def network_survival(found: Findings, arms: Sequence[str] | None = None) -> dict[str, float]:
     """Model -> the geometric mean of these over arms: one of ten passes counts as much as one of two hundred."""
-    means = arm_survival(found).values()
+    means = [own for arm, own in arm_survival(found).items() if arms is None or arm in arms]
     return {model: math.exp(float(np.mean([math.log(own[model]) for own in means]))) for model in found.models}
 
 

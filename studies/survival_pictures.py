@@ -1,11 +1,13 @@
 """What the pictures of the survival study show, read from two runs."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from advrisk.core.estimate import Estimate
-from advrisk.risk.survival import kaplan_meier
+from advrisk.risk.survival import SurvivalFit, kaplan_meier
 from studies.figures import photograph
 from studies.survival_figures import Curve, Dots, factor_plot, network_dots, survival_curves
 from studies.survival_findings import BARE, PASSES, Findings, Reading, noise_of
@@ -13,14 +15,14 @@ from studies.survival_networks import network_survival, spent_per_pass
 from studies.survival_sections import best_family, factors_of
 
 _COLOURS = 64
-_POINTS = 40
+_FAMILY = "pgd"
 
 
 def draw(defended: Findings, trained: Findings, folder: Path) -> dict[str, Path]:
     """Place of a page -> its picture, drawn."""
     panels = {"networks of others, bare": curves(defended), "networks of our own": curves(trained)}
     figures = {
-        "figure-curves": survival_curves(panels, unit="forward passes"),
+        "figure-curves": survival_curves(panels, unit="forward passes of PGD"),
         "figure-factors": factor_plot({"networks of others": _factors(defended), "of our own": _factors(trained)}),
         "figure-networks": network_dots(dots(trained), titles=("passes until broken", "processor ms of a pass")),
     }
@@ -30,26 +32,27 @@ def draw(defended: Findings, trained: Findings, folder: Path) -> dict[str, Path]
 
 
 def curves(found: Findings) -> list[Curve]:
-    """A curve for each depth over all fitted arms: of bare models where some are defended."""
-    frame = found.frames[PASSES]
+    """A curve for each depth over the arms of PGD, which all go on for as long: of bare models where some are defended.
+
+    Arms that end early and arms that go on must not be put together: later on, only the latter would be seen.
+    """
+    frame, arms = found.frames[PASSES], found.durations[PASSES].arms
+    chosen = [arm for arm, known in arms.items() if known["family"] == _FAMILY] or list(arms)
     fit = found.fit(Reading(PASSES, unit="sample"), best_family(found))
-    bare = frame["defence"] == BARE
     found_curves = []
     for depth in np.unique(frame["depth"]):
-        rows = bare & (frame["depth"] == depth)
+        rows = (frame["defence"] == BARE) & (frame["depth"] == depth) & np.isin(frame["arm"], chosen)
         seen = kaplan_meier(frame["duration"][rows], frame["event"][rows])
-        times = _thinned(seen.times)
         at = {"depth": float(depth)} | ({"defence": BARE} if "defence" in found.beside else {})
-        fitted = [fit.survival(float(time), at=at).value for time in times]
-        known = [seen.at(float(time)).value for time in times]
-        found_curves.append(Curve(f"{depth:g} layers", times, np.array(known), np.array(fitted)))
+        fitted = [_fitted(fit, float(time), at, chosen if "arm" in found.beside else []) for time in seen.times]
+        found_curves.append(Curve(f"{depth:g} layers", seen.times, seen.survival, np.array(fitted)))
     return found_curves
 
 
-def _thinned(times: np.ndarray) -> np.ndarray:
-    """Some of the times, dense where they are small."""
-    wanted = np.geomspace(times[0], times[-1], _POINTS)
-    return np.unique(times[np.searchsorted(times, wanted, side="left").clip(0, times.size - 1)])
+def _fitted(fit: SurvivalFit, time: float, at: Mapping[str, Any], arms: Sequence[str]) -> float:
+    """Survival past a time, the mean over arms."""
+    asked = [dict(at) | {"arm": arm} for arm in arms] or [dict(at)]
+    return float(np.mean([fit.survival(time, at=one).value for one in asked]))
 
 
 def _factors(found: Findings) -> dict[str, Estimate]:

@@ -9,6 +9,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival import SurvivalFit, choose_family
+from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.cost import BROKEN_FACTOR, ON_BROKEN, broken, cost_ratio
 from studies.survival_clock import kind_of
 from studies.survival_findings import (
@@ -49,11 +50,16 @@ def rows(found: Findings) -> list[str]:
         f"{found.name}: {counted(len(found.models), 'model')}, {counted(len(durations.samples), 'sample')}, "
         f"{counted(len(durations.arms), 'arm')} with a duration: {fitted:,} rows, {total['events']:,} broken and "
         f"{total['censored']:,} censored. Beside them {total['at_zero']:,} rows at zero (wrong from the start) and "
-        f"{total['error']:,} errors. Not fitted: "
+        f"{total['error']:,} errors. All cells took {_minutes(found):.0f} minutes of the processor. Not fitted: "
         + ("; ".join(f"{arm_text(arm)}, as {why}" for arm, why in durations.left_out.items()) or "none")
         + "."
     )
     return wrapped([sentence])
+
+
+def _minutes(found: Findings) -> float:
+    (row,) = found.run.query("SELECT sum(process_s) / 60 AS minutes FROM cells").to_pylist()
+    return float(row["minutes"])
 
 
 def families(found: Findings) -> list[str]:
@@ -92,21 +98,28 @@ def _chosen(found: Findings) -> list[str]:
 def factors(found: Findings) -> list[str]:
     """How many times as long a covariate lets models last."""
     named = factors_of(found)
-    lines = [f"Times as long until broken, in {_TITLES[PASSES]} and in {_TITLES[SECONDS]} (errors by sample):"]
+    lines = [
+        f"Times as long until broken, in {_TITLES[PASSES]} and in {_TITLES[SECONDS]} (errors by {unit_of(found)}):"
+    ]
     rows = [[name, *(band_text(one.value, one.low, one.high) for one in pair)] for name, pair in named.items()]
     return lines + table(["", _TITLES[PASSES], _TITLES[SECONDS]], rows)
 
 
 def factors_of(found: Findings) -> dict[str, tuple[Estimate, Estimate]]:
     """Covariate, without arms -> its factor in passes and in seconds, by the family that fits passes best."""
-    fits = [found.fit(reading, best_family(found)) for reading in READINGS[:2]]
+    fits = [found.fit(Reading(measure, unit=unit_of(found)), best_family(found)) for measure in (PASSES, SECONDS)]
     named = {f"{LAYERS:g} layers more": (depth_factor(fits[0]), depth_factor(fits[1]))}
     for coefficient in fits[0].coefficients:
         if coefficient.part == "scale" and coefficient.covariate in ("noise", "defence"):
             word = "trained with noise " if coefficient.covariate == "noise" else ""
             name = word + coefficient.name.partition("=")[2]
-            named[name] = tuple(_factor(fit, coefficient.name) for fit in fits)  # type: ignore[assignment]
+            named[name] = (_factor(fits[0], coefficient.name), _factor(fits[1], coefficient.name))
     return named
+
+
+def unit_of(found: Findings) -> str:
+    """What counts once where models are compared: networks where there are enough of them, else samples."""
+    return "model" if len(found.models) >= FEWEST_CLUSTERS and "defence" not in found.beside else "sample"
 
 
 def best_family(found: Findings) -> str:
@@ -124,7 +137,7 @@ def _factor(fit: SurvivalFit, name: str) -> Estimate:
 def depth(found: Findings) -> list[str]:
     """What the rows say of depth, in each way to read them."""
     family = best_family(found)
-    units = [None, "sample", *(["model"] if len(found.models) >= 30 and "defence" not in found.beside else [])]
+    units = list(dict.fromkeys([None, "sample", unit_of(found)]))
     unit_names = {None: "none: rows count as independent", "sample": "sample", "model": "network"}
     entries = []
     for measure, inference in ((PASSES, False), (SECONDS, False), (SECONDS, True)):
@@ -186,7 +199,22 @@ def defences(found: Findings) -> list[str]:
             ]
         )
     head = ["defence", "clean right", "clean refused", "wrong by FGSM", "attempts that broke", "passes, times bare"]
-    return ["Behind each defence, all depths together:", *table(head, entries)]
+    return ["Behind each defence, all depths together:", *table(head, entries), *_broken_by_arm(found)]
+
+
+def _broken_by_arm(found: Findings) -> list[str]:
+    """The share of attempts that broke a sample, and the mean passes of these."""
+    frame, arms = found.frames[PASSES], found.durations[PASSES].arms
+    rows = []
+    for name in sorted(set(frame["defence"]), key=lambda name: (name != BARE, name)):
+        cells = []
+        for arm in arms:
+            mine = (frame["defence"] == name) & (frame["arm"] == arm)
+            event, duration = frame["event"][mine].astype(bool), frame["duration"][mine]
+            cells.append(f"{event.mean():.0%}" + (f" ({duration[event].mean():.1f})" if event.any() else ""))
+        rows.append([name, *cells])
+    head = ["defence", *(arm_text(arm).removesuffix("-ace") for arm in arms)]
+    return ["Attempts that broke, and their mean passes, in each arm:", *table(head, rows)]
 
 
 def one_step(found: Findings) -> list[str]:
@@ -238,12 +266,27 @@ def networks(found: Findings) -> list[str]:
 def _trends(found: Findings, survival: Mapping[str, float]) -> list[str]:
     trends = {f"{LAYERS:g} layers more": network_trend(found, survival)}
     trends |= {f"{name} against none": one for name, one in noise_trends(found, survival).items()}
-    trends |= {f"{LAYERS:g} layers more, {level}": one for level, one in depth_by_noise(found, survival).items()}
     for arm, own in arm_survival(found).items():
         trends[f"{LAYERS:g} layers more, {arm_text(arm)}"] = network_trend(found, own)
     rows = [[name, _short(one.slope), p_text(one.p_value)] for name, one in trends.items()]
     first = "Networks as units: times as many passes, and how often depths (or noise) dealt out anew do as much:"
-    return [first, *table(["", "times as many", "p"], rows)]
+    return [first, *table(["", "times as many", "p"], rows), *_without(found)]
+
+
+def _without(found: Findings) -> list[str]:
+    """Depth over all networks and by noise, from all attacks and from all but one."""
+    known = found.durations[PASSES].arms
+    attacks = sorted({str(own["family"]) for own in known.values()})
+    chosen = {"all attacks": list(known)}
+    if len(attacks) > 1:
+        chosen |= {f"without {name}": [arm for arm, own in known.items() if own["family"] != name] for name in attacks}
+    rows, head = [], [f"{LAYERS:g} layers more", "all networks", "p"]
+    for words, arms in chosen.items():
+        survival = network_survival(found, arms)
+        whole, parts = network_trend(found, survival), depth_by_noise(found, survival)
+        head = [*head[:3], *parts]
+        rows.append([words, _short(whole.slope), p_text(whole.p_value), *(_short(one.slope) for one in parts.values())])
+    return ["The same, from all attacks and from all but one:", *table(head, rows)]
 
 
 def arm_text(arm: str) -> str:

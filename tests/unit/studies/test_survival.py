@@ -93,7 +93,7 @@ def test_rows_carry_what_is_known_of_their_models(trained: Findings, defended: F
     assert set(defended.frames[SECONDS]["defence"]) == {"none", "conf 0.7", "feature-squeezing 3"}
     assert defended.beside == ("defence", "arm")
     assert all(seconds > 0 for seconds in defended.inference.values())
-    assert "fgsm-linf-0.1-ace, as it takes one step" in " ".join(rows(trained)).replace("  ", " ")
+    assert "fgsm-linf-0.1-ace, as it takes one step" in " ".join(" ".join(rows(trained)).split())
 
 
 def test_a_reading_is_a_fit_of_these_rows_and_the_factor_is_of_ten_layers(trained: Findings) -> None:
@@ -145,8 +145,12 @@ def test_families_stand_by_aic_in_all_three_readings(trained: Findings) -> None:
 
 
 def test_defences_stand_beside_what_they_do_to_clean_inputs(defended: Findings) -> None:
-    lines = {line.split("  ")[1]: line for line in defences(defended)[2:]}
+    told = defences(defended)
+    lines = {line.split("  ")[1]: line for line in told[2:5]}
     assert list(lines) == ["none", "conf 0.7", "feature-squeezing 3"]
+    frame = defended.frames[PASSES]
+    own = frame["event"][(frame["defence"] == "none") & (frame["arm"] == next(iter(defended.durations[PASSES].arms)))]
+    assert told[7].split()[:2] == ["none", f"{own.mean():.0%}"]
     facts = [defended.durations[PASSES].facts[model] for model in defended.models if "conf" in model]
     assert f"{sum(one.n_clean_rejected for one in facts) / (2 * N):.1%}" in lines["conf 0.7"]
     assert set(factors_of(defended)) == {"10 layers more", "conf 0.7", "feature-squeezing 3"}
@@ -183,6 +187,8 @@ def test_networks_are_told_with_trends(trained: Findings) -> None:
     assert "14 layers, noise 0.5" in text
     assert "10 layers more, pgd-linf-0.14" in text
     assert "noise 0.5 against none" in text
+    assert "all attacks" in text
+    assert "without" not in text, "there is one attack, and nothing is left without it"
 
 
 def test_pictures_show_what_was_found(trained: Findings, defended: Findings) -> None:
