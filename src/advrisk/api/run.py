@@ -20,7 +20,7 @@ from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.report import arm_shares, flagged_arms, write_report
+from advrisk.report import Findings, arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
@@ -365,12 +365,15 @@ class Run:
         """What labellers said of this run's pictures (`advrisk label`), from its own database or the one at `url`."""
         return read_answers(self.folder, url)
 
+    def findings(self) -> Findings:
+        """Everything this run answers, as the study asks; text in place of an answer says why there is none."""
+        question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
+        return run_findings(self, lambda: self._assessed(*question))
+
     def report(self, path: str | Path | None = None) -> Path:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
-        question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
-        found = run_findings(self, lambda: self._assessed(*question))
-        return write_report(self.folder, self.ledger, self.study, target, found)
+        return write_report(self.folder, self.ledger, self.study, target, self.findings())
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

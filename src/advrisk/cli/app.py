@@ -15,6 +15,7 @@ from advrisk.cli.evasion import evasion
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
 from advrisk.cli.options import AsJson, Device, RunFolder, Workers
+from advrisk.cli.reporting import report
 from advrisk.cli.showing import select, show
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
@@ -183,20 +184,7 @@ app.command()(show)
 app.command()(select)
 
 
-@app.command()
-def report(
-    folder: RunFolder,
-    out: Annotated[Path | None, typer.Option(help="The file to write (default: report.html in the run).")] = None,
-) -> None:
-    """Write one self-contained HTML file.
-
-    Example: advrisk report runs/signs --out signs.html
-    """
-    from advrisk.api import Run
-
-    print(f"{Run.open(folder).report(out)} written; open it in a browser")
-
-
+app.command()(report)
 app.command()(label)
 app.command()(certify)
 app.command()(verify)
