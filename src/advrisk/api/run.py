@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.findings import run_findings
+from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
@@ -20,7 +21,8 @@ from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.report import Findings, arm_shares, flagged_arms, write_report
+from advrisk.report import Findings, arm_shares, flagged_arms
+from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
@@ -49,6 +51,11 @@ from advrisk.study import (
     load_study,
     validated,
 )
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from advrisk.api.mlflow import LoggedRun
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
@@ -370,10 +377,44 @@ class Run:
         question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
         return run_findings(self, lambda: self._assessed(*question))
 
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write one self-contained HTML file (default: report.html in the run's folder)."""
-        target = Path(path) if path else self.folder / "report.html"
-        return write_report(self.folder, self.ledger, self.study, target, self.findings())
+    def record(self) -> dict[str, Any]:
+        """Everything this run answers, and from what, as plain values: what `report(form="json")` writes."""
+        return run_record(self)
+
+    def report(self, path: str | Path | None = None, *, form: Form = "html") -> Path:
+        """Write the report: one self-contained HTML file, or the same for machines (`form`).
+
+        By default into the run's folder: `report.html`, `report.json`, or for csv the folder `report-csv`.
+        """
+        return write_form(self, path, form)
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """The figures of the report by name, as plotly objects."""
+        return plotly_figures(figure_specs(self.ledger, self.findings()))
+
+    def figure(self, name: str) -> "go.Figure":
+        """One of them."""
+        return plotly_figures({name: named_spec(figure_specs(self.ledger, self.findings()), name)})[name]
+
+    def log_to_mlflow(
+        self,
+        experiment: str | None = None,
+        tracking_uri: str | None = None,
+        *,
+        run_name: str | None = None,
+        again: bool = False,
+    ) -> "LoggedRun":
+        """Log study, numbers, report and certificates as a run of MLflow (`pip install 'advrisk[mlflow]'`).
+
+        Into the experiment of that name (default: the study's), at the address that MLflow is set to unless another is
+        given. What is there already is not logged a second time, unless `again` is true.
+        """
+        from advrisk.api.mlflow import log_run
+
+        return log_run(self, experiment, tracking_uri, run_name=run_name, again=again)
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}
