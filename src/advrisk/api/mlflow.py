@@ -107,9 +107,13 @@ def metric_names(names: list[str]) -> list[str]:
     of_each: dict[str, set[str]] = {}
     for name, given in zip(clean, names, strict=True):
         of_each.setdefault(name.casefold(), set()).add(given)  # some stores make files of them
+
+    def is_own(name: str) -> bool:
+        ends = name.casefold().endswith((".low", ".high"))  # it would be taken for the end of an interval
+        return len(name) <= _KEY and len(of_each[name.casefold()]) == 1 and not ends
+
     return [
-        name if len(name) <= _KEY and len(of_each[name.casefold()]) == 1 else f"{name[:_KEY]}-{digest(given)[:8]}"
-        for name, given in zip(clean, names, strict=True)
+        name if is_own(name) else f"{name[:_KEY]}-{digest(given)[:8]}" for name, given in zip(clean, names, strict=True)
     ]
 
 

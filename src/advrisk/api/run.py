@@ -374,6 +374,11 @@ class Run:
 
     def findings(self) -> Findings:
         """Everything this run answers, as the study asks; text in place of an answer says why there is none."""
+        return self._found
+
+    @cached_property
+    def _found(self) -> Findings:
+        """Assessed once: a run is a snapshot, and reports of all forms, figures and MLflow tell of it."""
         question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
         return run_findings(self, lambda: self._assessed(*question))
 

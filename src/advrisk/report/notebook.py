@@ -41,7 +41,10 @@ def _(found: DamageAssessment) -> str:
     ]
     columns = ["model", "clean accuracy", *sizes, damage_name(relative=found.relative), "verdict"]
     told = f"{len(found.distances.samples)} samples, {len(found.distances.arms)} arms, {found.distances.norm}"
-    notes = [f"{told}; intervals at {found.level:.0%}. A better attack can only break more.", *found.notes]
+    notes = [f"{told}; intervals at {found.level:.0%}. A better attack can only break more."]
+    if found.relative and found.comparison:
+        notes.append("Relative damage compares these models: with others the numbers change.")
+    notes += found.notes
     return html_block(headline(found), html_table(columns, rows), notes=notes)
 
 
@@ -60,7 +63,7 @@ def _(found: Convergence) -> str:
 @notebook_html.register
 def _(found: ArmComparison) -> str:
     rows = [[one.name, percent_of(one.broken), one.passes, one.optimality, one.only] for one in found.overall]
-    columns = ["arm", "broken", "passes per sample", "optimality", "samples only it breaks so nearly"]
+    columns = ["arm", "broken", "passes per sample", "optimality", "samples nearest by it alone"]
     return html_block("Which arms earn their passes", html_table(columns, rows), notes=on_spare_arms(found))
 
 
