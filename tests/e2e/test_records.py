@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 
 from advrisk import Estimate, Run, Study
 from advrisk.core.errors import RiskError, RunError, StudyError
@@ -106,6 +107,16 @@ class TestRecord:
         assert len({held["digest"] for held in origin["samples"].values()}) == 3
         assert Study.from_dict(origin["study"]).spec.name == "digits-study"
         assert origin["versions"]["torch"]
+
+    def test_it_is_what_its_schema_says(self, everything: Run, little: Run, advrisk: Command) -> None:
+        schema = strict(advrisk("schema", "report").stdout)
+        Draft202012Validator.check_schema(schema)
+        for run in (everything, little):
+            record = run.record()
+            assert set(record) == set(schema["properties"])
+            Draft202012Validator(schema).validate(record)
+            with pytest.raises(ValidationError):
+                Draft202012Validator(schema).validate(record | {"schema": "another"})
 
     def test_a_run_that_holds_little_says_why(self, little: Run, tmp_path: Path) -> None:
         record = strict(little.report(tmp_path / "few.json", form="json").read_text(encoding="utf-8"))

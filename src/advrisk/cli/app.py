@@ -78,9 +78,11 @@ def init(
 
 @app.command()
 def schema(
-    kind: Annotated[Literal["study", "recipe", "certificate"], typer.Argument(help="Which file's schema.")] = "study",
+    kind: Annotated[
+        Literal["study", "recipe", "certificate", "report"], typer.Argument(help="Which file's schema.")
+    ] = "study",
 ) -> None:
-    """Print the JSON Schema of a study, recipe or certificate file, for editors.
+    """Print the JSON Schema of a study, recipe, certificate or report file, for editors and programs.
 
     Example: advrisk schema > study.schema.json
     """

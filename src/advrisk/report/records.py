@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "advrisk.report/1"  # rises when a field changes its meaning or goes
-_FLAGS: Columns = {
+FLAGS: Columns = {
     **dict.fromkeys(("flag", "model", "arm"), "text"),
     **dict.fromkeys(("n_flagged", "n_cells"), "count"),
     "share": "number",
 }
 # What is asked of a run, and what of `Findings` answers it.
-_QUESTIONS = {
+QUESTIONS = {
     "damage": "damage",
     "convergence": "settled",
     "attacks": "attacks",
@@ -54,7 +54,7 @@ def damage_record(found: DamageAssessment) -> dict[str, Any]:
 
 def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything a report says, as plain values; None where there is no answer, and then `unanswered` may say why."""
-    answers = {name: getattr(found, attribute) for name, attribute in _QUESTIONS.items()}
+    answers = {name: getattr(found, attribute) for name, attribute in QUESTIONS.items()}
     record = {
         "schema": SCHEMA,
         "run": run_name,
@@ -107,7 +107,7 @@ def provenance(ledger: Ledger, study: StudySpec | None) -> dict[str, Any]:
 def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     """Each answer as a table, and the numbers that lead, all in one."""
     tables = {"numbers": found.to_arrow()}
-    for name, attribute in _QUESTIONS.items():
+    for name, attribute in QUESTIONS.items():
         if isinstance(answer := getattr(found, attribute), Tabular):
             tables[name] = answer.to_arrow()
     several: dict[str, tuple[Sequence[Tabular], Columns]] = {
@@ -117,7 +117,7 @@ def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     for name, (answers, columns) in several.items():
         if answers:
             tables[name] = arrow_table([row for one in answers for row in one.rows()], columns)
-    return tables | {"flags": arrow_table(list[Row](found.flags), _FLAGS)}
+    return tables | {"flags": arrow_table(list[Row](found.flags), FLAGS)}
 
 
 def write_json(target: Path, record: dict[str, Any]) -> Path:
