@@ -201,7 +201,7 @@ class TestNotebook:
             parsed = ElementTree.fromstring(found._repr_html_())
             assert {element.tag for element in parsed.iter()}.isdisjoint({"script", "style", "img", "a"})
 
-    def test_names_from_elsewhere_are_text(self, tmp_path: Path) -> None:
+    def test_names_from_elsewhere_are_text(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with (tmp_path / "theirs.csv").open("w", newline="", encoding="utf-8") as file:
             lines = [(name, n, HOSTILE[0], 0.1 * n) for name in HOSTILE for n in range(1, 9)]
             csv.writer(file).writerows([("model", "sample", "arm", "distance"), *lines])
@@ -215,6 +215,11 @@ class TestNotebook:
         assert {row["model"] for row in run.findings().rows()} == set(HOSTILE)
         with (run.report(form="csv") / "damage.csv").open(newline="", encoding="utf-8") as file:
             assert {line["model"] for line in csv.DictReader(file)} == set(HOSTILE)
+        record = strict(run.report(form="json").read_text(encoding="utf-8"))
+        assert record["provenance"]["study"] is None
+        assert {row["model"] for row in record["damage"]["models"]} == set(HOSTILE)
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        assert run.log_to_mlflow(tracking_uri=(tmp_path / "store").as_uri()).new
 
     def test_it_shows_what_python_says(self, everything: Run) -> None:
         shown = "".join(ElementTree.fromstring(everything.damage()._repr_html_()).itertext())
