@@ -57,8 +57,7 @@ def _array(file: IO[bytes], entry: zipfile.ZipInfo) -> Array:
     shape, by_column, kind = _HEADERS[version](file)
     if kind.hasobject:
         raise ArchiveError(f"{entry.filename} holds Python objects, which are not loaded")
-    n_bytes = math.prod(shape) * kind.itemsize
-    if min(shape, default=0) < 0 or n_bytes > entry.file_size:
-        raise ArchiveError(f"{entry.filename} is said to have the shape {shape}, more than it holds")
-    content = file.read(n_bytes)
+    content = file.read()  # to its end, where its check sum is
+    if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != len(content):
+        raise ArchiveError(f"{entry.filename} is said to have the shape {shape}, which is not what it holds")
     return np.ndarray(shape, kind, bytearray(content), order="F" if by_column else "C")

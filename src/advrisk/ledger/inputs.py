@@ -116,6 +116,6 @@ def read_inputs(path: Path) -> dict[str, Array]:
     except ArchiveError as error:
         raise LedgerError(f"{path}: {error}") from None
     samples, x = found.get("sample"), found.get("x")
-    if samples is None or x is None or samples.ndim != 1 or samples.dtype.kind != "U" or x.shape[:1] != samples.shape:
-        raise LedgerError(f"{path}: is no file of inputs: an id for each of them is needed")
-    return dict(zip(samples.tolist(), x, strict=True))
+    if samples is None or x is None or samples.ndim != 1 or x.shape[:1] != samples.shape:
+        raise LedgerError(f"{path}: cannot be read: an id for each input is needed")
+    return dict(zip(map(str, samples.tolist()), x, strict=True))
