@@ -21,7 +21,7 @@ from advrisk.core.errors import AdvriskError
 from tests.fuzz.loaders import LOADERS, Loader, faulty
 from tests.fuzz.mutations import spoiled
 
-SECONDS = 20.0
+SECONDS = 60.0
 MEMORY = 3 * 2**30
 LOADED, REFUSED, FAULT = "loaded", "refused", "fault"
 
