@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.evidence_pack import FOLDER as EVIDENCE
+from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
@@ -374,6 +376,14 @@ class Run:
         """Write one self-contained HTML file (default: report.html in the run's folder)."""
         target = Path(path) if path else self.folder / "report.html"
         return write_report(self.folder, self.ledger, self.study, target, self.findings())
+
+    def evidence(self, path: str | Path | None = None, *, key: str | Path | None = None) -> Path:
+        """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.
+
+        A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
+        key to sign its manifest with.
+        """
+        return write_pack(self, Path(path) if path else self.folder / EVIDENCE, key=Path(key) if key else None)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

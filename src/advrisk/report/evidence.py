@@ -44,10 +44,15 @@ def evidence_index(
     name: str,
     made: datetime,
     rows: str,
+    unfinished: str = "",
     files: Sequence[PackFile],
     sections: Collection[str],
 ) -> dict[str, Any]:
-    """Everything the index says, for JSON. `rows` is the digest of the ledger's rows, `sections` are the report's."""
+    """Everything the index says, for JSON.
+
+    `rows` is the digest of the ledger's rows, `unfinished` says how far a run is that is not done, and `sections` are
+    those of the report.
+    """
     topics = evidence_topics(ledger, study, found)
     texts = [_text(text, {topic.id: topic for topic in topics}) for text in TEXTS]
     return {
@@ -57,6 +62,7 @@ def evidence_index(
         "made": made.isoformat(timespec="seconds"),
         "program": PROGRAM,
         "notice": NOTICE,
+        "unfinished": unfinished,
         "degrees": dict(DEGREES),
         "summary": _summary(texts),
         "ledger": rows,

@@ -1,5 +1,6 @@
 """The numbers of a run, gathered by what they speak to."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +22,7 @@ _SPLITS = """
     SELECT split, count(*) AS n FROM samples WHERE NOT starts_with(split, 'dropped') GROUP BY split ORDER BY split
 """
 _FAILED = "SELECT outcome::VARCHAR AS outcome, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
-_COMPUTE = """
-    SELECT (SELECT coalesce(sum(process_s), 0) FROM cells) AS process_s,
-           (SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT FROM outcomes) AS passes
-"""
+_PASSES = "SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS passes FROM outcomes"
 _ON_BROKEN = "wrong without any attack, or broken by some attack of the study"
 _ON_LEAST = "a lower bound: a better attack finds smaller changes"
 _ON_RELATIVE = "compares these models with each other; no probability"
@@ -235,11 +233,11 @@ def compute_numbers(source: Source) -> Iterator[Number]:
     for row in source.ledger.query("SELECT model, train_s FROM models ORDER BY model").to_pylist():
         if row["train_s"] is not None:
             yield Number("seconds of training", row["model"], exact=row["train_s"])
-    spent = source.ledger.query(_COMPUTE).to_pylist()[0]
-    if spent["passes"]:
-        yield Number("forward and backward passes of this run", exact=spent["passes"])
-    if spent["process_s"]:
-        yield Number("processor seconds of this run", exact=spent["process_s"])
+    if passes := source.ledger.query(_PASSES)["passes"][0].as_py():
+        yield Number("forward and backward passes of this run", exact=passes)
+    seconds = source.ledger.query("SELECT process_s FROM cells WHERE process_s IS NOT NULL")["process_s"].to_pylist()
+    if seconds:
+        yield Number("processor seconds of this run", exact=math.fsum(seconds))  # the same in any order
 
 
 def stated(source: Source) -> bool:

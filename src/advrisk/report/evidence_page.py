@@ -36,6 +36,7 @@ def index_markdown(index: Mapping[str, Any]) -> str:
     parts = [
         f"# Evidence: {_plain(index['run'])}",
         f"**{_plain(index['summary']['text'])}**",
+        *([f"**The run is not finished: {_plain(index['unfinished'])}.**"] if index["unfinished"] else []),
         _plain(index["notice"]),
         *(f"- {MARKS[degree]} *{degree}*: {_plain(meaning)}" for degree, meaning in index["degrees"].items()),
         *(_text(text, _titles(index)) for text in index["texts"]),
