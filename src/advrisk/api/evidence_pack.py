@@ -1,6 +1,5 @@
 """Writing an evidence pack: report, certificates, study, digests of the ledger, the index and a manifest of it all."""
 
-import json
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
-from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, open_pack
+from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, json_text, open_pack
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RiskError, RunError
 from advrisk.core.files import whole_file
@@ -42,26 +41,26 @@ _WHAT = {
 }
 
 
-def write_pack(run: "Run", target: Path, *, key: Path | None = None) -> Path:
+def write_pack(run: "Run", out: Path, *, key: Path | None = None) -> Path:
     """A folder, or a zip where the name says so; an earlier pack there is replaced, anything else is refused."""
     if key is not None:
         read_private_key(key)  # before anything is written
-    target = target.absolute()
+    target = out.absolute()
     _refuse_foreign(target)
     try:
         if target.suffix.lower() != ".zip":
             with _whole_folder(target) as folder:
                 _fill(run, folder, key)
-            return target
+            return out
         with _unfinished(target.with_suffix("")) as folder, whole_file(target) as file:
             _fill(run, folder, key)
             _zip(folder, file)
     except OSError as error:
         raise RunError(f"{target}: the evidence pack cannot be written: {error.strerror or error}") from None
-    return target
+    return out
 
 
-def made_index(run: "Run", digest: LedgerDigest, found: Findings, folder: Path | None = None) -> dict[str, Any]:
+def made_index(run: "Run", rows: str, found: Findings, folder: Path | None = None) -> dict[str, Any]:
     """The index of a pack whose other files are in that folder; without one, of the run's numbers alone."""
     files = [] if folder is None else _files(folder)
     page = (folder / REPORT).read_text(encoding="utf-8") if folder is not None else ""
@@ -72,7 +71,7 @@ def made_index(run: "Run", digest: LedgerDigest, found: Findings, folder: Path |
         found,
         name=run.name,
         made=time_of_making(),
-        rows=digest.rows,
+        rows=rows,
         unfinished="" if status.complete else f"{status.so_far} are done",
         files=files,
         sections=set(re.findall(r'<section id="([a-z-]+)"', page)),
@@ -87,7 +86,7 @@ def _fill(run: "Run", folder: Path, key: Path | None) -> None:
             shutil.copyfile(run.folder / name, folder / name)
     _put_certificates(run, found, folder / CERTIFICATES, key)
     _put_json(folder / LEDGER_DIGEST, {"advrisk": "ledger-digest", "version": VERSION, **digest.as_dict()})
-    index = made_index(run, digest, found, folder)
+    index = made_index(run, digest.rows, found, folder)
     _put_json(folder / INDEX, index)
     (folder / INDEX_PAGE).write_text(index_page(index), encoding="utf-8")
     (folder / INDEX_MARKDOWN).write_text(index_markdown(index), encoding="utf-8")
@@ -145,7 +144,7 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _put_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(content), encoding="utf-8")
 
 
 def _zip(folder: Path, target: Path) -> None:

@@ -220,7 +220,7 @@ def _plain_floats(values: pa.Array) -> bytes:
     """One way to write zero, and one to write what is no number."""
     found = values.to_numpy(zero_copy_only=False).astype("<f8") + 0.0
     found[np.isnan(found)] = np.nan
-    return found.tobytes()
+    return bytes(found.tobytes())
 
 
 def _all_bytes(texts: pa.Array) -> memoryview:

@@ -54,8 +54,8 @@ _AI_ACT_9 = (
         "Art. 9(2)(b)",
         "Risks in intended use and in foreseeable misuse are estimated and evaluated.",
         "That scenarios, sizes and costs of the study describe intended use and misuse; other kinds of misuse.",
-        "Probabilities of a wrong answer under attack and in the deployments that the study describes.",
-        ("damage", "scenarios", "survival", "certificates"),
+        "How often an answer is wrong under attack, and in the deployments that the study describes.",
+        ("success", "damage", "scenarios", "survival", "certificates"),
         CONTRIBUTES,
     ),
     Clause(
@@ -87,7 +87,7 @@ _AI_ACT_9 = (
         "controlled where they remain, and deployers are informed and trained.",
         "Whether it is acceptable, the measures themselves, information and training of deployers.",
         "What remains of one hazard, perturbed inputs, in the models as they were tested.",
-        ("damage", "scenarios", "certificates"),
+        ("success", "damage", "scenarios", "certificates"),
         CONTRIBUTES,
     ),
     Clause(
@@ -211,8 +211,8 @@ _NIST = (
         "MEASURE 2.6",
         "Safety is evaluated regularly: what risk remains is within the tolerance, and the system fails safely.",
         "The tolerance, the consequences of a wrong answer, safe failure, monitoring and response times, repetition.",
-        "How probable damage is, and whether it is certified to be below a stated share.",
-        ("damage", "scenarios", "certificates"),
+        "How often attacks break the models, how probable damage is, and whether it is certified to be rare.",
+        ("success", "damage", "scenarios", "certificates"),
         CONTRIBUTES,
     ),
     Clause(

@@ -59,7 +59,7 @@ def evidence_index(
         "advrisk": KIND,
         "version": VERSION,
         "run": name,
-        "made": made.isoformat(timespec="seconds"),
+        "made": made.strftime("%Y-%m-%d %H:%M:%S UTC"),
         "program": PROGRAM,
         "notice": NOTICE,
         "unfinished": unfinished,

@@ -82,8 +82,6 @@ def damage_numbers(source: Source) -> Iterator[Number]:
             yield Number(
                 "probability of damage by an attacked input", row.model, row.damage, unit=SHARE, note=_ON_LEAST
             )
-        if row.relative_damage is not None:
-            yield Number("relative damage", row.model, row.relative_damage, note=_ON_RELATIVE)
         if row.operational_risk is not None:
             yield Number("cost of an attacked input", row.model, row.operational_risk, note=_ON_LEAST)
 
@@ -91,6 +89,9 @@ def damage_numbers(source: Source) -> Iterator[Number]:
 def comparison_numbers(source: Source) -> Iterator[Number]:
     found = source.found
     if not isinstance(found.damage, str):
+        for row in found.damage.models:
+            if row.relative_damage is not None:
+                yield Number("relative damage", row.model, row.relative_damage, note=_ON_RELATIVE)
         word = "relative damage" if found.damage.relative else "probability of damage"
         for pair in found.damage.pairs:
             yield Number(
@@ -206,8 +207,7 @@ def trust_numbers(source: Source) -> Iterator[Number]:
     if found.attacks is not None:
         for arm in found.attacks.overall:
             if arm.optimality is not None:
-                note = "1: it found every smallest distance"
-                yield Number(f"optimality of {arm.name}", exact=arm.optimality, note=note)
+                yield Number(f"optimality of {arm.name}", exact=arm.optimality)
 
 
 def provenance_numbers(source: Source) -> Iterator[Number]:

@@ -1,5 +1,6 @@
 """The index of an evidence pack for people: a page and Markdown, made from its JSON and from nothing else."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ def index_page(index: Mapping[str, Any]) -> str:
         most=MOST_NUMBERS,
         marks=MARKS,
         titles=_titles(index),
+        headlines={topic["id"]: headline(topic["numbers"]) for topic in index["numbers"]},
         value_text=value_text,
         interval_text=interval_text,
         link=link,
@@ -74,6 +76,23 @@ def interval_text(number: Mapping[str, Any]) -> str:
     low = "-infinite" if estimate["low"] is None else _one(estimate["low"], number["unit"])
     high = "infinite" if estimate["high"] is None else _one(estimate["high"], number["unit"])
     return f"[{low}, {high}]"
+
+
+def headline(numbers: Sequence[Mapping[str, Any]]) -> str:
+    """The first number of a topic, over all models: `clean inputs answered rightly: 95.8 % to 97.6 %`."""
+    alike = [one for one in numbers if one["what"] == numbers[0]["what"]]
+    values = [(_place(one), value_text(one)) for one in alike]
+    if any(isinstance(place, str) for place, _ in values):  # not in any order
+        said = list(dict.fromkeys(text for _, text in values))[:1]
+    else:
+        said = list(dict.fromkeys((min(values)[1], max(values)[1]))) if values else []
+    return f"{alike[0]['what']}: {' to '.join(said)}" if alike else ""
+
+
+def _place(number: Mapping[str, Any]) -> float | str:
+    estimate = number["estimate"]
+    value = number["exact"] if estimate is None else estimate["value"]
+    return math.inf if value is None else value
 
 
 def link(path: str) -> str:
@@ -134,7 +153,7 @@ def _topic(topic: Mapping[str, Any]) -> str:
 def _basis(number: Mapping[str, Any]) -> list[str]:
     estimate = number["estimate"]
     if estimate is None:
-        return ["", "", "exact"]
+        return ["", "", "counted"]
     return [f"{100 * estimate['level']:.4g} %", f"{estimate['n']:,}", estimate["method"]]
 
 

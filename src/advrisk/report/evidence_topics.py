@@ -58,7 +58,7 @@ def _why_attacked(source: Source) -> str:
 
 
 def _why_damage(source: Source) -> str:
-    return _because("damage of one model alone takes an evasion curve or a detector", source.found.damage)
+    return _because("what goes undetected is not known; it takes an evasion curve or a detector", source.found.damage)
 
 
 def _why_indicators(source: Source) -> str:
@@ -78,9 +78,7 @@ def _why_groups(source: Source) -> str:
 
 
 def _why_comparison(source: Source) -> str:
-    if isinstance(source.found.damage, str):
-        return _why_damage(source)
-    return "there is one model, and nothing to compare it with"
+    return _because("there is one model, and nothing to compare it with", source.found.damage)
 
 
 def _because(usual: str, found: Any) -> str:
@@ -113,7 +111,7 @@ _TOPICS: Mapping[str, _Row] = {
     "comparison": (
         "Models compared",
         "table",
-        "Differences on the same samples. If an interval holds zero, the two are undecided.",
+        "All on the same samples. If the interval of a difference holds zero, the two are undecided.",
         comparison_numbers,
         _why_comparison,
     ),
@@ -178,7 +176,7 @@ _TOPICS: Mapping[str, _Row] = {
     "trust": (
         "Can it be trusted",
         "health",
-        "Counted over the whole run.",
+        "Counted over the whole run. An attack of optimality 1 found every smallest distance by itself.",
         trust_numbers,
         lambda _: "nothing was counted",
     ),
