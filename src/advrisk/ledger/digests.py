@@ -31,7 +31,8 @@ from advrisk.ledger.tables import TABLES
 
 _FILES = (STUDY_FILE, EVASION_FILE, FROZEN_FILE, ANSWERS_FILE)
 _FOLDERS = ("ledger", "inputs", "detectors")
-_DIGITS = "0123456789abcdef"  # of a cell's name: a sixteenth of a table is held at a time
+_DIGITS = "0123456789abcdef"  # of a cell's name: of a large table, a sixteenth is held at a time
+LARGE = 500_000  # rows
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,12 @@ def table_digest(ledger: Ledger, name: str, columns: Sequence[str] | None = None
 
 
 def _sorted_parts(ledger: Ledger, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The table in the order of its cells, then of all columns; a table of cells comes in several parts."""
+    """The table in the order of its cells, then of all columns; a large one in several parts."""
     listed = ", ".join(f'"{column}"' for column in columns)
-    if "cell" not in TABLES[name].names:
-        yield ledger.query(f"SELECT {listed} FROM {name} ORDER BY ALL NULLS LAST")
-        return
-    order = ", ".join(f'"{column}" NULLS LAST' for column in dict.fromkeys(["cell", *columns]))
-    for condition in _cell_ranges():
+    of_cells = "cell" in TABLES[name].names
+    order = ", ".join(f'"{column}" NULLS LAST' for column in dict.fromkeys([*(["cell"] if of_cells else []), *columns]))
+    large = of_cells and ledger.query(f"SELECT count(*) AS n FROM {name}")["n"][0].as_py() > LARGE
+    for condition in _cell_ranges() if large else ["true"]:
         yield ledger.query(f"SELECT {listed} FROM {name} WHERE {condition} ORDER BY {order}")
 
 

@@ -16,7 +16,10 @@ NOTHING: Degree = "does not answer"
 
 @dataclass(frozen=True)
 class Clause:
-    """One clause. `degree` is what a run can give it at best; `lacks` is what else is needed, whatever a run holds."""
+    """One clause. `degree` is what a run can give it at best; `lacks` is what else is needed, whatever a run holds.
+
+    `wholly` are topics without any of which a run contributes at most.
+    """
 
     id: str
     asks: str
@@ -24,6 +27,7 @@ class Clause:
     gives: str = ""
     topics: tuple[str, ...] = ()
     degree: Degree = NOTHING
+    wholly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,9 @@ _NIST = (
         "Test sets, metrics and the tools of testing are documented.",
         "How the test set came about, and whether it stands for the deployment.",
         "Samples by split, attacks with all settings, seeds, versions and digests; the study runs again as it is.",
-        ("provenance",),
+        ("study", "provenance"),
         ANSWERS,
+        ("study", "provenance"),
     ),
     Clause(
         "MEASURE 2.2",
@@ -270,7 +275,7 @@ _ISO_1 = (
         "Overview: what robustness of a neural network means, and the steps of its assessment.",
         "Goals that follow from the application.",
         "The steps as they were taken: the question (study), the plan, the test and its analysis.",
-        ("provenance",),
+        ("study", "provenance"),
         CONTRIBUTES,
     ),
     Clause(
@@ -280,6 +285,7 @@ _ISO_1 = (
         "Shares of right and wrong answers on clean, corrupted and attacked samples, each with an interval.",
         ("accuracy", "success", "damage", "corruptions", "scenarios", "certificates"),
         ANSWERS,
+        ("accuracy", "success"),
     ),
     Clause(
         "Clause 6",

@@ -94,10 +94,11 @@ def _text(text: Text, topics: Mapping[str, Topic]) -> dict[str, Any]:
 def _clause(clause: Clause, topics: Mapping[str, Topic]) -> dict[str, Any]:
     held = [name for name in clause.topics if topics[name].numbers]
     absent = [name for name in clause.topics if not topics[name].numbers]
+    degree = clause.degree if set(clause.wholly) <= set(held) else CONTRIBUTES
     return {
         "id": clause.id,
         "asks": clause.asks,
-        "degree": clause.degree if held else NOTHING,
+        "degree": degree if held else NOTHING,
         "gives": clause.gives if held else "",
         "numbers": held,
         "not_in_this_run": [{"numbers": name, "why": topics[name].why_none} for name in absent],

@@ -210,6 +210,12 @@ def trust_numbers(source: Source) -> Iterator[Number]:
                 yield Number(f"optimality of {arm.name}", exact=arm.optimality)
 
 
+def study_numbers(source: Source) -> Iterator[Number]:
+    if source.study is not None:
+        yield Number("study", exact=source.study.name, note="study.yaml in this pack")
+        yield Number("seed", exact=source.study.seed)
+
+
 def provenance_numbers(source: Source) -> Iterator[Number]:
     counts = source.ledger.query(_COUNTS).to_pylist()[0]
     if not counts["rows"]:
@@ -219,8 +225,6 @@ def provenance_numbers(source: Source) -> Iterator[Number]:
         yield Number(word, exact=counts[name])
     for row in source.ledger.query(_SPLITS).to_pylist():
         yield Number(f"samples to {row['split']}", exact=row["n"])
-    if source.study is not None:
-        yield Number("seed", exact=source.study.seed)
     for word, column in (("advrisk", "version"), ("torch", "torch")):
         sql = f"SELECT DISTINCT {column}::VARCHAR AS said FROM cells WHERE {column} IS NOT NULL ORDER BY ALL"
         if said := source.ledger.query(sql)["said"].to_pylist():

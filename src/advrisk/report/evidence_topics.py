@@ -20,6 +20,7 @@ from advrisk.report.evidence_numbers import (
     people_numbers,
     provenance_numbers,
     scenarios_numbers,
+    study_numbers,
     success_numbers,
     survival_numbers,
     trust_numbers,
@@ -179,6 +180,13 @@ _TOPICS: Mapping[str, _Row] = {
         "Counted over the whole run. An attack of optimality 1 found every smallest distance by itself.",
         trust_numbers,
         lambda _: "nothing was counted",
+    ),
+    "study": (
+        "The question",
+        "provenance",
+        "Everything that decides the rows: data, models, attacks with their settings, seed.",
+        study_numbers,
+        lambda _: "the rows were imported, and no study says how they were made",
     ),
     "provenance": (
         "Where it comes from",
