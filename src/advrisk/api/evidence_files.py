@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from advrisk.core.errors import RiskError, RunError
 from advrisk.ledger.digests import FileDigest
+from advrisk.report.evidence_document import check_document
 from advrisk.risk.certificate.document import strict_json
 
 KIND, VERSION = "evidence-pack", 1
@@ -58,22 +59,25 @@ class Pack:
         with self._reading(name) as file:
             return file.read(MAX_JSON_BYTES + 1)
 
-    def json(self, name: str, kind: str) -> dict[str, Any]:
-        """A file that says of itself what it is."""
+    def json(self, name: str) -> dict[str, Any]:
+        """One of the JSON files that every pack has, checked field by field."""
         try:
             content = strict_json(self.read(name))
         except (ValueError, RecursionError) as error:
             if isinstance(error, RiskError):
                 raise
             raise RiskError(f"{self.place}: {name} cannot be read as JSON ({error})") from None
-        if not isinstance(content, dict) or content.get("advrisk") != kind:
-            raise RiskError(f'{self.place}: {name} is not what it should be; such a file says "advrisk": "{kind}"')
-        if content.get("version") != VERSION:
+        version = content.get("version") if isinstance(content, dict) else None
+        if isinstance(version, int) and version > VERSION:
             raise RiskError(
-                f"{self.place}: {name} is of version {content.get('version')!r}, and {VERSION} is known; "
-                "a later advrisk may know it"
+                f"{self.place}: {name} is of version {version}, and {VERSION} is known; a later advrisk may know it"
             )
-        return content
+        try:
+            check_document(name, content)
+        except RiskError as error:
+            raise RiskError(f"{self.place}: {error}") from None
+        found: dict[str, Any] = content
+        return found
 
     def digest(self, name: str) -> FileDigest:
         """SHA-256 of a file, and how many bytes it really has."""

@@ -3,25 +3,25 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from advrisk.report.evidence_numbers import SHARE
 from advrisk.report.survival import number_text
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 MOST_NUMBERS = 60  # of a topic, on the page; all stand in index.json
 MARKS = {"answers": "●", "contributes": "◐", "does not answer": "○"}
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!$])")
+_OF_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def index_page(index: Mapping[str, Any]) -> str:
     """The page: complete in itself, but for links to the files beside it."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("evidence.html").render(
+    return _template().render(
         index,
         most=MOST_NUMBERS,
         marks=MARKS,
@@ -31,6 +31,16 @@ def index_page(index: Mapping[str, Any]) -> str:
         interval_text=interval_text,
         link=link,
     )
+
+
+@cache
+def _template() -> "Template":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template("evidence.html")
 
 
 def index_markdown(index: Mapping[str, Any]) -> str:
@@ -165,4 +175,5 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, raw: Sequen
 
 def _plain(text: str) -> str:
     """A text that Markdown shows as it is, on one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))
+    one_line = " ".join(str(text).split())
+    return _SPECIAL.sub(r"\\\1", one_line.translate(str.maketrans(_OF_HTML)))
