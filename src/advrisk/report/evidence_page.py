@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 60  # of a topic, on the page; all stand in index.json
 MARKS = {"answers": "●", "contributes": "◐", "does not answer": "○"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!$])")
-_OF_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_OF_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def index_page(index: Mapping[str, Any]) -> str:
@@ -176,4 +176,4 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, raw: Sequen
 def _plain(text: str) -> str:
     """A text that Markdown shows as it is, on one line."""
     one_line = " ".join(str(text).split())
-    return _SPECIAL.sub(r"\\\1", one_line.translate(str.maketrans(_OF_HTML)))
+    return _SPECIAL.sub(r"\\\1", one_line.translate(_OF_HTML))
