@@ -133,8 +133,11 @@ def _files(folder: Path) -> list[PackFile]:
     found = []
     for path in _paths(folder):
         name = path.relative_to(folder).as_posix()
-        of_certificate = "a certificate, as a page" if path.suffix == ".html" else "a certificate, for machines"
-        found.append(PackFile(what=_WHAT.get(name, of_certificate), **vars(file_digest(path, name))))
+        if name.startswith(f"{CERTIFICATES}/"):
+            what = "a certificate, as a page" if path.suffix == ".html" else "a certificate, for machines"
+        else:
+            what = _WHAT[name]
+        found.append(PackFile(what=what, **vars(file_digest(path, name))))
     return found
 
 

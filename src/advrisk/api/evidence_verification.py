@@ -43,6 +43,8 @@ def pack_summary(path: str | Path) -> str:
 
 
 def _checks(pack: Pack, key: str | Path | None, run: "Run | None") -> Iterator[Verification]:
+    if MANIFEST not in pack.sizes:
+        raise RiskError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
     manifest = pack.json(MANIFEST)
     yield verify_signature(manifest, key=key)
     files = _check_files(pack, manifest)

@@ -48,7 +48,7 @@ def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) ->
     """Every topic, also those of which the run holds nothing."""
     source = Source(ledger, study, found)
     topics = []
-    for name, (title, section, how, gathered, why_none) in _TOPICS.items():
+    for name, (title, section, how, gathered, why_none) in TOPICS.items():
         numbers = tuple(gathered(source))
         topics.append(Topic(name, title, section, how, numbers, "" if numbers else why_none(source)))
     return tuple(topics)
@@ -87,7 +87,7 @@ def _because(usual: str, found: Any) -> str:
 
 
 _Row = tuple[str, str, str, Callable[[Source], Iterator[Number]], Callable[[Source], str]]
-_TOPICS: Mapping[str, _Row] = {
+TOPICS: Mapping[str, _Row] = {
     "accuracy": (
         "Accuracy",
         "table",

@@ -3,7 +3,7 @@
 import re
 
 from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, every_clause
-from advrisk.report.evidence_topics import _TOPICS
+from advrisk.report.evidence_topics import TOPICS
 
 
 def test_every_paragraph_is_there_once() -> None:
@@ -19,7 +19,7 @@ def test_every_paragraph_is_there_once() -> None:
 def test_a_clause_gives_something_only_by_numbers() -> None:
     for text, clause in every_clause():
         place = f"{text.id} {clause.id}"
-        assert set(clause.topics) <= _TOPICS.keys(), place
+        assert set(clause.topics) <= TOPICS.keys(), place
         assert len(set(clause.topics)) == len(clause.topics), place
         assert (clause.degree == NOTHING) == (not clause.topics) == (not clause.gives), place
         assert set(clause.wholly) <= set(clause.topics), place
@@ -28,7 +28,7 @@ def test_a_clause_gives_something_only_by_numbers() -> None:
 
 
 def test_every_number_speaks_to_some_clause() -> None:
-    assert {name for _, clause in every_clause() for name in clause.topics} == _TOPICS.keys()
+    assert {name for _, clause in every_clause() for name in clause.topics} == TOPICS.keys()
 
 
 def test_lines_are_short_sentences_and_say_what_is_missing() -> None:
