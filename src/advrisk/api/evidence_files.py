@@ -68,7 +68,7 @@ class Pack:
                 raise
             raise RiskError(f"{self.place}: {name} cannot be read as JSON ({error})") from None
         version = content.get("version") if isinstance(content, dict) else None
-        if isinstance(version, int) and version > VERSION:
+        if isinstance(version, int) and (version > VERSION or isinstance(version, bool)):
             raise RiskError(
                 f"{self.place}: {name} is of version {version}, and {VERSION} is known; a later advrisk may know it"
             )
