@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from advrisk.cli import DONE, FAILED
 from advrisk.cli.options import AsJson, RunFolder
-from advrisk.cli.tables import indented
 
 
 def evidence(
@@ -29,9 +27,12 @@ def evidence(
 
     Example: advrisk evidence runs/signs --out signs-evidence.zip --sign key.pem
     """
+    from rich.console import Console
+
     from advrisk.api import Run
     from advrisk.api.evidence_files import MANIFEST, open_pack
     from advrisk.api.evidence_pack import INDEX, INDEX_PAGE
+    from advrisk.cli.tables import indented
 
     target = Run.open(folder).evidence(out, key=sign)
     with open_pack(target) as pack:
@@ -55,8 +56,11 @@ def evidence(
 
 def verify_evidence(pack: Path, key: Path | None, run: Path | None, *, as_json: bool) -> int:
     """Print whether a pack holds; the exit code."""
+    from rich.console import Console
+
     from advrisk.api import Run
     from advrisk.api.evidence_verification import pack_summary, verify_pack
+    from advrisk.cli.tables import indented
 
     found = verify_pack(pack, key=key, run=Run.open(run) if run is not None else None)
     says = pack_summary(pack) if found.holds else None
