@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.evidence_pack import FOLDER as EVIDENCE
+from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
 from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
@@ -420,6 +422,14 @@ class Run:
 
     def _repr_html_(self) -> str:
         return run_html(self)
+
+    def evidence(self, path: str | Path | None = None, *, key: str | Path | None = None) -> Path:
+        """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.
+
+        A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
+        key to sign its manifest with.
+        """
+        return write_pack(self, Path(path) if path else self.folder / EVIDENCE, key=Path(key) if key else None)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

@@ -12,6 +12,7 @@ import typer
 from advrisk.cli import DONE, ERROR_ROWS
 from advrisk.cli.certify import certify, verify
 from advrisk.cli.evasion import evasion
+from advrisk.cli.evidence import evidence
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
 from advrisk.cli.options import AsJson, Device, RunFolder, Workers
@@ -190,6 +191,7 @@ app.command()(report)
 app.command()(label)
 app.command()(certify)
 app.command()(verify)
+app.command()(evidence)
 app.command("import")(import_)
 app.command()(export)
 

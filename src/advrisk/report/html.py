@@ -1,11 +1,11 @@
 """One self-contained HTML file: it opens offline, years from now, on any machine."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
 from advrisk.core.files import whole_file
@@ -98,7 +98,7 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "made": time_of_making().strftime("%Y-%m-%d %H:%M UTC"),
         "models": models,
         "arms_figure": arm_heat_map(arm_shares(ledger), [row["model"] for row in models]),
         "outcomes": ledger.query(
