@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.findings import run_findings
+from advrisk.api.gate import run_gate
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
@@ -29,6 +30,7 @@ from advrisk.risk.detection.assessment import DetectionAssessment, assess_detect
 from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
+from advrisk.risk.gate import GateResult
 from advrisk.risk.indicators import MissingArmsError, RiskTensor
 from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indicators
 from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_modes
@@ -85,6 +87,7 @@ class Run:
         detector: Mapping[str, Any] | None = None,
         cost: float | None = None,
         answers: str | None = None,
+        level: float | None = None,
     ) -> DamageAssessment:
         """Damage and what belongs to it, as the study asks; arguments override the study.
 
@@ -93,8 +96,8 @@ class Run:
         0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run. `answers` is the address of
         the database with the answers of people, if they do not lie in the run's folder.
         """
-        question = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
-        return self._assessed(*question, cost=cost, answers=answers)
+        given: dict[str, Any] = {"arms": arms, "thresholds": thresholds, "detector": detector, "level": level}
+        return self._assessed(*self._asked(norm=norm, evasion=evasion, **given), cost=cost, answers=answers)
 
     def _assessed(
         self,
@@ -357,6 +360,28 @@ class Run:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
         return flagged_arms(self.ledger, self._leads)
 
+    @cached_property
+    def own_flags(self) -> list[dict[str, Any]]:
+        """`flags()`, told once."""
+        return self.flags()
+
+    def gate(
+        self,
+        require: Sequence[str] | str | None = None,
+        *,
+        level: float | None = None,
+        evasion: AnyEvasion | None = None,
+        cost: float | None = None,
+        strict_flags: bool = False,
+    ) -> GateResult:
+        """Whether what the study requires (`gate`) is met: pass, fail or undecided, decided by intervals.
+
+        `require` are requirements beside those of the study, as in `"damage.hardened <= 0.2"`; `level` is that of all
+        intervals; `evasion` and `cost` are those of `damage`; by default they are the study's. With `strict_flags`
+        nothing passes that rests on flagged cells.
+        """
+        return run_gate(self, require, level=level, evasion=evasion, cost=cost, strict_flags=strict_flags)
+
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""
         return self.query("FROM models ORDER BY model").to_pylist()  # type: ignore[no-any-return]
@@ -433,6 +458,11 @@ class Run:
     def name(self) -> str:
         """The study's, or else the folder's."""
         return self.study.name if self.study else self.folder.name
+
+    @property
+    def norm(self) -> Norm:
+        """The norm to assess in: the study's, or the only one there is."""
+        return self._norm()
 
     @property
     def seed(self) -> int:
