@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.comparing import compare_runs
 from advrisk.api.findings import run_findings
 from advrisk.api.gate import run_gate
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
@@ -25,6 +26,7 @@ from advrisk.report import Findings, arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
+from advrisk.risk.compare import RunComparison
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
 from advrisk.risk.distances import arm_distances, smallest_distances
@@ -381,6 +383,25 @@ class Run:
         nothing passes that rests on flagged cells.
         """
         return run_gate(self, require, level=level, evasion=evasion, cost=cost, strict_flags=strict_flags)
+
+    def compare(
+        self,
+        new: "Run",
+        *,
+        margin: float = 0.0,
+        models: Mapping[str, str] | None = None,
+        sizes: Sequence[float] | None = None,
+        norm: Norm | None = None,
+        evasion: AnyEvasion | None = None,
+        level: float | None = None,
+    ) -> RunComparison:
+        """Whether a new run is worse than this one by more than a margin, on the samples and arms that both hold.
+
+        `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
+        samples may be broken; `evasion` is a curve for both, by default that of both studies, if it is the same.
+        """
+        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm}
+        return compare_runs(self, new, evasion=evasion, level=level, **given)
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""

@@ -49,7 +49,7 @@ def held(
         return Held(text, "undecided", origin, found.estimate, limit, found.on_unknown, settle, None, found.notes)
     if verdict == "pass" and strict:
         return Held(text, "undecided", origin, found.estimate, limit, strict, "", None, (*cautions, *found.notes))
-    settle, more = _settling(found, op, limit) if verdict == "undecided" else ("", None)
+    settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
     beside = (*([found.on_unknown] if found.on_unknown else []), *found.notes)
     return Held(
         text,
@@ -86,7 +86,7 @@ _SIDES = {"<=": "at most", "<": "below", ">=": "at least", ">": "above"}
 _OTHER = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
 
 
-def _settling(found: Measured, op: str, limit: float) -> tuple[str, int | None]:
+def settling(found: Measured, op: str, limit: float) -> tuple[str, int | None]:
     """What would probably settle it, in words; and how many samples, if that is what is needed."""
     known = found.known
     assert known is not None
