@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from advrisk.api.run import AnyEvasion, Run
 
 _LOWER_BOUND = "these attacks did no more; a better one may"
-_MOST_FLAGS = 3  # told beside a pass
+_FLAGGED = "some of its attacks are flagged "
 
 
 def run_gate(
@@ -46,7 +46,7 @@ def run_gate(
 
 
 def _tells_of(flag: str, results: Sequence[Held]) -> bool:
-    return any(caution.startswith(f"flagged {flag} ") for one in results for caution in one.cautions)
+    return any(caution.startswith(f"{_FLAGGED}{flag} ") for one in results for caution in one.cautions)
 
 
 def _asked(run: "Run", given: Sequence[str], ground: Ground) -> list[tuple[Requirement, Origin]]:
@@ -109,10 +109,6 @@ def _flagged(requirement: Requirement, run: "Run") -> tuple[str, ...]:
         return ()
     models = {term.inside[0] if term.what.of == "detector" else term.subject for term in requirement.terms}
     rows = [row for row in run.own_flags if row["model"] in models]
-    found = []
-    for flag in dict.fromkeys(row["flag"] for row in rows):
-        own = [row for row in rows if row["flag"] == flag]
-        arms = ", ".join(dict.fromkeys(row["arm"] for row in own[:_MOST_FLAGS]))
-        more = f" and {len(own) - _MOST_FLAGS} more" if len(own) > _MOST_FLAGS else ""
-        found.append(f"flagged {flag} ({arms}{more})")
-    return tuple(found)
+    return tuple(
+        f"{_FLAGGED}{flag} (`advrisk status` says where)" for flag in dict.fromkeys(row["flag"] for row in rows)
+    )

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.risk.compare.records import Compared, RunComparison
 from advrisk.risk.gate.records import GateResult, Held, Verdict
 
@@ -43,13 +45,23 @@ def gate_verdicts(found: GateResult) -> Verdicts:
         f"Gate of {found.name}: {found.verdict} ({gate_counts(found)})",
         found.verdict,
         tuple(_of_requirement(one) for one in found.results),
-        found.notes,
+        (_on_origin(found), *found.notes),
     )
+
+
+def _on_origin(found: GateResult) -> str:
+    own = sum(one.origin == "study" for one in found.results)
+    return f"Requirements: {own} of the study, {len(found.results) - own} given beside it."
 
 
 def gate_counts(found: GateResult) -> str:
     """`3 pass, 1 undecided`."""
     return ", ".join(f"{n} {verdict}" for verdict, n in found.counts.items() if n)
+
+
+def gate_content(found: GateResult | None, reason: str) -> dict[str, Any]:
+    """What the template shows of a gate."""
+    return {"gate": None if found is None else gate_verdicts(found), "ungated": reason}
 
 
 def comparison_verdicts(found: RunComparison) -> Verdicts:
@@ -59,7 +71,11 @@ def comparison_verdicts(found: RunComparison) -> Verdicts:
         f"{found.new} against {found.old}: {comparison_headline(found)}",
         found.verdict,
         tuple(_of_comparison(one) for one in found.results),
-        (f"Paired on {found.n_samples:,} samples, margin {found.margin:g}, level {found.level:g}.", *found.notes),
+        (
+            f"Paired on {counted(found.n_samples, 'sample')}; margin {found.margin:g}, level {found.level:g}. p is "
+            "one-sided: how likely so good a result would be, were the new one worse by the margin.",
+            *found.notes,
+        ),
     )
 
 
@@ -70,7 +86,6 @@ def comparison_headline(found: RunComparison) -> str:
 
 
 def _of_requirement(one: Held) -> Case:
-    given = ("asked for beside the study",) if one.origin == "given" else ()
     settle = (one.settle,) if one.settle else ()
     return Case(
         one.requirement,
@@ -78,15 +93,17 @@ def _of_requirement(one: Held) -> Case:
         one.verdict,
         estimate_text(one.estimate),
         one.reason,
-        (*settle, *one.cautions, *given),
+        (*settle, *one.cautions),
     )
 
 
 def _of_comparison(one: Compared) -> Case:
-    value = f"{estimate_text(one.old_value)} -> {estimate_text(one.new_value)}; worse by {estimate_text(one.worse_by)}"
+    p = "" if one.p is None else f", p {one.p:.2g}" if one.p >= 0.0001 else ", p < 0.0001"
+    value = (
+        f"{estimate_text(one.old_value)} -> {estimate_text(one.new_value)}; worse by {estimate_text(one.worse_by)}{p}"
+    )
     settle = (one.settle,) if one.settle else ()
-    p = () if one.p is None else (f"p = {one.p:.2g} that it is worse by {one.margin:g} or more",)
-    return Case(one.label, one.verdict, one.word, value, one.reason, (*settle, *one.cautions, *p))
+    return Case(one.label, one.verdict, one.word, value, one.reason, (*settle, *one.cautions))
 
 
 def estimate_text(found: Estimate | None) -> str:
@@ -109,11 +126,10 @@ def junit_xml(found: Verdicts) -> str:
         "tests": len(found.cases),
         "failures": sum(case.verdict == "fail" for case in found.cases),
         "errors": sum(case.verdict == "undecided" for case in found.cases),
-        "skipped": 0,
     }
     totals = {name: str(n) for name, n in counts.items()} | {"time": "0"}
     root = ElementTree.Element("testsuites", {"name": "advrisk"} | totals)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": found.suite} | totals)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": found.suite} | totals | {"skipped": "0"})
     for case in found.cases:
         _add_case(suite, found.suite, case)
     if found.notes:
@@ -151,7 +167,7 @@ def verdicts_markdown(found: Verdicts) -> str:
             f"- {_code(case.name)}: {_text(case.reason)}" + (f"; {_text(case.beside[0])}" if case.beside else "")
         )
     cautions = dict.fromkeys(text for case in found.cases if case.verdict == "pass" for text in case.beside)
-    told = [*found.notes, *(f"Beside what passes: {text}." for text in cautions if not text.startswith("p = "))]
+    told = [*found.notes, *(f"Beside what passes: {text}." for text in cautions)]
     lines += ["", *(f"- {_text(note)}" for note in told)] if told else []
     return "\n".join(lines) + "\n"
 
