@@ -85,7 +85,7 @@ def _tail(limit: float, first: int, second: int, rest: int) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.clip(np.nan_to_num(limit / lean, nan=0.0, posinf=1.0, neginf=1.0), 0.0, 1.0)
     beyond = (high - low) * float(weights @ (1 - _cdf(reach, first + second, rest)))
-    return min(1.0, beyond) if limit > 0 else max(0.0, 1 - beyond)
+    return min(1.0, float(beyond)) if limit > 0 else max(0.0, 1 - float(beyond))
 
 
 def _cdf(x: ArrayLike, a: int, b: int) -> Any:
