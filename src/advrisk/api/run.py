@@ -149,7 +149,7 @@ class Run:
 
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
-        return arm_optimality(self.ledger, norm=norm or self._norm(), arms=arms or self._arms())
+        return arm_optimality(self.ledger, norm=norm or self.norm, arms=arms or self._arms())
 
     def detection(
         self,
@@ -433,7 +433,7 @@ class Run:
         if not has_black_box(self.ledger):
             return ()
         try:
-            return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self._norm(), arms=self._arms()))
+            return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self.norm, arms=self._arms()))
         except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
             return ()
 
@@ -441,7 +441,7 @@ class Run:
         self, *, norm: Norm | None, evasion: AnyEvasion | None, **given: Any
     ) -> tuple[DamageSpec, Evasion | None, tuple[str, ...]]:
         """The study's question with what was given instead, the evasion curve that it names, and notes on that."""
-        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
+        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self.norm)
         given = {name: value for name, value in given.items() if value is not None}
         curve = evasion if callable(evasion) else None
         notes: tuple[str, ...] = ()
@@ -481,11 +481,6 @@ class Run:
         return self.study.name if self.study else self.folder.name
 
     @property
-    def norm(self) -> Norm:
-        """The norm to assess in: the study's, or the only one there is."""
-        return self._norm()
-
-    @property
     def seed(self) -> int:
         """The study's seed; 0 without a study."""
         return self.study.seed if self.study else 0
@@ -493,7 +488,8 @@ class Run:
     def _arms(self) -> list[str] | None:
         return self.study.assess.damage.arms if self.study else None
 
-    def _norm(self) -> Norm:
+    @property
+    def norm(self) -> Norm:
         """The norm to assess in: the study's, or the only one there is."""
         if self.study:
             return self.study.assess.damage.norm

@@ -10,7 +10,6 @@ Nothing here knows a run: whether a model of that name is there is asked in `stu
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -335,8 +334,3 @@ class _Reader:
         seen = found if found is not None else repr(self._rest[:40]) if self._rest else "its end"
         written = self.text if len(self.text) <= 80 else f"{self.text[:77]}…"
         return StudyError(f"{written!r}: {message}" if "found" in message else f"{written!r}: {message}; found {seen}")
-
-
-def parse_requirements(texts: Sequence[str]) -> list[Requirement]:
-    """All of them, each once."""
-    return list(dict.fromkeys(parse_requirement(text) for text in texts))
