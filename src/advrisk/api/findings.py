@@ -10,6 +10,7 @@ from advrisk.report.findings import Findings
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.failures import FailureModes, failure_modes
 from advrisk.risk.survival.assessment import SurvivalAssessment
@@ -43,7 +44,17 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         survival=_survival(run),
         searches=run.searches(),
         certificates=_certificates(run),
+        gate=_gate(run),
     )
+
+
+def _gate(run: "Run") -> GateResult | str:
+    if run.study is None or not run.study.gate:
+        return ""
+    try:
+        return run.gate()
+    except (RiskError, StudyError) as error:  # a requirement that the run as it is now cannot answer
+        return str(error)
 
 
 def _detection(run: "Run") -> DetectionAssessment | str:

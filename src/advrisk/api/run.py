@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.comparing import compare_runs
 from advrisk.api.evidence_pack import FOLDER as EVIDENCE
 from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
+from advrisk.api.gate import run_gate
 from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
@@ -28,11 +30,13 @@ from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
+from advrisk.risk.compare import RunComparison
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
 from advrisk.risk.distances import arm_distances, smallest_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
+from advrisk.risk.gate import GateResult
 from advrisk.risk.indicators import MissingArmsError, RiskTensor
 from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indicators
 from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_modes
@@ -94,6 +98,7 @@ class Run:
         detector: Mapping[str, Any] | None = None,
         cost: float | None = None,
         answers: str | None = None,
+        level: float | None = None,
     ) -> DamageAssessment:
         """Damage and what belongs to it, as the study asks; arguments override the study.
 
@@ -102,8 +107,8 @@ class Run:
         0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run. `answers` is the address of
         the database with the answers of people, if they do not lie in the run's folder.
         """
-        question = self._asked(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
-        return self._assessed(*question, cost=cost, answers=answers)
+        given: dict[str, Any] = {"arms": arms, "thresholds": thresholds, "detector": detector, "level": level}
+        return self._assessed(*self._asked(norm=norm, evasion=evasion, **given), cost=cost, answers=answers)
 
     def _assessed(
         self,
@@ -153,7 +158,7 @@ class Run:
 
     def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
-        return arm_optimality(self.ledger, norm=norm or self._norm(), arms=arms or self._arms())
+        return arm_optimality(self.ledger, norm=norm or self.norm, arms=arms or self._arms())
 
     def detection(
         self,
@@ -366,6 +371,47 @@ class Run:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
         return flagged_arms(self.ledger, self._leads)
 
+    @cached_property
+    def own_flags(self) -> list[dict[str, Any]]:
+        """`flags()`, told once."""
+        return self.flags()
+
+    def gate(
+        self,
+        require: Sequence[str] | str | None = None,
+        *,
+        level: float | None = None,
+        evasion: AnyEvasion | None = None,
+        cost: float | None = None,
+        strict_flags: bool = False,
+    ) -> GateResult:
+        """Whether what the study requires (`gate`) is met: pass, fail or undecided, decided by intervals.
+
+        `require` are requirements beside those of the study, as in `"damage.hardened <= 0.2"`; `level` is that of all
+        intervals; `evasion` and `cost` are those of `damage`; by default they are the study's. With `strict_flags`
+        nothing passes that rests on flagged cells.
+        """
+        return run_gate(self, require, level=level, evasion=evasion, cost=cost, strict_flags=strict_flags)
+
+    def compare(
+        self,
+        new: "Run",
+        *,
+        margin: float = 0.0,
+        models: Mapping[str, str] | None = None,
+        sizes: Sequence[float] | None = None,
+        norm: Norm | None = None,
+        evasion: AnyEvasion | None = None,
+        level: float | None = None,
+    ) -> RunComparison:
+        """Whether a new run is worse than this one by more than a margin, on the samples and arms that both hold.
+
+        `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
+        samples may be broken; `evasion` is a curve for both, by default that of both studies, if it is the same.
+        """
+        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm}
+        return compare_runs(self, new, evasion=evasion, level=level, **given)
+
     def models(self) -> list[dict[str, Any]]:
         """The models of the run: digest, capability, training time, tags."""
         return self.query("FROM models ORDER BY model").to_pylist()  # type: ignore[no-any-return]
@@ -443,7 +489,7 @@ class Run:
         if not has_black_box(self.ledger):
             return ()
         try:
-            return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self._norm(), arms=self._arms()))
+            return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self.norm, arms=self._arms()))
         except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
             return ()
 
@@ -451,7 +497,7 @@ class Run:
         self, *, norm: Norm | None, evasion: AnyEvasion | None, **given: Any
     ) -> tuple[DamageSpec, Evasion | None, tuple[str, ...]]:
         """The study's question with what was given instead, the evasion curve that it names, and notes on that."""
-        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self._norm())
+        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self.norm)
         given = {name: value for name, value in given.items() if value is not None}
         curve = evasion if callable(evasion) else None
         notes: tuple[str, ...] = ()
@@ -498,7 +544,8 @@ class Run:
     def _arms(self) -> list[str] | None:
         return self.study.assess.damage.arms if self.study else None
 
-    def _norm(self) -> Norm:
+    @property
+    def norm(self) -> Norm:
         """The norm to assess in: the study's, or the only one there is."""
         if self.study:
             return self.study.assess.damage.norm

@@ -13,6 +13,7 @@ from advrisk.cli import DONE, ERROR_ROWS
 from advrisk.cli.certify import certify, verify
 from advrisk.cli.evasion import evasion
 from advrisk.cli.evidence import evidence
+from advrisk.cli.gating import compare, gate
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
 from advrisk.cli.options import AsJson, Device, RunFolder, Workers
@@ -185,6 +186,8 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 
 app.command()(show)
 app.command()(select)
+app.command()(gate)
+app.command()(compare)
 
 
 app.command()(report)
@@ -234,6 +237,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
             print(f"searches: advrisk show {folder} search")
         if study.spec.assess.certificate:
             print(f"certificates: advrisk show {folder} certificate; as documents: advrisk certify {folder}")
+        if study.spec.gate:
+            print(f"requirements: advrisk gate {folder}")
     for flag, n_cells in state.flags.items():
         print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
     tallies = (state.outcomes, state.elsewhere)

@@ -12,6 +12,7 @@ from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.failures import FailureModes
 from advrisk.risk.survival.assessment import SurvivalAssessment
@@ -33,6 +34,7 @@ class Findings(Tabular):
     survival: SurvivalAssessment | str = ""
     searches: Sequence[SearchRecord] = ()
     certificates: CertificateAssessment | str = ""
+    gate: GateResult | str = ""
 
     columns: ClassVar[Columns] = COLUMNS
 

@@ -24,6 +24,7 @@ from advrisk.report.indicators import indicator_content
 from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
 from advrisk.report.survival import number_text, survival_content
+from advrisk.report.verdicts import gate_content
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
@@ -82,6 +83,7 @@ def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: 
         | survival_content(found.survival)
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates))
+        | gate_content(*or_why(found.gate))
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -83,6 +83,16 @@ class EvasionComparison:
         of_curve = float((self._drawn_means[:, i] - self._drawn_means[:, j]).std())
         return float(of_samples), of_curve + self._undetermined(i, j)
 
+    def errors_of(self, model: str) -> tuple[float, float]:
+        """Of one model's damage: the spread of a sample, and the standard error that only more answers would lower."""
+        i = index_of(model, self.models)
+        known = self._values[i].std(ddof=1) if self.n > 1 else 0.0
+        open_ = 0.0
+        if isinstance(self.evasion, MonotoneEvasion):
+            low, high = self.evasion.curve.bounds(self._distances[i])
+            open_ = float((high - low).mean()) / 4
+        return float(known), float(self._drawn_means[:, i].std()) + open_
+
     @cached_property
     def _values(self) -> Floats:
         """Psi of every distance, (models, samples)."""

@@ -1,7 +1,7 @@
 """Which of two models suffers less, and how many samples more would probably decide it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol
@@ -123,10 +123,15 @@ def _more_samples(
         error = math.hypot(spread / math.sqrt(n), of_curve)
         return distance >= z_level * error + 1 / n + z_power * spread / math.sqrt(n)
 
-    if distance == 0 or not decided(_MOST):
+    return None if distance == 0 else samples_needed(decided, comparison.n)
+
+
+def samples_needed(decided: Callable[[int], bool], n: int, *, most: int = _MOST) -> int | None:
+    """How many samples beside n are the fewest that decide; None if not even `most` do."""
+    if not decided(most):
         return None
-    low, high = comparison.n, _MOST
+    low, high = n, most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if decided(middle) else (middle, high)
-    return high - comparison.n
+    return high - n

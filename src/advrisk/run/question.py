@@ -36,6 +36,7 @@ from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.risk.losses import without_files
 from advrisk.run.bench import Workbench
+from advrisk.run.gate import refuse_gate
 from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.run.survival import refuse_survival
@@ -95,6 +96,8 @@ def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[Co
     assessed = {model for model, _ in outline.assessed}
     tags = [own for model, own in bench.material.tags.items() if model in assessed]
     refuse_survival(study, list(arms.values()), tags, bench.material.data.strata)
+    refuses = any(bench.material.models[model].rejects for model in assessed)
+    refuse_gate(study, sorted(assessed), arms.values(), detectors, refuses=refuses)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))

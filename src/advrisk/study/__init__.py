@@ -13,6 +13,8 @@ from advrisk.study.assess import (
 )
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import validated
+from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
+from advrisk.study.ground import Ground, expanded
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
@@ -33,6 +35,7 @@ from advrisk.study.spec import (
 __all__ = [
     "AVERAGE",
     "CLEAN",
+    "QUANTITIES",
     "THEORY",
     "TRANSFER",
     "AlarmSpec",
@@ -44,6 +47,7 @@ __all__ = [
     "DefenceSpec",
     "DetectionSpec",
     "DetectorSpec",
+    "Ground",
     "IndicatorSpec",
     "Keep",
     "Kind",
@@ -53,16 +57,20 @@ __all__ = [
     "Norm",
     "RangeSpec",
     "RecipeSpec",
+    "Requirement",
     "SearchEntry",
     "Source",
     "StudySpec",
     "Success",
     "SurvivalSpec",
     "TargetSpec",
+    "Term",
     "TrainedModel",
     "TrainingSource",
+    "expanded",
     "load_recipe",
     "load_study",
+    "parse_requirement",
     "read_yaml",
     "study_from",
     "validated",

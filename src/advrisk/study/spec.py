@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from advrisk.core.names import did_you_mean, nearest
 from advrisk.study.assess import AssessSpec
@@ -28,14 +28,12 @@ from advrisk.study.fields import (
     Strict,
     validated,
 )
+from advrisk.study.gate import parse_requirement
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
 _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
-
-# Sections of a study that later versions answer; asking for them now is refused, never ignored.
-RESERVED = ("gate",)
 
 
 class DataSpec(Open):
@@ -215,6 +213,11 @@ def _a_tree(value: object) -> object:
 Tree = Annotated[dict[str, Any], BeforeValidator(_a_tree), WithJsonSchema({"type": "object", "minProperties": 1})]
 
 
+def _a_requirement(text: str) -> str:
+    parse_requirement(text)
+    return text
+
+
 class StudySpec(Strict):
     """The whole question: data, models, arms, and what to ask of the outcomes."""
 
@@ -235,6 +238,7 @@ class StudySpec(Strict):
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
     assess: AssessSpec = AssessSpec()
+    gate: list[Annotated[str, AfterValidator(_a_requirement)]] = Field(default_factory=list)
 
     _where: Source = PrivateAttr(default_factory=Source)
 
@@ -272,9 +276,6 @@ def load_study(path: str | Path) -> StudySpec:
 def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySpec:
     """Check a study given as a mapping."""
     source = source or Source()
-    for name in RESERVED:
-        if name in data:
-            raise source.error((name,), "this version cannot do this yet; remove the section")
     study = validated(StudySpec, data, source)
     study._where = source
     return study

@@ -340,10 +340,25 @@ def test_an_empty_or_misshapen_section_is_refused(key: str, empty: object, words
     assert str(caught.value).startswith(f"<study>: {words}")
 
 
-@pytest.mark.parametrize("section", ["gate"])
-def test_a_section_of_a_later_version_is_refused_not_ignored(file: Path, section: str) -> None:
-    said = complaints(file, f"{GOOD}{section}: []\n")
-    assert said == [f"24: {section}: this version cannot do this yet; remove the section"]
+def test_requirements_are_read_and_kept_as_they_are_written(file: Path) -> None:
+    file.write_text(f'{GOOD}gate:\n  - "broken.plain at 8/255 <= 20 %"\n  - error_rows == 0\n')
+    assert load_study(file).gate == ["broken.plain at 8/255 <= 20 %", "error_rows == 0"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            "[damag.plain <= 0.2]",
+            "24: gate[0]: 'damag.plain <= 0.2': nothing that can be required is called so; did you",
+        ),
+        ("\n  - error_rows == 0\n  - damage.plain <= 20", "26: gate[1]: 'damage.plain <= 20': damage is a share"),
+        ("damage.plain <= 0.2", "24: gate: a list is needed, found 'damage.plain <= 0.2'"),
+        ("[1]", "24: gate[0]: input should be a valid string, found 1"),
+    ],
+)
+def test_a_requirement_that_cannot_be_read_is_refused_with_its_line(file: Path, written: str, said: str) -> None:
+    assert complaints(file, f"{GOOD}gate: {written}\n")[0].startswith(said)
 
 
 def test_detectors_are_names_or_mappings_with_a_name(file: Path) -> None:

@@ -1,0 +1,114 @@
+"""Requirements held against a run: which there are, what they may speak of, and what came of each."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from advrisk.api.measures import Measures
+from advrisk.core.errors import LedgerError, RiskError, StudyError
+from advrisk.core.flags import FLAGS
+from advrisk.risk.gate import GateResult, Held, Measured, held
+from advrisk.risk.gate.reading import assessed_models, attack_sizes
+from advrisk.risk.gate.records import Origin
+from advrisk.risk.losses import bound_losses
+from advrisk.risk.walk import detectors_of
+from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement
+
+if TYPE_CHECKING:
+    from advrisk.api.run import AnyEvasion, Run
+
+_LOWER_BOUND = "these attacks did no more; a better one may"
+_FLAGGED = "some of its attacks are flagged "
+
+
+def run_gate(
+    run: "Run",
+    require: Sequence[str] | str | None = None,
+    *,
+    level: float | None = None,
+    evasion: "AnyEvasion | None" = None,
+    cost: float | None = None,
+    strict_flags: bool = False,
+) -> GateResult:
+    """The study's requirements, and those given beside them."""
+    ground = run_ground(run, evasion=evasion, cost=cost)
+    asked = _asked(run, [require] if isinstance(require, str) else list(require or ()), ground)
+    if not asked:
+        raise StudyError(
+            'nothing is required: write `gate: ["damage.MODEL <= 0.2"]` into the study, or give a requirement '
+            "(`--require`)"
+        )
+    measures = Measures(run, level, evasion=evasion, cost=cost)
+    results = [_held(requirement, origin, measures, run, strict_flags=strict_flags) for requirement, origin in asked]
+    notes = [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
+    notes += [f"{flag}: {meaning}." for flag, meaning in FLAGS.items() if _tells_of(flag, results)]
+    return GateResult(run.name, tuple(results), tuple(notes))
+
+
+def _tells_of(flag: str, results: Sequence[Held]) -> bool:
+    return any(caution.startswith(f"{_FLAGGED}{flag} ") for one in results for caution in one.cautions)
+
+
+def _asked(run: "Run", given: Sequence[str], ground: Ground) -> list[tuple[Requirement, Origin]]:
+    """Every requirement of every model, each once; the study's come first."""
+    found: dict[Requirement, Origin] = {}
+    for origin, texts in (("study", run.study.gate if run.study else ()), ("given", given)):
+        for text in texts:
+            for one in expanded(parse_requirement(text), ground):
+                found.setdefault(one, origin)  # type: ignore[arg-type]
+    return list(found.items())
+
+
+def run_ground(run: "Run", *, evasion: "AnyEvasion | None" = None, cost: float | None = None) -> Ground:
+    """What requirements may speak of in a run; with another evasion curve or cost than the study's, if given."""
+    asked = run.study.assess.damage if run.study else DamageSpec(norm=_norm(run))
+    sizes, endless = attack_sizes(run.ledger, asked.norm, asked.arms)
+    readable = {name.rpartition("@")[0] for name in detectors_of(run.ledger)}
+    parts = Counter(name.partition(",")[0] for name in readable)
+    certified = run.study is not None and run.study.assess.certificate is not None
+    return Ground(
+        models=assessed_models(run.ledger),
+        norm=asked.norm,
+        sizes=sizes,
+        endless=endless,
+        relative=(asked.evasion in (None, AVERAGE) and asked.detector is None)
+        if evasion is None
+        else evasion == AVERAGE,
+        has_cost=asked.cost is not None or cost is not None,
+        refuses=bool(len(run.query("SELECT 1 FROM outcomes WHERE outcome = 'rejected' OR n_rejected > 0 LIMIT 1"))),
+        detectors=sorted(readable | {name for name, n in parts.items() if n == 1}),
+        scenarios=list(run.study.scenarios) if run.study else (),
+        losses=[loss.label for loss in bound_losses(run.study.loss_entries() if run.study else ())],
+        certified=certified,
+        certified_sizes={one.eps for one in run.frozen_lists()} or None if certified else None,
+    )
+
+
+def _norm(run: "Run") -> Norm:
+    """Of a run without a study: its only norm, or the usual one where there are several and no size may be meant."""
+    try:
+        return run.norm
+    except LedgerError:
+        return "linf"
+
+
+def _held(requirement: Requirement, origin: Origin, measures: Measures, run: "Run", *, strict_flags: bool) -> Held:
+    try:
+        found = measures.of(requirement)
+    except RiskError as error:  # nothing that cannot be told passes
+        found = Measured(None, why_not=str(error))
+    flagged = _flagged(requirement, run)
+    cautions = (*([_LOWER_BOUND] if requirement.left.what.bound else []), *flagged)
+    strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
+    return held(requirement, found, origin=origin, cautions=cautions, strict=strict)
+
+
+def _flagged(requirement: Requirement, run: "Run") -> tuple[str, ...]:
+    """Reasons not to trust the attacks that a pass rests on: the flags of the models concerned, each in a sentence."""
+    if not requirement.left.what.bound and requirement.left.quantity != "risk":
+        return ()
+    models = {term.inside[0] if term.what.of == "detector" else term.subject for term in requirement.terms}
+    rows = [row for row in run.own_flags if row["model"] in models]
+    return tuple(
+        f"{_FLAGGED}{flag} (`advrisk status` says where)" for flag in dict.fromkeys(row["flag"] for row in rows)
+    )

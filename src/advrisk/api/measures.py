@@ -1,0 +1,290 @@
+"""The numbers that requirements are held against, each assessed once, as the run itself tells them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advrisk.api.status import Status
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.seeds import generator
+from advrisk.risk.absolute import EvasionComparison
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.damage import DamageComparison
+from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.distances import Distances, smallest_distances
+from advrisk.risk.gate.measured import (
+    Flags,
+    Measured,
+    counted_rows,
+    measured_damage,
+    measured_damage_pair,
+    measured_number,
+    measured_pair,
+    measured_share,
+    scaled,
+    standard_error,
+)
+from advrisk.risk.gate.reading import CleanAnswers, clean_answers, error_rows
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.monte_carlo import MonteCarloDamage
+from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.risk.walk import find_detector
+from advrisk.study import DamageSpec, Requirement, Term
+
+if TYPE_CHECKING:
+    from advrisk.api.run import AnyEvasion, Run
+
+
+class Measures:
+    """A run and a level, and what was assessed of it so far."""
+
+    def __init__(
+        self, run: "Run", level: float | None, *, evasion: "AnyEvasion | None" = None, cost: float | None = None
+    ) -> None:
+        if level is not None and not 0 < level < 1:
+            raise RiskError(f"level must lie between 0 and 1, found {level}")
+        self.run, self._given, self._paid = run, level, {"evasion": evasion, "cost": cost}
+
+    def of(self, requirement: Requirement) -> Measured:
+        """What a requirement is held against."""
+        left, right = requirement.left, requirement.right
+        alone: dict[str, Callable[[Term], Measured]] = {
+            "auroc": self._detection,
+            "fpr": self._detection,
+            "survival": self._survival,
+            "certificate": self._certificate,
+            "error_rows": self._errors,
+            "flagged": self._flagged,
+        }
+        either: dict[str, Callable[[Term, Term | None], Measured]] = {
+            "damage": self._damage,
+            "cost": self._cost,
+            "broken": self._broken,
+            "robust_accuracy": self._robust,
+            "clean_accuracy": self._clean,
+            "clean_rejection": self._clean,
+            "risk": self._risk,
+        }
+        if left.quantity in alone:
+            return alone[left.quantity](left)
+        return either[left.quantity](left, right)
+
+    # What is read and assessed once
+
+    @property
+    def level(self) -> float:
+        """Of shares: the one given, or the study's for damage."""
+        return self._given if self._given is not None else self._question.level
+
+    @cached_property
+    def _question(self) -> DamageSpec:
+        return self.run.study.assess.damage if self.run.study else DamageSpec()
+
+    @cached_property
+    def _damages(self) -> DamageAssessment:
+        return self.run.damage(level=self._given, **self._paid)  # type: ignore[arg-type]
+
+    @cached_property
+    def _distances(self) -> Distances:
+        return smallest_distances(self.run.ledger, norm=self.run.norm, arms=self._question.arms)
+
+    @cached_property
+    def _answers(self) -> CleanAnswers:
+        return clean_answers(self.run.ledger)
+
+    @cached_property
+    def _indicators(self) -> IndicatorAssessment:
+        return self.run.own_indicators if self._given is None else self.run.indicators(level=self._given)
+
+    @cached_property
+    def _detectors(self) -> DetectionAssessment:
+        return self.run.detection(level=self._given)
+
+    @cached_property
+    def _survivals(self) -> SurvivalAssessment:
+        return self.run.survival(level=self._given)
+
+    @cached_property
+    def _certificates(self) -> CertificateAssessment:
+        return self.run.certificate()
+
+    @cached_property
+    def state(self) -> Status:
+        """How far the run is."""
+        return self.run.status()
+
+    @property
+    def pending(self) -> str:
+        """Why nothing can be said of what is no share, while the run is not finished."""
+        state = self.state
+        return "" if state.n_cells >= state.n_cells_expected else f"the run is not finished: {state.so_far} are done"
+
+    # Shares
+
+    def _share(self, first: tuple[Flags, Flags], second: tuple[Flags, Flags] | None, n_more: int) -> Measured:
+        """Flags and where they are known, of one model or of two; `n_more` samples have no verdict beside that."""
+        told = first[1] if second is None else first[1] & second[1]
+        n_unknown = n_more + int((~told).sum())
+        if second is None:
+            return measured_share(first[0][told], level=self.level, n_unknown=n_unknown)
+        return measured_pair(first[0][told], second[0][told], level=self.level, n_unknown=n_unknown)
+
+    def _broken(self, left: Term, right: Term | None) -> Measured:
+        found = self._distances
+        told = np.ones(len(found.samples), np.bool_)
+
+        def flags(term: Term) -> tuple[Flags, Flags]:
+            return found.by_model[str(term.subject)] <= (term.size or 0.0), told
+
+        measured = self._share(flags(left), None if right is None else flags(right), found.n_samples - told.size)
+        return replace(measured, notes=(*measured.notes, *self._on_size(left)))
+
+    def _robust(self, left: Term, right: Term | None) -> Measured:
+        found = self._distances
+
+        def flags(term: Term) -> tuple[Flags, Flags]:
+            model = str(term.subject)
+            held = found.by_model[model] > (term.size or 0.0)
+            if model not in self._answers.told:  # imported without clean rows: what is wrong clean has the distance 0
+                return held, np.ones(held.size, np.bool_)
+            correct, told = self._answers.among(found.samples, model)
+            return held & correct, told
+
+        n_more = found.n_samples - len(found.samples)
+        measured = self._share(flags(left), None if right is None else flags(right), n_more)
+        return replace(measured, notes=(*measured.notes, *self._on_size(left)))
+
+    def _on_size(self, term: Term) -> list[str]:
+        """An attack that may go as far as its eps finds little at sizes in between."""
+        arms = self.run.query(
+            "SELECT DISTINCT eps, keep FROM arms WHERE kind = 'attack' AND norm = $norm AND list_contains($arms, arm)",
+            {"norm": self._distances.norm, "arms": list(self._distances.arms)},
+        ).to_pylist()
+        if any(row["eps"] in (None, term.size) or row["keep"] == "smallest" for row in arms):
+            return []
+        return [
+            f"no attack had an eps of {term.size_text}, and none looked for the smallest change: little was tried there"
+        ]
+
+    def _clean(self, left: Term, right: Term | None) -> Measured:
+        name = "right" if left.quantity == "clean_accuracy" else "refused"
+        first = self._answers.flags(str(left.subject), name)
+        return self._share(first, None if right is None else self._answers.flags(str(right.subject), name), 0)
+
+    # Damage
+
+    def _damage(self, left: Term, right: Term | None, cost: float = 1.0) -> Measured:
+        found = self._damages
+        comparison, n_unknown = found.comparison, found.distances.n_samples - len(found.distances.samples)
+        first, second = str(left.subject), None if right is None else str(right.subject)
+        if isinstance(comparison, MonteCarloDamage):
+            told = np.ones(comparison.n, np.bool_)
+            of = {model: (flags, told) for model, flags in comparison.damaged.items()}
+            return scaled(self._share(of[first], None if second is None else of[second], n_unknown), cost)
+        rng = generator("damage", self.run.seed)
+        if isinstance(comparison, EvasionComparison):
+            if second is None:
+                return measured_damage(comparison, first, n_unknown=n_unknown, rng=rng, cost=cost)
+            return measured_damage_pair(comparison, first, second, n_unknown=n_unknown, rng=rng, cost=cost)
+        if not isinstance(comparison, DamageComparison) or second is None:
+            raise RiskError("relative damage compares models, and says nothing of one alone")
+        return self._relative(comparison, first, second, n_unknown)
+
+    def _relative(self, found: DamageComparison, first: str, second: str, n_left_out: int) -> Measured:
+        return measured_number(
+            found.difference(first, second),
+            n=found.n,
+            unit=1.0,
+            n_left_out=n_left_out,
+            pending=self.pending,
+            notes=(f"damage is relative to {', '.join(found.models)}",),
+        )
+
+    def _cost(self, left: Term, right: Term | None) -> Measured:
+        if self._damages.cost is None:
+            raise RiskError("no cost of one damage is stated")
+        return self._damage(left, right, self._damages.cost)
+
+    # What has intervals of its own
+
+    def _risk(self, left: Term, right: Term | None) -> Measured:
+        given = dict(zip(left.what.inside, left.inside, strict=False))
+        found = self._indicators.of(given.get("scenario", self._indicators.scenarios[0]), given.get("loss"))
+        branch, model = found.branches[""], str(left.subject)
+        span = found.bounds[1] - found.bounds[0]
+        unit = span if np.isfinite(span) else 0.0
+        if right is None:
+            tree = next(row.tree for row in found.models if row.model == model)
+            estimate = tree.value
+            floor = float(np.sqrt(tree.weights_part)) * standard_error(estimate)
+        else:
+            other = str(right.subject)
+            estimate, floor = branch.difference(model, other), branch.standard_errors(model, other)[1]
+        return measured_number(
+            estimate,
+            n=len(found.samples),
+            unit=unit,
+            floor=floor,
+            on_floor="the weights of the scenario are known too little; narrow them" if floor else "",
+            n_left_out=found.n_without_verdict,
+            pending=self.pending,
+        )
+
+    def _detection(self, left: Term) -> Measured:
+        model = left.inside[0]
+        found = self._detectors.of(model, find_detector(self.run.ledger, str(left.subject)))
+        entry = found.overall
+        estimate = entry.auroc if left.quantity == "auroc" else entry.fpr_at_tpr
+        if estimate is None:
+            raise RiskError(f"nothing was to be detected: {entry.reason}")
+        chance = entry.chance_auroc if left.quantity == "auroc" else entry.chance_fpr
+        notes = () if chance is None else (f"chance would be {chance:.3f} against these attacks",)
+        left_out = self._detectors.left_out.get(model, 0)
+        return measured_number(estimate, n=found.n, unit=0.0, n_left_out=left_out, pending=self.pending, notes=notes)
+
+    def _survival(self, left: Term) -> Measured:
+        found = self._survivals.of(str(left.subject))
+        if found.mean is None:
+            raise RiskError(self._survivals.unfitted or "no attack broke any of its samples, so nothing was fitted")
+        failed, cut = found.tally.error, found.tally.timeout
+        notes = [f"mean up to {self._survivals.until:g} {self._survivals.unit}"]
+        notes += [f"{cut} rows ended in a timeout, and count as held until then"] if cut else []
+        n = len(self._answers.samples) or found.mean.n
+        return measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
+
+    def _certificate(self, left: Term) -> Measured:
+        found = self._certificates.of(str(left.subject))
+        lists = [one for one in found.lists if left.size is None or one.eps == left.size]
+        if not lists:
+            raise RiskError(f"nothing was certified of {left.subject} at {left.size_text}")
+        missing = [one for one in lists if not one.certified]
+        shown = ", ".join(f"{one.norm} {one.eps:g}: {one.verdict}" for one in lists)
+        level = 1 - self._certificates.zeta
+        estimate = Estimate(
+            float(not missing), float(not missing), float(not missing), level, len(lists), "certificate"
+        )
+        if any(one.pending for one in missing):
+            return Measured(None, why_not=f"not finished ({shown})")
+        return Measured(
+            estimate, notes=(f"alpha {self._certificates.alpha:g}, zeta {self._certificates.zeta:g}; {shown}",)
+        )
+
+    # Counts
+
+    def _errors(self, left: Term) -> Measured:
+        found = error_rows(self.run.ledger)
+        own = [rows for model, rows in found.items() if left.subject in (None, model)]
+        return replace(
+            counted_rows(sum(n for n, _ in own), level=self.level, of=sum(n for _, n in own)), pending=self.pending
+        )
+
+    def _flagged(self, left: Term) -> Measured:
+        rows = [row for row in self.run.own_flags if left.subject in (None, row["model"])]
+        rows = [row for row in rows if not left.inside or row["flag"] == left.inside[0]]
+        n = sum(row["n_flagged"] for row in rows)
+        return replace(counted_rows(n, level=self.level, of=self.state.n_cells), pending=self.pending)

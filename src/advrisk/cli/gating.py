@@ -1,0 +1,183 @@
+"""`advrisk gate` and `advrisk compare`: verdicts for pipelines."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from advrisk.cli import DONE, FAILED, UNDECIDED
+from advrisk.cli.options import AsJson, OfCost, OfEps, OfEvasion, OfNorm, RunFolder, sizes_of
+from advrisk.core.errors import RunError, StudyError
+from advrisk.core.files import whole_file
+from advrisk.core.numbers import parse_number
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from advrisk.report.verdicts import Verdicts
+
+CODES = {"pass": DONE, "fail": FAILED, "undecided": UNDECIDED}
+_NARROW = 100
+
+OfJunit = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, which build servers show as tests.")
+]
+OfMarkdown = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Write a short summary for a pull request; - prints it."),
+]
+OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: the study's, 0.95).")]
+
+
+def gate(
+    folder: RunFolder,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", metavar="TEXT", help="A requirement beside those of the study; repeat for more."),
+    ] = None,
+    level: OfLevel = None,
+    evasion: OfEvasion = None,
+    cost: OfCost = None,
+    strict_flags: Annotated[
+        bool, typer.Option("--strict-flags", help="Nothing passes that rests on flagged cells.")
+    ] = False,
+    as_json: AsJson = False,
+    junit: OfJunit = None,
+    markdown: OfMarkdown = None,
+) -> None:
+    """Hold requirements against a run: exit code 0 if all pass, 1 if any fails, 4 if it is undecided.
+
+    Example: advrisk gate runs/signs --require "broken.hardened at 8/255 <= 20 %"
+    """
+    from advrisk.api import Run
+    from advrisk.report.verdicts import gate_verdicts
+
+    given: dict[str, Any] = {"level": level, "evasion": evasion, "cost": cost, "strict_flags": strict_flags}
+    found = Run.open(folder).gate(require, **given)
+    _tell(gate_verdicts(found), found.as_dict(), as_json=as_json, junit=junit, markdown=markdown)
+    raise typer.Exit(CODES[found.verdict])
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The folder of the old run.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The folder of the new run.")],
+    margin: Annotated[str, typer.Option("--margin", help="How much worse the new one may be: 0.02, or 2 %.")] = "0",
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="OLD=NEW", help="Models that belong together; repeat for more."),
+    ] = None,
+    eps: OfEps = None,
+    norm: OfNorm = None,
+    evasion: OfEvasion = None,
+    level: OfLevel = None,
+    as_json: AsJson = False,
+    junit: OfJunit = None,
+    markdown: OfMarkdown = None,
+) -> None:
+    """Hold a new run against an old one: exit code 0 if it is not worse, 1 if it is, 4 if that is undecided.
+
+    Both are compared on the samples and under the arms that both hold.
+
+    Example: advrisk compare runs/old runs/new --margin 0.02
+    """
+    from advrisk.api import Run
+    from advrisk.report.verdicts import comparison_verdicts
+
+    found = Run.open(old).compare(
+        Run.open(new),
+        margin=_margin(margin),
+        models=_pairs(model),
+        sizes=sizes_of(eps),
+        norm=norm,
+        evasion=evasion,
+        level=level,
+    )
+    _tell(comparison_verdicts(found), found.as_dict(), as_json=as_json, junit=junit, markdown=markdown)
+    raise typer.Exit(CODES[found.verdict])
+
+
+def _margin(text: str) -> float:
+    share = text.strip().endswith("%")
+    try:
+        return parse_number(text.strip().rstrip("%").strip()) / (100 if share else 1)
+    except ValueError as error:
+        raise StudyError(f"--margin: {error}") from None
+
+
+def _pairs(written: list[str] | None) -> dict[str, str] | None:
+    """`old=new` as a mapping."""
+    found: dict[str, str] = {}
+    for text in written or ():
+        old, sign, new = text.partition("=")
+        if not sign or not old or not new:
+            raise StudyError(f"--model is OLD=NEW, as in plain=hardened; found {text!r}")
+        found[old] = new
+    return found or None
+
+
+def _tell(
+    found: "Verdicts", facts: dict[str, Any], *, as_json: bool, junit: Path | None, markdown: Path | None
+) -> None:
+    """To the terminal or as JSON, and to the files that were asked for."""
+    from advrisk.report.verdicts import junit_xml, verdicts_markdown
+
+    printed = markdown is not None and str(markdown) == "-"
+    if printed and as_json:
+        raise StudyError("--json and --markdown - both print; write one of them to a file")
+    if junit is not None:
+        _write(junit, junit_xml(found))
+    if markdown is not None and not printed:
+        _write(markdown, verdicts_markdown(found))
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    elif printed:
+        print(verdicts_markdown(found), end="")
+    else:
+        print_verdicts(found)
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as file:
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def print_verdicts(found: "Verdicts") -> None:
+    """A table, or one block for each verdict where there is no room for it."""
+    from rich.console import Console
+
+    from advrisk.cli.tables import indented
+
+    console = Console()
+    _print_cases(console, found)
+    console.print(found.heading, style="bold", markup=False, highlight=False)
+    for case in found.cases:
+        if case.verdict != "pass":
+            told = "; ".join([case.reason, *case.beside])
+            indented(console, f"· {case.name}: {told}", by=0)
+    beside: dict[str, int] = {}
+    for case in found.cases:
+        for text in case.beside if case.verdict == "pass" else ():
+            beside[text] = beside.get(text, 0) + 1
+    for text, n in beside.items():
+        indented(console, f"· pass, but{f' ({n} times)' if n > 1 else ''}: {text}", by=0)
+    for note in found.notes:
+        indented(console, f"· {note}", by=0)
+
+
+def _print_cases(console: "Console", found: "Verdicts") -> None:
+    from advrisk.cli.tables import indented, new_table, plain
+
+    if console.width < _NARROW:
+        for case in found.cases:
+            indented(console, f"{case.word}: {case.name}", by=0)
+            indented(console, case.value, by=4)
+        return
+    table = new_table("verdict", "what", "value")
+    for case in found.cases:
+        table.add_row(*plain([case.word, case.name, case.value]))
+    console.print(table)

@@ -1,0 +1,102 @@
+"""What came of holding a new run against an old one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from advrisk.core.estimate import Estimate
+from advrisk.risk.gate.records import Verdict, verdict_counts, whole_verdict
+
+Word = Literal["not worse", "worse", "undecided"]
+WORDS: Mapping[Verdict, Word] = {"pass": "not worse", "fail": "worse", "undecided": "undecided"}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One number of an old and a new model, on the same samples and under the same arms."""
+
+    old: str  # the model
+    new: str
+    quantity: str
+    old_value: Estimate
+    new_value: Estimate
+    worse_by: Estimate  # how much worse the new one is, paired; below 0: better
+    margin: float
+    verdict: Verdict
+    reason: str
+    p: float | None = None  # one-sided, of "worse by the margin or more"; only of shares
+    settle: str = ""
+    more_samples: int | None = None
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> Word:
+        """The verdict in words."""
+        return WORDS[self.verdict]
+
+    @property
+    def label(self) -> str:
+        """`trades: broken within 0.1`."""
+        model = self.new if self.old == self.new else f"{self.old} -> {self.new}"
+        return f"{model}: {self.quantity}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        estimates = {name: getattr(self, name).as_dict() for name in ("old_value", "new_value", "worse_by")}
+        return {**vars(self), **estimates, "verdict": self.word, "cautions": list(self.cautions)}
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Everything that two runs can be compared by: not worse, if nothing is shown to be."""
+
+    old: str  # names of the runs
+    new: str
+    margin: float
+    level: float
+    n_samples: int  # that both hold
+    arms: Mapping[str, Sequence[str]]  # `old -> new` -> the attacks that both hold
+    results: tuple[Compared, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """`pass`: not worse by more than the margin, in nothing."""
+        return whole_verdict([one.verdict for one in self.results])
+
+    @property
+    def word(self) -> Word:
+        """The verdict in words."""
+        return WORDS[self.verdict]
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "pass"
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict == "fail"
+
+    @property
+    def undecided(self) -> bool:
+        return self.verdict == "undecided"
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many numbers are not worse, worse and undecided."""
+        return verdict_counts([one.verdict for one in self.results])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {
+            "old": self.old,
+            "new": self.new,
+            "margin": self.margin,
+            "level": self.level,
+            "n_samples": self.n_samples,
+            "verdict": self.word,
+            "counts": {WORDS[verdict]: n for verdict, n in self.counts.items()},
+            "arms": {pair: list(arms) for pair, arms in self.arms.items()},
+            "results": [one.as_dict() for one in self.results],
+            "notes": list(self.notes),
+        }

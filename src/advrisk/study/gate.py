@@ -1,0 +1,336 @@
+"""Requirements as people write them: `damage.hardened <= 0.2`, `broken.new at 8/255 <= broken.old + 2 %`.
+
+    requirement = term [op number | op term [("+" | "-") number]]
+    term        = quantity ["." name] ["[" name {"," name} "]"] ["at" number]
+    op          = "<=" | "<" | ">=" | ">" | "=="
+    number      = 0.2 | 1e-3 | 8/255 | 20 %
+    name        = any text without spaces and the signs above, or "in quotes", or * for all models
+
+Nothing here knows a run: whether a model of that name is there is asked in `study.ground`.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from advrisk.core.errors import StudyError
+from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import parse_number
+
+Op = Literal["<=", "<", ">=", ">", "=="]
+Kind = Literal["share", "number", "count", "yes"]  # what a limit may be: within [0, 1], any, a whole number, none
+EVERY = "*"
+_LONGEST = 1000  # characters of a requirement
+
+_QUANTITY = re.compile(r"[^\W\d]\w*(-\w+)*")
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"|\'((?:[^\']|\'\')*)\'')
+_BARE = re.compile(r"[^\s\"'<>=≤≥\[\],+*%]+")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*/\s*\d+(?:\.\d+)?)?(?![\w.])(?:\s*%)?")
+_OP = re.compile(r"<=|>=|==|<|>|≤|≥")
+_SAME = {"≤": "<=", "≥": ">="}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that can be required, and how it is written."""
+
+    meaning: str
+    kind: Kind
+    of: Literal["model", "detector", "anything"] = "model"  # what stands behind the dot
+    inside: tuple[str, ...] = ()  # what may stand in brackets
+    size: Literal["needed", "allowed", "none"] = "none"
+    compared: bool = False  # whether two models can be held against each other
+    bound: bool = False  # it comes from attacks, and a better one would make it worse
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "damage": Quantity("probability that an attack does damage", "share", compared=True, bound=True),
+    "broken": Quantity("share of samples broken within a size", "share", size="needed", compared=True, bound=True),
+    "robust_accuracy": Quantity(
+        "share of samples that stay right within a size", "share", size="needed", compared=True, bound=True
+    ),
+    "clean_accuracy": Quantity("share of clean inputs answered rightly", "share", compared=True),
+    "clean_rejection": Quantity("share of clean inputs refused", "share", compared=True),
+    "cost": Quantity("what an attacked input costs on average", "number", compared=True, bound=True),
+    "risk": Quantity("risk under a scenario", "number", inside=("scenario", "loss"), compared=True),
+    "auroc": Quantity(
+        "AUROC of a detector against all attacks together", "share", of="detector", inside=("model",), bound=True
+    ),
+    "fpr": Quantity(
+        "false-positive rate of a detector against all attacks together",
+        "share",
+        of="detector",
+        inside=("model",),
+        bound=True,
+    ),
+    "survival": Quantity("mean time that a model lasts, up to the limit", "number", bound=True),
+    "certificate": Quantity("whether the certificate was given", "yes", size="allowed"),
+    "error_rows": Quantity("rows that ended in an error or a timeout", "count", of="anything"),
+    "flagged": Quantity("cells that are flagged", "count", of="anything", inside=("flag",)),
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """A quantity of something: `broken.hardened at 8/255`."""
+
+    quantity: str
+    subject: str | None = None  # None where nothing stands behind the dot, or `*`
+    every: bool = False  # `*`: each model by itself
+    inside: tuple[str, ...] = ()
+    size: float | None = None
+    size_text: str = ""
+
+    @property
+    def what(self) -> Quantity:
+        return QUANTITIES[self.quantity]
+
+    def __str__(self) -> str:
+        name = "" if self.subject is None else quoted(self.subject)
+        inside = [quoted(one) for one in self.inside]
+        if self.every and self.what.of == "detector":
+            inside = [EVERY]
+        elif self.every:
+            name = EVERY
+        return (
+            self.quantity
+            + (f".{name}" if name else "")
+            + (f"[{', '.join(inside)}]" if inside else "")
+            + (f" at {self.size_text}" if self.size is not None else "")
+        )
+
+    def named(self, model: str) -> "Term":
+        """The same of one model, in place of each."""
+        if not self.every:
+            return self
+        if self.what.of == "detector":
+            return replace(self, every=False, inside=(model,))
+        return replace(self, every=False, subject=model)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A term that must be at most, or at least, a limit; with `right`, another term and a margin."""
+
+    left: Term
+    op: Op | None = None  # None: yes or no
+    limit: float = 0.0  # beside `right`: the margin
+    limit_text: str = ""
+    right: Term | None = None
+
+    def __str__(self) -> str:
+        if self.op is None:
+            return str(self.left)
+        if self.right is None:
+            return f"{self.left} {self.op} {self.limit_text}"
+        margin = f" {'-' if self.limit < 0 else '+'} {self.limit_text}" if self.limit else ""
+        return f"{self.left} {self.op} {self.right}{margin}"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return (self.left,) if self.right is None else (self.left, self.right)
+
+    def named(self, model: str) -> "Requirement":
+        """The same of one model, in place of each."""
+        return replace(self, left=self.left.named(model))
+
+
+def quoted(name: str) -> str:
+    """A name as it must be written: in quotes where it holds anything that means something else."""
+    if _BARE.fullmatch(name):
+        return name
+    mark = "'" if '"' in name and "'" not in name else '"'
+    return f"{mark}{name.replace(mark, mark + mark)}{mark}"
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Read a requirement; what is wrong with it is a StudyError that says where."""
+    if not isinstance(text, str):
+        raise StudyError(f"a requirement is text, as in 'damage.hardened <= 0.2'; found {text!r}")
+    if len(text) > _LONGEST:
+        raise StudyError(f"a requirement has at most {_LONGEST} characters, found {len(text)}")
+    return _Reader(text).requirement()
+
+
+class _Reader:
+    """A requirement, and how far it is read."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place = text, 0
+
+    def requirement(self) -> Requirement:
+        left = self._term()
+        op = self._op()
+        if op is None:
+            if left.what.kind != "yes":
+                raise self._wrong("a limit is missing, as in `<= 0.2`")
+            return Requirement(left)
+        if left.what.kind == "yes":
+            raise self._wrong(f"{left.quantity} is a yes or no and takes no limit; write `{left}` alone", f"`{op}`")
+        number = self._number()
+        if number is None:
+            return self._comparison(left, op)
+        self._end()
+        self._check_limit(left, op, *number)
+        return Requirement(left, op, *number)
+
+    def _comparison(self, left: Term, op: Op) -> Requirement:
+        if not _QUANTITY.match(self._rest):
+            raise self._wrong("a number, or the same of another model, is needed here")
+        right = self._term()
+        sign = self._match(re.compile(r"[-+]"))
+        number = self._number() if sign else (0.0, "0")
+        if number is None:
+            raise self._wrong(f"a margin is missing after `{sign}`")
+        self._end()
+        if right.size is None and left.size is not None:
+            right = replace(right, size=left.size, size_text=left.size_text)
+        self._check_comparison(left, op, right)
+        if number[0] < 0:
+            raise self._wrong("a margin has one sign", f"`{sign} {number[1]}`")
+        if left.what.kind == "share" and number[0] > 1:
+            raise self._wrong("a margin of a share lies between 0 and 1; write 2 % or 0.02", number[1])
+        return Requirement(left, op, -number[0] if sign == "-" else number[0], number[1], right)
+
+    def _term(self) -> Term:
+        name = self._match(_QUANTITY)
+        if name not in QUANTITIES:
+            hint = did_you_mean(name, QUANTITIES) if name else f"known: {', '.join(QUANTITIES)}"
+            raise self._wrong(f"nothing that can be required is called so; {hint}", repr(name) if name else None)
+        what, subject, every = QUANTITIES[name], None, False
+        if self.text.startswith(".", self.place):
+            self.place += 1
+            subject, every = self._name(of=what.of)
+        elif what.of != "anything":
+            raise self._wrong(f"{name} is of a {what.of}: write {name}.NAME")
+        inside = self._inside(name, what)
+        if what.of == "detector" and inside == ((EVERY, True),):
+            inside, every = (), True
+        if any(is_every for _, is_every in inside):
+            raise self._wrong(f"found `*` in the brackets of {name}; name the {what.inside[0]}", "`*`")
+        size, size_text = self._size(name, what)
+        return Term(name, subject, every, tuple(one for one, _ in inside), size, size_text)
+
+    def _name(self, *, of: str) -> tuple[str | None, bool]:
+        """A name, or that all models are meant."""
+        if self._take(EVERY):
+            if of == "detector":
+                raise self._wrong("`*` stands for all models, not for all detectors; name one", "`*`")
+            return None, True
+        return self._plain_name(), False
+
+    def _plain_name(self) -> str:
+        found = _QUOTED.match(self.text, self.place)
+        if found:
+            self.place = found.end()
+            return (found[1] or "").replace('""', '"') or (found[2] or "").replace("''", "'")
+        if self.text[self.place : self.place + 1] in ("'", '"'):
+            raise self._wrong("a quote is not closed; a quote within quotes is written twice")
+        bare = _BARE.match(self.text, self.place)
+        if not bare:
+            raise self._wrong("a name is missing; put it in quotes if it holds spaces or signs")
+        self.place = bare.end()
+        return bare[0]
+
+    def _inside(self, name: str, what: Quantity) -> tuple[tuple[str, bool], ...]:
+        if not self._take("["):
+            return ()
+        found: list[tuple[str, bool]] = []
+        while not found or self._take(","):
+            self._skip()
+            found.append((EVERY, True) if self._take(EVERY) else (self._plain_name(), False))
+        if not self._take("]"):
+            raise self._wrong("a `]` is missing")
+        if len(found) > len(what.inside):
+            allowed = f"{name}.NAME[{', '.join(what.inside)}]" if what.inside else f"{name} takes no brackets"
+            raise self._wrong(f"too much in brackets: {allowed}", f"{len(found)}")
+        return tuple(found)
+
+    def _size(self, name: str, what: Quantity) -> tuple[float | None, str]:
+        if not self._match(re.compile(r"at\b")):
+            return None, ""
+        if what.size == "none":
+            raise self._wrong(f"{name} has no size", "`at`")
+        number = self._number()
+        if number is None or number[0] < 0:
+            raise self._wrong("a size, a number of at least 0, is missing after `at`")
+        return number
+
+    def _op(self) -> Op | None:
+        found = self._match(_OP)
+        if found is None and self._rest:
+            raise self._wrong("one of <=, <, >=, > is needed here")
+        return None if found is None else _SAME.get(found, found)  # type: ignore[return-value]
+
+    def _number(self) -> tuple[float, str] | None:
+        written = self._match(_NUMBER)
+        if written is None:
+            return None
+        share = written.endswith("%")
+        try:
+            value = parse_number(written.rstrip("% ") if share else written)
+        except ValueError as error:
+            raise self._wrong(str(error)) from None
+        return (value / 100 if share else value), re.sub(r"\s*%", " %", written)
+
+    def _check_limit(self, left: Term, op: Op, limit: float, written: str) -> None:
+        if left.what.size == "needed" and left.size is None:
+            raise self._wrong(f"{left.quantity} needs a size: write `{left} at 8/255 {op} {written}`", f"`{left}`")
+        if left.what.kind == "share" and not 0 <= limit <= 1:
+            raise self._wrong(f"{left.quantity} is a share between 0 and 1; write 20 % or 0.2", written)
+        if op == "==" and left.what.kind != "count":
+            raise self._wrong(f"no estimate equals a number exactly; use <= or >= for {left.quantity}", "`==`")
+
+    def _check_comparison(self, left: Term, op: Op, right: Term) -> None:
+        if left.quantity != right.quantity:
+            raise self._wrong(
+                f"two models are compared by the same quantity; found {left.quantity} and {right.quantity}",
+                right.quantity,
+            )
+        if not left.what.compared:
+            raise self._wrong(f"{left.quantity} cannot be compared; hold it against a number", f"`{right}`")
+        if op == "==":
+            raise self._wrong("no two estimates are equal exactly; use <= or >=", "`==`")
+        if right.every:
+            raise self._wrong("`*` may stand on the left only: what is it to be compared with?", f"`{right}`")
+        if (left.inside, left.size) != (right.inside or left.inside, right.size):
+            raise self._wrong("both sides need the same size, scenario and loss", f"`{left}` and `{right}`")
+        if left.what.size == "needed" and left.size is None:
+            raise self._wrong(f"{left.quantity} needs a size: write `{left} at 8/255`", f"`{left}`")
+        if left.subject == right.subject and not left.every:
+            raise self._wrong("a model is compared with itself", f"`{right}`")
+
+    def _end(self) -> None:
+        if self._rest:
+            raise self._wrong("nothing more is expected here")
+
+    @property
+    def _rest(self) -> str:
+        return self.text[self.place :].strip()
+
+    def _skip(self) -> None:
+        while self.place < len(self.text) and self.text[self.place].isspace():
+            self.place += 1
+
+    def _take(self, sign: str) -> bool:
+        start = self.place
+        self._skip()
+        if self.text.startswith(sign, self.place):
+            self.place += len(sign)
+            return True
+        self.place = start
+        return False
+
+    def _match(self, pattern: re.Pattern[str]) -> str | None:
+        self._skip()
+        found = pattern.match(self.text, self.place)
+        if found is None:
+            return None
+        self.place = found.end()
+        return found[0]
+
+    def _wrong(self, message: str, found: str | None = None) -> StudyError:
+        """With the whole requirement, and what was found where reading stopped."""
+        seen = found if found is not None else repr(self._rest[:40]) if self._rest else "its end"
+        written = self.text if len(self.text) <= 80 else f"{self.text[:77]}…"
+        return StudyError(f"{written!r}: {message}" if "found" in message else f"{written!r}: {message}; found {seen}")

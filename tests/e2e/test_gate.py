@@ -1,0 +1,190 @@
+"""Requirements and comparisons as a pipeline meets them: exit codes, files, and refusals before anything runs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from advrisk import Run, Study
+from advrisk.cli.app import app
+from advrisk.risk.paired_share import share_difference
+from advrisk.study import AlarmSpec
+
+from .conftest import Command, study_of
+
+SCENARIOS = {"noisy-day": {"gaussian-noise": 0.5}}
+
+
+@pytest.fixture(scope="module")
+def folder(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with a detector, a scenario and requirements."""
+    content = study_of(nets)
+    content["data"]["calibrate"] = 32
+    content["assess"]["certificate"] = {"alpha": 0.6, "zeta": 0.2}
+    content |= {"detectors": ["confidence"], "scenarios": SCENARIOS, "gate": ["broken.* at 0.2 <= 100 %"]}
+    return Study.from_dict(content).run(tmp_path_factory.mktemp("gate") / "run").folder
+
+
+def test_a_requirement_that_nobody_can_meet_or_miss_is_refused_before_anything_runs(
+    study: dict[str, Any], write_study: Callable[..., Path], advrisk: Command, tmp_path: Path
+) -> None:
+    for text, complaint in (
+        ("broken.plian at 0.2 <= 0.5", "did you mean 'plain'?"),
+        ("broken.plain at 0.5 <= 0.5", "no attack in linf was allowed a size of 0.5"),
+        ("damage.plain <= 0.5", "no probability"),
+        ("auroc.lid[plain] >= 0.5", "no detector is called 'lid'"),
+        ("risk.plain <= 0.5", "found no scenario"),
+        ("certificate.plain", "found no certificate"),
+    ):
+        file = write_study(study | {"gate": ["error_rows == 0", text]})
+        done = advrisk("run", file, "--out", "refused")
+        assert done.returncode == 2
+        assert f"{file}:" in done.stderr
+        assert "gate[1]: " in done.stderr
+        assert complaint in done.stderr
+        assert not (tmp_path / "refused").exists()
+
+
+def test_every_quantity_is_what_the_run_itself_tells(folder: Path) -> None:
+    run = Run.open(folder)
+    damage, detection = run.damage(evasion=0.15), run.detection()
+    indicators, survival = run.indicators(), run.survival()
+    asked = {
+        "damage.plain <= 0.9": damage.estimates["plain"],
+        "broken.plain at 0.2 <= 0.9": damage.models[0].success_ratio[0.2]
+        if damage.models[0].model == "plain"
+        else damage.models[1].success_ratio[0.2],
+        "risk.plain <= 0.9": next(row.risk for row in indicators.results[0].models if row.model == "plain"),
+        "auroc.confidence[plain] >= 0.1": detection.of("plain", "confidence").overall.auroc,
+        "fpr.confidence[noisy] <= 0.9": detection.of("noisy", "confidence").overall.fpr_at_tpr,
+        "survival.plain >= 1": survival.of("plain").mean,
+        "risk.plain <= risk.noisy + 1": indicators.results[0].branches[""].difference("plain", "noisy"),
+    }
+    found = {one.requirement: one.estimate for one in run.gate(list(asked), evasion=0.15).results}
+    for text, estimate in asked.items():
+        assert found[text] == estimate
+
+
+def test_exit_codes_and_files(folder: Path, advrisk: Command, tmp_path: Path) -> None:
+    done = advrisk("gate", folder, "--junit", "out/gate.xml", "--markdown", "out/gate.md")
+    assert done.returncode == 0
+    assert "Gate of digits-study: pass (2 pass)" in done.stdout
+    suite = ElementTree.parse(tmp_path / "out" / "gate.xml").getroot()[0]
+    assert suite.get("tests") == "2"
+    assert (tmp_path / "out" / "gate.md").read_text().startswith("### ✅")
+    failed = advrisk(
+        "gate", folder, "--require", "clean_accuracy.* >= 99.9 %", "--require", "broken.plain at 0.2 <= 1 %"
+    )
+    assert failed.returncode == 1
+    value = Run.open(folder).gate("clean_accuracy.plain >= 0").results[-1].estimate
+    assert value is not None
+    unsure = advrisk("gate", folder, "--require", f"clean_accuracy.plain >= {(value.low + value.high) / 2}", "--json")
+    facts = json.loads(unsure.stdout)
+    assert (unsure.returncode, facts["verdict"], facts["counts"]["undecided"]) == (4, "undecided", 1)
+    printed = advrisk("gate", folder, "--markdown", "-")
+    assert printed.stdout.startswith("### ✅")
+    assert advrisk("gate", folder, "--markdown", "-", "--json").returncode == 2
+    narrow = advrisk("gate", folder, env={"COLUMNS": "50"})
+    assert max(map(len, narrow.stdout.splitlines())) <= 50
+
+
+def test_a_mistake_has_no_traceback(folder: Path, advrisk: Command) -> None:
+    for words in (
+        ("--require", "broken.plain at 0.2 <="),
+        ("--require", "import os"),
+        ("--level", "95", "--require", "error_rows == 0"),
+        ("--junit", str(folder), "--require", "error_rows == 0"),
+    ):
+        done = advrisk("gate", folder, *words)
+        assert done.returncode == 2, words
+        assert "Traceback" not in done.stderr
+
+
+def test_an_old_run_against_a_new_one(folder: Path, advrisk: Command) -> None:
+    same = advrisk("compare", folder, folder, "--margin", "20 %", "--evasion", "0.15", "--json")
+    facts = json.loads(same.stdout)
+    assert (same.returncode, facts["verdict"]) == (0, "not worse")
+    told = {row["quantity"] for row in facts["results"]}
+    assert told == {
+        "clean accuracy",
+        "broken within 0.1",
+        "broken within 0.2",
+        "damage",
+        "risk, noisy-day, misclassified",
+    }
+    assert all(row["worse_by"]["value"] == 0 for row in facts["results"])
+    unsure = advrisk("compare", folder, folder)
+    assert unsure.returncode == 4
+    assert "no number of samples is seen to settle it" in " ".join(unsure.stdout.split())
+    other = advrisk("compare", folder, folder, "--model", "plain=noisy", "--markdown", "-", "--margin", "0.1")
+    assert other.stdout.startswith("### ")
+    assert advrisk("compare", folder, folder, "--model", "plain").returncode == 2
+    assert advrisk("compare", folder, folder, "--margin", "much").returncode == 2
+
+
+def test_the_workflow_in_the_docs_is_the_file_beside_them() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "examples" / "advrisk-gate.yml").read_text()
+    assert f'```yaml title="advrisk-gate.yml"\n{text}```' in (docs / "gate.md").read_text()
+    steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
+    commands = [step["run"].split() for step in steps if step.get("run", "").startswith("advrisk ")]
+    known = {
+        name: {word for option in command.params for word in option.opts}
+        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
+    }
+    assert [words[1] for words in commands] == ["run", "gate", "compare"]
+    for words in commands:
+        assert {word for word in words if word.startswith("--")} <= known[words[1]]
+
+
+def test_the_report_tells_of_the_gate(folder: Path, tmp_path: Path) -> None:
+    page = Run.open(folder).report(tmp_path / "page.html").read_text()
+    assert 'id="gate"' in page
+    assert "Gate of digits-study: pass (2 pass)" in page
+
+
+def test_a_run_that_has_not_begun_does_not_pass(
+    nets: Path, write_study: Callable[..., Path], advrisk: Command, tmp_path: Path
+) -> None:
+    content = study_of(nets) | {"gate": ["broken.plain at 0.2 <= 99 %", "clean_accuracy.plain >= 1 %", "flagged <= 9"]}
+    Study.from_dict(content).run(tmp_path / "stopped", max_hours=0)
+    done = advrisk("gate", "stopped", "--json")
+    facts = json.loads(done.stdout)
+    assert (done.returncode, facts["verdict"]) == (4, "undecided")
+    assert {row["verdict"] for row in facts["results"]} == {"undecided"}
+    assert facts["notes"] == ["The run is not finished: 0 of 56 cells are done."]
+
+
+def test_certificates_decide_themselves(folder: Path) -> None:
+    run = Run.open(folder)
+    told = run.certificate()
+    for model in ("plain", "noisy"):
+        for one in told.of(model).lists:
+            found = run.gate(f"certificate.{model} at {one.eps}").results[-1]  # after the study's own
+            lists = [own for own in told.of(model).lists if own.eps == one.eps]
+            assert found.verdict == ("pass" if all(own.certified for own in lists) else "fail")
+        whole = run.gate(f"certificate.{model}").results[-1]
+        assert whole.verdict == ("pass" if told.of(model).certified else "fail")
+    assert {one.certified for one in told.lists} == {True, False}  # both are seen
+
+
+def test_damage_with_a_detector(folder: Path) -> None:
+    run = Run.open(folder)
+    assert run.study is not None
+    alarm = AlarmSpec(name="confidence", false_alarms=0.1)
+    damage = run.study.assess.damage.model_copy(update={"detector": alarm})
+    asked = run.study.model_copy(update={"assess": run.study.assess.model_copy(update={"damage": damage})})
+    watched = Run(folder, run.ledger, asked)
+    found = watched.gate(["damage.plain <= 1", "damage.plain <= damage.noisy + 0.9"]).results[-2:]
+    told = watched.damage()
+    assert found[0].estimate == told.estimates["plain"]
+    first, second = (told.detector.damaged[model] for model in ("plain", "noisy"))  # type: ignore[union-attr]
+    up, down = int((first & ~second).sum()), int((second & ~first).sum())
+    assert found[1].estimate == share_difference(up, down, 64)
+    rows = {row.quantity: row for row in watched.compare(watched, models={"noisy": "plain"}).results}
+    assert rows["damage with confidence"].worse_by == found[1].estimate

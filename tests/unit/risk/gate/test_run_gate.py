@@ -1,0 +1,185 @@
+"""Requirements held against small runs whose numbers are known."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advrisk import Run
+from advrisk.core.errors import RiskError, StudyError
+from advrisk.risk.gate import GateResult
+from advrisk.risk.paired_share import share_difference
+from advrisk.risk.proportion import proportion
+
+inf = float("inf")
+MakeRun = Callable[..., Run]
+
+# 40 samples: 4 wrong clean, 6 broken at 0.1, 10 at 0.3, 20 hold; the other model: 2, 2, 6, 30
+WEAK = [0.0] * 4 + [0.1] * 6 + [0.3] * 10 + [inf] * 20
+STRONG = [0.0] * 2 + [0.1] * 2 + [0.3] * 6 + [inf] * 30
+
+
+def one(found: GateResult) -> Any:
+    (result,) = found.results
+    return result
+
+
+@pytest.fixture
+def run(make_run: MakeRun) -> Run:
+    return make_run({"weak": {"pgd": WEAK}, "strong": {"pgd": STRONG}})
+
+
+@pytest.mark.parametrize(
+    ("text", "hits"),
+    [
+        ("broken.weak at 0.1 <= 0.5", 10),
+        ("broken.weak at 0.3 <= 0.5", 20),
+        ("broken.weak at 0.2 <= 0.5", 10),
+        ("robust_accuracy.weak at 0.1 >= 0.5", 30),
+        ("clean_accuracy.weak >= 0.5", 36),
+        ("clean_accuracy.strong >= 0.5", 38),
+    ],
+)
+def test_shares(run: Run, text: str, hits: int) -> None:
+    found = one(run.gate(text)).estimate
+    expected = proportion(hits, 40)
+    assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
+
+
+@pytest.mark.parametrize(
+    ("text", "up", "down"),
+    [
+        ("broken.weak at 0.1 <= broken.strong", 6, 0),
+        ("robust_accuracy.strong at 0.3 >= robust_accuracy.weak - 0.1", 10, 0),
+        ("clean_accuracy.weak >= clean_accuracy.strong", 0, 2),
+    ],
+)
+def test_differences_are_paired(run: Run, text: str, up: int, down: int) -> None:
+    found = one(run.gate(text)).estimate
+    expected = share_difference(up, down, 40)
+    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+
+
+def test_the_level_is_that_of_the_intervals(run: Run) -> None:
+    assert one(run.gate("broken.weak at 0.1 <= 0.5", level=0.8)).estimate.level == 0.8
+    with pytest.raises(RiskError, match="level must lie between 0 and 1, found 95"):
+        run.gate("broken.weak at 0.1 <= 0.5", level=95)
+
+
+def test_damage_and_cost_under_a_curve(run: Run) -> None:
+    found = run.gate(["damage.weak <= 0.9", "cost.weak <= 90", "cost.weak <= cost.strong + 50"], evasion=0.2, cost=100)
+    assert [result.estimate.value for result in found.results] == pytest.approx([0.25, 25.0, 15.0])
+    assert found.results[1].estimate.high == pytest.approx(100 * proportion(10, 40).high)
+    assert found.verdict == "pass"
+
+
+def test_relative_damage_is_compared_and_never_held_against_a_number(run: Run) -> None:
+    with pytest.raises(StudyError, match="no probability"):
+        run.gate("damage.weak <= 0.9")
+    with pytest.raises(StudyError, match="no probability"):
+        run.gate("damage.weak <= 0.9", evasion="average")
+    found = one(run.gate("damage.strong <= damage.weak"))
+    assert found.estimate.value == pytest.approx(run.damage().comparison.difference("strong", "weak").value)  # type: ignore[union-attr]
+    assert any("relative to strong, weak" in caution for caution in found.cautions)
+
+
+def test_a_pass_of_attacks_is_told_with_its_doubts(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": STRONG}}, flags={"pgd": ["zero-gradients"]})
+    found = run.gate(["broken.m at 0.3 <= 0.9", "clean_accuracy.m >= 0.1"])
+    assert any("a better one may" in caution for caution in found.results[0].cautions)
+    assert any("flagged zero-gradients" in caution for caution in found.results[0].cautions)
+    assert found.results[1].cautions == ()
+    assert any(note.startswith("zero-gradients: ") for note in found.notes)
+    assert run.gate("broken.m at 0.3 <= 0.9", strict_flags=True).verdict == "undecided"
+    assert run.gate("clean_accuracy.m >= 0.1", strict_flags=True).verdict == "pass"
+    assert one(run.gate("flagged[zero-gradients] == 0")).verdict == "fail"
+    assert one(run.gate("flagged[still-gaining] == 0")).verdict == "pass"
+
+
+def test_errors_count_at_their_worst_and_never_pass_in_silence(make_run: MakeRun) -> None:
+    few = [0.0] + [inf] * 99
+    clean = make_run({"m": {"pgd": few}}, name="clean")
+    assert one(clean.gate("broken.m at 0.3 <= 0.1")).verdict == "pass"
+    broken = make_run({"m": {"pgd": [0.0, *[None] * 10, *[inf] * 89]}}, name="errors")
+    found = one(broken.gate("broken.m at 0.3 <= 0.1"))
+    assert found.verdict == "undecided"
+    assert found.estimate.high == pytest.approx(proportion(11, 100).high)
+    assert found.estimate.low == pytest.approx(proportion(1, 100).low)
+    assert "10 samples without a verdict" in found.cautions[0]
+    assert one(broken.gate("error_rows <= 9")).verdict == "fail"
+    assert one(broken.gate("error_rows.m == 10")).verdict == "pass"
+
+
+def test_a_run_that_is_not_finished_decides_only_what_the_rest_cannot_change(make_run: MakeRun) -> None:
+    half = {"m": {"pgd": [0.1] * 50 + ["missing"] * 50}}
+    run = make_run(half)
+    assert one(run.gate("broken.m at 0.3 <= 0.3")).verdict == "fail"  # half of them are broken already
+    assert one(run.gate("broken.m at 0.3 <= 0.7")).verdict == "undecided"
+    assert one(run.gate("error_rows == 0")).verdict == "undecided"
+    assert run.gate("error_rows == 0").notes[0].startswith("The run is not finished: 1 of 2 cells")
+    all_held = make_run({"m": {"pgd": [inf] * 50 + ["missing"] * 50}}, name="held")
+    found = one(all_held.gate("broken.m at 0.3 <= 0.3"))
+    assert (found.verdict, found.more_samples) == ("undecided", None)
+
+
+def test_a_clean_input_without_an_answer_counts_at_its_worst(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": [inf] * 30}}, clean={"m": [True] * 27 + [None] * 3})
+    found = one(run.gate("clean_accuracy.m >= 0.5")).estimate
+    assert (found.value, found.low) == (1.0, proportion(27, 30).low)
+    found = one(run.gate("robust_accuracy.m at 0.3 >= 0.5")).estimate
+    assert found.low == proportion(27, 30).low
+
+
+def test_what_is_wrong_clean_is_not_robust_even_where_no_attack_says_so(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": [inf] * 20}}, clean={"m": [True] * 15 + [False] * 5}, criterion="prediction")
+    assert one(run.gate("broken.m at 0.3 <= 0.5")).estimate.value == 0
+    assert one(run.gate("robust_accuracy.m at 0.3 >= 0.5")).estimate.value == 0.75
+
+
+def test_the_requirements_of_the_study_come_first_and_each_once(make_run: MakeRun) -> None:
+    run = make_run({"weak": {"pgd": WEAK}, "strong": {"pgd": STRONG}}, study={"gate": ["broken.* at 0.1 <= 0.5"]})
+    found = run.gate(["broken.weak at 0.1 <= 0.5", "clean_accuracy.weak >= 0.5"])
+    assert [(result.requirement, result.origin) for result in found.results] == [
+        ("broken.strong at 0.1 <= 0.5", "study"),
+        ("broken.weak at 0.1 <= 0.5", "study"),
+        ("clean_accuracy.weak >= 0.5", "given"),
+    ]
+    assert json.loads(json.dumps(found.as_dict()))["verdict"] == "pass"
+    assert run.gate().verdict == "pass"
+    gate = run.findings().gate
+    assert isinstance(gate, GateResult)
+    assert gate.passed
+
+
+def test_nothing_is_required(run: Run) -> None:
+    with pytest.raises(StudyError, match="nothing is required"):
+        run.gate()
+
+
+def test_sizes_that_nobody_tried_are_refused_or_told(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": STRONG}}, facts={"pgd": {"keep": "last"}})
+    with pytest.raises(StudyError, match=r"allowed a size of 0\.4"):
+        run.gate("broken.m at 0.4 <= 0.9")
+    assert any("little was tried there" in caution for caution in one(run.gate("broken.m at 0.2 <= 0.9")).cautions)
+    endless = make_run({"m": {"pgd": STRONG}}, name="endless", eps=None)
+    assert one(endless.gate("broken.m at 0.4 <= 0.9")).verdict == "pass"
+
+
+def test_names_from_outside(make_run: MakeRun) -> None:
+    name = 'a "b" | <script>'
+    run = make_run({name: {"pgd": STRONG}})
+    assert one(run.gate("broken.'a \"b\" | <script>' at 0.3 <= 0.9")).verdict == "pass"
+    assert one(run.gate("broken.* at 0.3 <= 0.9")).requirement == "broken.'a \"b\" | <script>' at 0.3 <= 0.9"
+
+
+def test_at_the_boundary_a_wrong_pass_is_rare_through_and_through(make_run: MakeRun) -> None:
+    """The whole way, from rows to a verdict: 120 runs of a model of which exactly 20 % breaks."""
+    rng = np.random.default_rng(11)
+    flags = rng.random((120, 40)) < 0.2
+    arms = {f"m{number:03}": {"pgd": np.where(own, 0.1, inf).tolist()} for number, own in enumerate(flags)}
+    run = make_run(arms)
+    verdicts = [result.verdict for result in run.gate("broken.* at 0.3 <= 0.2").results]
+    assert verdicts.count("pass") / 120 <= 0.025 + 2 * (0.025 / 120) ** 0.5
+    assert verdicts.count("undecided") > 100
