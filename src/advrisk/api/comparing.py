@@ -27,7 +27,8 @@ from advrisk.risk.proportion import proportion
 from advrisk.study import AVERAGE, DamageSpec, Norm, Source, validated
 
 if TYPE_CHECKING:
-    from advrisk.api.run import AnyEvasion, Run
+    from advrisk.api.damage import AnyEvasion
+    from advrisk.api.run import Run
 
 Pair = tuple[str, str]
 

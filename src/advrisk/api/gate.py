@@ -15,7 +15,8 @@ from advrisk.risk.walk import detectors_of
 from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement
 
 if TYPE_CHECKING:
-    from advrisk.api.run import AnyEvasion, Run
+    from advrisk.api.damage import AnyEvasion
+    from advrisk.api.run import Run
 
 _LOWER_BOUND = "these attacks did no more; a better one may"
 _FLAGGED = "some of its attacks are flagged "

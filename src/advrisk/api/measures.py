@@ -37,7 +37,8 @@ from advrisk.risk.walk import find_detector
 from advrisk.study import DamageSpec, Requirement, Term
 
 if TYPE_CHECKING:
-    from advrisk.api.run import AnyEvasion, Run
+    from advrisk.api.damage import AnyEvasion
+    from advrisk.api.run import Run
 
 
 class Measures:

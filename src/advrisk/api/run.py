@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.comparing import compare_runs
+from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage, damage_question
 from advrisk.api.evidence_pack import FOLDER as EVIDENCE
 from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
@@ -23,31 +24,27 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
-from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
-from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
+from advrisk.risk.assessment import DamageAssessment, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
 from advrisk.risk.compare import RunComparison
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
-from advrisk.risk.distances import arm_distances, smallest_distances
+from advrisk.risk.distances import arm_distances
 from advrisk.risk.envelope import ArmComparison, arm_optimality
-from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
 from advrisk.risk.gate import GateResult
 from advrisk.risk.indicators import MissingArmsError, RiskTensor
 from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indicators
 from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_modes
 from advrisk.risk.indicators.reading import read_tensor
-from advrisk.risk.monte_carlo import Threshold, detector_answers
+from advrisk.risk.monte_carlo import Threshold
 from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
 from advrisk.risk.survival.money import Hardware
 from advrisk.study import (
-    AVERAGE,
-    AlarmSpec,
-    DamageSpec,
     DetectionSpec,
     IndicatorSpec,
     Norm,
@@ -62,8 +59,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from advrisk.api.mlflow import LoggedRun
-
-AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
 
 class Run:
@@ -108,38 +103,15 @@ class Run:
         the database with the answers of people, if they do not lie in the run's folder.
         """
         given: dict[str, Any] = {"arms": arms, "thresholds": thresholds, "detector": detector, "level": level}
-        return self._assessed(*self._asked(norm=norm, evasion=evasion, **given), cost=cost, answers=answers)
-
-    def _assessed(
-        self,
-        asked: DamageSpec,
-        curve: Evasion | None,
-        notes: tuple[str, ...],
-        *,
-        cost: float | None = None,
-        answers: str | None = None,
-    ) -> DamageAssessment:
-        said, unread = self._said(answers, asked.norm)
-        return assess_damage(
-            self.ledger,
-            asked,
-            seed=self.seed,
-            evasion=curve,
-            answers=said,
-            cost=asked.cost if cost is None else cost,
-            notes=(*notes, *unread),
+        return assessed_damage(
+            self, damage_question(self, norm=norm, evasion=evasion, **given), cost=cost, answers=answers
         )
 
     def detector_answers(
         self, detector: Mapping[str, Any], *, norm: Norm | None = None, arms: list[str] | None = None
     ) -> tuple[AnswerRows, Norm]:
         """What a detector says of clean inputs and nearest successes, to fit a curve to; and the norm of the sizes."""
-        asked, *_ = self._asked(norm=norm, evasion=AVERAGE, arms=arms)
-        alarm = validated(AlarmSpec, detector, Source())
-        distances = smallest_distances(self.ledger, norm=asked.norm, arms=asked.arms)
-        found = detector_answers(self.ledger, distances, alarm.name, threshold=alarm.alarm)
-        rows = AnswerRows(tuple(found.sizes.tolist()), tuple(found.undetected.tolist()), found.models, found.arms)
-        return rows, asked.norm
+        return answers_of_detector(self, detector, norm=norm, arms=arms)
 
     def convergence(
         self,
@@ -427,8 +399,8 @@ class Run:
     @cached_property
     def _found(self) -> Findings:
         """Assessed once: a run is a snapshot, and reports of all forms, figures and MLflow tell of it."""
-        question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
-        return run_findings(self, lambda: self._assessed(*question))
+        question = damage_question(self)  # a curve that is lost leaves a good report as it is
+        return run_findings(self, lambda: assessed_damage(self, question))
 
     def record(self) -> dict[str, Any]:
         """Everything this run answers, and from what, as plain values: what `report(form="json")` writes."""
@@ -492,44 +464,6 @@ class Run:
             return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self.norm, arms=self._arms()))
         except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
             return ()
-
-    def _asked(
-        self, *, norm: Norm | None, evasion: AnyEvasion | None, **given: Any
-    ) -> tuple[DamageSpec, Evasion | None, tuple[str, ...]]:
-        """The study's question with what was given instead, the evasion curve that it names, and notes on that."""
-        asked = self.study.assess.damage if self.study else DamageSpec(norm=norm or self.norm)
-        given = {name: value for name, value in given.items() if value is not None}
-        curve = evasion if callable(evasion) else None
-        notes: tuple[str, ...] = ()
-        if evasion == AVERAGE:
-            if asked.cost is not None:
-                notes = (f"The study's cost of {asked.cost:,.10g} is left out: relative damage has none.",)
-            given = {"detector": None, "cost": None} | given | {"evasion": AVERAGE}
-        elif evasion is not None and curve is None:
-            given |= {"evasion": str(evasion)}
-        elif evasion is None and norm not in (None, asked.norm) and asked.evasion not in (None, AVERAGE):
-            raise RiskError(
-                f"the study's evasion curve is for {asked.norm}, and damage is asked for in {norm}; give a curve for "
-                f"{norm}, or `{AVERAGE}`"
-            )
-        if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
-            given = {"norm": norm, "thresholds": None} | given
-        asked = validated(DamageSpec, asked.model_dump() | given, Source())
-        if curve is not None or asked.evasion in (None, AVERAGE):
-            return asked, curve, notes
-        if asked.evasion_file is None:
-            return asked, threshold(float(asked.evasion or 0.0)), ()
-        path = self.folder / EVASION_FILE if evasion is None else Path(asked.evasion_file)  # the study's is kept here
-        return asked, read_evasion(path, norm=asked.norm), evasion_notes(path)
-
-    def _said(self, url: str | None, norm: Norm) -> tuple[list[Answer], list[str]]:
-        """What people answered; a database that cannot be read is no reason to say nothing, unless it was named."""
-        try:
-            return read_answers(self.folder, url, norm=norm), []
-        except LedgerError as error:
-            if url is not None:
-                raise
-            return [], [f"What people answered is left out: {error}."]
 
     @property
     def name(self) -> str:
