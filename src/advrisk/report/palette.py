@@ -56,10 +56,10 @@ def cut(name: str, width: int) -> str:
 
 def plain_label(name: str) -> str:
     """plotly reads a little HTML in labels, and %{…} in some; names are text."""
-    return _one_line(name).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%", "&#37;")
+    return one_line(name).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%", "&#37;")
 
 
-def _one_line(name: str) -> str:
+def one_line(name: str) -> str:
     """Without what would end the line, or what a label cannot show."""
     return "".join(letter if letter.isprintable() or letter in _JOINERS else " " for letter in name)
 
