@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.findings import run_findings
+from advrisk.api.reporting import Form, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
@@ -20,7 +21,7 @@ from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.report import Findings, arm_shares, flagged_arms, write_report
+from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
@@ -370,10 +371,9 @@ class Run:
         question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
         return run_findings(self, lambda: self._assessed(*question))
 
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write one self-contained HTML file (default: report.html in the run's folder)."""
-        target = Path(path) if path else self.folder / "report.html"
-        return write_report(self.folder, self.ledger, self.study, target, self.findings())
+    def report(self, path: str | Path | None = None, *, form: Form = "html") -> Path:
+        """Write everything this run answers to one file (default: `report.html` and the like in the run's folder)."""
+        return write_form(self, path, form)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

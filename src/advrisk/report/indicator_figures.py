@@ -104,7 +104,7 @@ def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | Non
     for one in result.models:
         place = places[one.model]
         own = [(child, result.branches[child].estimates[one.model]) for child in children]
-        pattern = {"shape": cycled(PATTERNS, place // len(COLOURS)), "fillmode": "overlay", "fgcolor": "#ffffff"}
+        pattern = {"shape": cycled(PATTERNS, place), "fillmode": "overlay", "fgcolor": "#ffffff"}
         bar = _bar(one.model, own, result.bounds, {"color": cycled(COLOURS, place), "pattern": pattern})
         traces.append(bar | {"error_x": bar["error_x"] | {"thickness": 1, "width": 2}})
     estimates = [result.branches[child].estimates[one.model] for child in children for one in result.models]

@@ -10,7 +10,7 @@ Places = Mapping[str, int]  # model -> its number in all figures of a report
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
-PATTERNS = ("", "/", ".", "x")  # of bars, once all colours are taken
+PATTERNS = ("", "/", ".", "x")  # of bars
 GRAY = "#888888"
 _LABEL = 40  # characters
 _JOINERS = "\u200c\u200d"  # invisible, but part of letters and emoji
@@ -31,6 +31,11 @@ def places_of(models: Iterable[str], places: Places | None) -> dict[str, int]:
 def cycled(choices: tuple[str, ...], place: int) -> str:
     """The choice for the n-th thing; after the last, the first again."""
     return choices[place % len(choices)]
+
+
+def few_marks(place: int) -> Figure:
+    """A few marks along a line, for those who do not see its colour."""
+    return {"symbol": cycled(SYMBOLS, place), "size": 8, "maxdisplayed": 8, "color": cycled(COLOURS, place)}
 
 
 def named(name: str, width: int = _LABEL) -> Figure:

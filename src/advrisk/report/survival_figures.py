@@ -15,6 +15,7 @@ from advrisk.report.palette import (
     Places,
     cycled,
     edge_of,
+    few_marks,
     named,
     places_of,
     plain_label,
@@ -42,7 +43,7 @@ def survival_curves(
     for one in models:
         colour = cycled(COLOURS, places[one.model])
         if one.curve is not None:
-            lines += _steps(one.curve, one.model, colour)
+            lines += _steps(one.curve, one.model, places[one.model])
         if found.fit is not None and one.mean is not None:
             lines.append(_law(found.fit.curve(_times(found), at=one.at), one.model, colour, show=one.curve is None))
     return {"data": lines, "layout": _time_layout(found)}
@@ -215,12 +216,14 @@ def _time_layout(found: SurvivalAssessment) -> dict[str, Any]:
     }
 
 
-def _steps(curve: KaplanMeier, name: str, colour: str) -> list[Figure]:
+def _steps(curve: KaplanMeier, name: str, place: int) -> list[Figure]:
+    colour = cycled(COLOURS, place)
     times = np.concatenate([[0.0], curve.times])
     low, high = np.concatenate([[1.0], curve.low]), np.concatenate([[1.0], curve.high])
     line = {
         "type": "scatter",
-        "mode": "lines",
+        "mode": "lines+markers",
+        "marker": few_marks(place),
         **named(name, _LABEL),
         "legendgroup": name,
         "x": times.tolist(),

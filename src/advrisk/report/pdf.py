@@ -1,0 +1,80 @@
+"""The report on paper: the page, printed by a Chromium that is on this machine."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from advrisk.core.errors import RunError
+from advrisk.core.files import whole_file
+
+CHROMIUM = "ADVRISK_CHROMIUM"  # the variable that names the browser
+_KNOWN = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+_FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-dev-shm-usage",  # small in containers
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-default-browser-check",
+    "--no-first-run",
+    "--no-pdf-header-footer",
+)
+LIMIT_S = 120.0
+_SHOWN = 300  # characters of what a browser complains of
+
+
+def write_pdf(page: str, target: Path, *, limit_s: float = LIMIT_S) -> Path:
+    """Print a page to a PDF file, which is there in full or not at all."""
+    browser = find_chromium()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="advrisk-pdf-") as folder, whole_file(target) as unfinished:
+            source, printed = Path(folder) / "report.html", Path(folder) / "report.pdf"
+            source.write_text(page, encoding="utf-8")
+            _print(browser, source, printed, limit_s)
+            shutil.copyfile(printed, unfinished)
+    except OSError as error:
+        raise RunError(f"{target}: the report cannot be written: {error.strerror or error}") from None
+    return target
+
+
+def find_chromium() -> str:
+    """The browser that ADVRISK_CHROMIUM names, or the first known one on the PATH."""
+    named = os.environ.get(CHROMIUM)
+    if named:
+        if found := shutil.which(named):
+            return found
+        raise RunError(f"{CHROMIUM} names {named!r}, which is no program that can be run; give the path of a Chromium")
+    for name in _KNOWN:
+        if found := shutil.which(name):
+            return found
+    raise RunError(
+        f"a PDF is printed by Chromium or Google Chrome, and neither is on the PATH; install one, name it in "
+        f"{CHROMIUM}, or write the HTML report and print it from any browser"
+    )
+
+
+def _print(browser: str, source: Path, printed: Path, limit_s: float) -> None:
+    profile = source.with_name("profile")  # of its own: nothing of the user's browser is read or changed
+    command = [browser, *_FLAGS, *_as_root(), f"--user-data-dir={profile}", f"--print-to-pdf={printed}"]
+    try:
+        done = subprocess.run(
+            [*command, source.as_uri()], capture_output=True, timeout=limit_s, check=False, text=True, errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(
+            f"{browser}: did not print the report within {limit_s:g} s; try again, or print it by hand"
+        ) from None
+    if done.returncode or not printed.is_file() or not printed.stat().st_size:
+        said = " ".join(done.stderr.split())[-_SHOWN:] or f"exit code {done.returncode}"
+        raise RunError(f"{browser}: could not print the report: {said}. Set {CHROMIUM} to another browser, or print it")
+
+
+def _as_root() -> tuple[str, ...]:
+    """Chromium refuses to run as root inside its sandbox; the page is our own and loads nothing."""
+    return ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
