@@ -25,8 +25,9 @@ from advrisk.study import StudySpec
 
 MOST_ROWS = 20  # of a table
 _NAME = 60  # characters
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~>$@-])")
-_ADDRESS = re.compile(r"(?i)(?<=http)(?=s?:)|(?<=www)(?=\.)")
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+_BEGINNING = re.compile(r"^(\s*)([#>+=:-]|\d+(?=[.)]))")  # of a heading, a quote, a list, a rule
+_LINKED = re.compile(r"(?i)(?<=http)(?=s?:)|(?<=ftp)(?=:)|(?<=www)(?=\.)|(?<=[@#])(?=\w)|(?<=mailto)(?=:)")
 
 Cells = Sequence[str]
 
@@ -35,7 +36,7 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     """The whole text."""
     made = provenance(folder, ledger, study, found)
     summary = executive_summary(ledger, study, found)
-    lines = [f"# {escaped(brief(made.name))}: {escaped(summary.answer)}", ""]
+    lines = [f"## {escaped(brief(made.name))}: {escaped(summary.answer)}", ""]
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
     for section in (_damage, _detection, _indicators, _survival, _certificates):
@@ -58,7 +59,7 @@ def _damage(found: Findings) -> list[str]:
         cells.append(_share(row.damage) if row.damage else _number(row.relative_damage))
         rows.append([*cells, _amount(row.operational_risk)] if damage.cost is not None else cells)
     about = f"{len(damage.distances.samples):,} samples, {len(damage.distances.arms)} attacks, {damage.distances.norm}"
-    return _section(f"Damage ({about})", head, rows, n_text=2)
+    return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2))
 
 
 def _detection(found: Findings) -> list[str]:
@@ -72,7 +73,7 @@ def _detection(found: Findings) -> list[str]:
         past = "–" if most is None else f"{_name(most.arm)}: {_share(most.unseen)}"
         told = "–" if chance is None else f"{chance:.3f}"
         rows.append([_name(one.model), _name(one.name), _number(one.overall.auroc), told, past])
-    return _section("Detectors, against all arms that do not know them", head, rows, n_text=2)
+    return _section("Detectors, against all arms that do not know them", head, rows, "ttnnt")
 
 
 def _indicators(found: Findings) -> list[str]:
@@ -87,7 +88,7 @@ def _indicators(found: Findings) -> list[str]:
         for one in found.indicators.results
         for model in one.models
     ]
-    return _section("Risk in the deployment", head, rows, n_text=3)
+    return _section("Risk in the deployment", head, rows, "tttntt")
 
 
 def _survival(found: Findings) -> list[str]:
@@ -102,7 +103,7 @@ def _survival(found: Findings) -> list[str]:
         ]
         for one in survival.models
     ]
-    return _section("How long it lasts", head, rows, n_text=1)
+    return _section("How long it lasts", head, rows, "tnnnn")
 
 
 def _certificates(found: Findings) -> list[str]:
@@ -117,7 +118,7 @@ def _certificates(found: Findings) -> list[str]:
         p = "–" if one.p is None else escaped(p_text(one.p))
         rows.append([_name(one.model), one.norm, size_text(one.eps), one.verdict, p, failed])
     title = f"Certificates (alpha = {100 * certificates.alpha:.4g} %, zeta = {100 * certificates.zeta:.4g} %)"
-    return _section(title, head, rows, n_text=2)
+    return _section(title, head, rows, "ttntnn")
 
 
 def _made(made: Provenance) -> list[str]:
@@ -131,12 +132,12 @@ def _made(made: Provenance) -> list[str]:
     return [escaped(told[0]), "", told[1], ""]
 
 
-def _section(title: str, head: Cells, rows: Sequence[Cells], *, n_text: int) -> list[str]:
-    """A heading and a table, whose first columns are text."""
-    marks = ["---"] * n_text + ["---:"] * (len(head) - n_text)
+def _section(title: str, head: Cells, rows: Sequence[Cells], columns: str) -> list[str]:
+    """A heading and a table; `columns` says of each whether it is text (t) or numbers (n)."""
+    marks = ["---" if letter == "t" else "---:" for letter in columns]
     shown = [_line(row) for row in rows[:MOST_ROWS]]
     more = [f"And {len(rows) - MOST_ROWS} more rows.", ""] if len(rows) > MOST_ROWS else []
-    return [f"## {title}", "", _line([escaped(cell) for cell in head]), _line(marks), *shown, "", *more]
+    return [f"### {title}", "", _line([escaped(cell) for cell in head]), _line(marks), *shown, "", *more]
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -149,8 +150,8 @@ def _name(name: str) -> str:
 
 def escaped(text: str) -> str:
     """Text that Markdown, and the HTML it allows, show as it is: on one line, no link, no mention, no command."""
-    shown = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
-    return _ADDRESS.sub("\u200b", _SPECIAL.sub(r"\\\1", shown))
+    shown = _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;").replace("<", "&lt;"))
+    return _LINKED.sub("\u200b", _BEGINNING.sub("\\1\u200b\\2", shown))
 
 
 def _share(estimate: Estimate | None) -> str:

@@ -1,7 +1,7 @@
 // Draws the figures, hands out their data, and makes the page fit for keyboards and paper. It asks nobody for anything.
 (() => {
   "use strict";
-  const PAPER = 680; // pixels across a printed page, with its margins taken off
+  const PAPER = {".pairs": 328, ".beside": 300, "body": 680}; // pixels that a figure has across a printed page
   const NARROW = 480;
   const root = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -33,13 +33,14 @@
   function drawOne(place) {
     if (!place.checkVisibility()) return; // folded away: it is drawn once it is opened
     const {data, layout} = figures[place.dataset.figure];
-    const room = printing ? (place.closest(".pairs") ? PAPER / 2 - 12 : PAPER) : place.clientWidth;
+    const room = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
     const narrow = room < NARROW;
     const margin = narrow ? {l: 52, r: 12, t: 48, b: 52} : {l: 64, r: 16, t: 56, b: 56};
     const shown = {...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13},
       margin: {...margin, ...layout.margin}, xaxis: axis(layout.xaxis, narrow), yaxis: axis(layout.yaxis, narrow)};
     if (printing) shown.width = room;
+    if (printing && data[0]?.type === "sunburst") shown.height = room;
     Plotly.react(place, data.map(coloured), shown, config);
   }
   function draw(within = document) {

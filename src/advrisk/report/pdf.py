@@ -24,7 +24,7 @@ _FLAGS = (
     "--no-first-run",
     "--no-pdf-header-footer",
 )
-LIMIT_S = 120.0
+LIMIT_S = 180.0
 _SHOWN = 300  # characters of what a browser complains of
 
 
