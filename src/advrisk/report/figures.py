@@ -17,6 +17,7 @@ from advrisk.report.palette import (
     named,
     places_of,
     plain_label,
+    upper_ticks,
 )
 from advrisk.report.summary import damage_name
 from advrisk.risk.assessment import DamageAssessment
@@ -186,7 +187,7 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
             }
         ],
         "layout": {
-            "xaxis": {"side": "top", **category_axis(models)},
+            "xaxis": upper_ticks(models),
             "yaxis": {"autorange": "reversed", "automargin": True, **category_axis(arms)},
             "height": 120 + 26 * len(arms),
         },

@@ -16,6 +16,8 @@ from advrisk.report.palette import (
     places_of,
     plain_label,
     short_label,
+    upper_ticks,
+    wrapped_label,
 )
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import LEAST, ScenarioResult
@@ -34,7 +36,6 @@ _VERDICTS = (  # what stands beside a bar, and its hatching
 )
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 _SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
-_LINE = 18  # characters of a line of a label
 _FINE = 0.05  # risks below it are shown with a decimal
 _DARK = 0.5  # a background darker than this gets white letters
 
@@ -154,14 +155,7 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
             }
         ],
         "layout": {
-            "xaxis": {
-                "side": "top",
-                "type": "category",
-                "automargin": True,
-                "tickangle": -40 if len(models) > 4 else 0,
-                "tickvals": models,
-                "ticktext": [wrapped_label(name) if len(models) <= 4 else short_label(name, 24) for name in models],
-            },
+            "xaxis": upper_ticks(models),
             "yaxis": {
                 "autorange": "reversed",
                 "type": "category",
@@ -336,17 +330,6 @@ def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dic
         "ticktext": [wrapped_label(label) for label in shown or names],
         "showgrid": False,
     }
-
-
-def wrapped_label(name: str, width: int = _LINE) -> str:
-    """A name in two lines at most, broken after a separator where there is one; what is longer is cut in the middle."""
-    if len(name) <= width:
-        return plain_label(name)
-    if len(name) > 2 * width:
-        name = f"{name[: width - 1]}…{name[-width:]}"
-    cuts = [place + 1 for place, letter in enumerate(name[:width]) if letter in " -,._/"]
-    cut = max((place for place in cuts if len(name) - place <= width), default=width)
-    return f"{plain_label(name[:cut].rstrip())}<br>{plain_label(name[cut:].lstrip())}"
 
 
 def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:

@@ -13,6 +13,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 PATTERNS = ("", "/", ".", "x")  # of bars
 GRAY = "#888888"
 _LABEL = 40  # characters
+_LINE = 18  # characters of a line of a label
 _JOINERS = "\u200c\u200d"  # invisible, but part of letters and emoji
 
 
@@ -67,6 +68,30 @@ def plain_label(name: str) -> str:
 def one_line(name: str) -> str:
     """Without what would end the line, or what a label cannot show."""
     return "".join(letter if letter.isprintable() or letter in _JOINERS else " " for letter in name)
+
+
+def wrapped_label(name: str, width: int = _LINE) -> str:
+    """A name in two lines at most, broken after a separator where there is one; what is longer is cut in the middle."""
+    if len(name) <= width:
+        return plain_label(name)
+    if len(name) > 2 * width:
+        name = f"{name[: width - 1]}…{name[-width:]}"
+    cuts = [place + 1 for place, letter in enumerate(name[:width]) if letter in " -,._/"]
+    cut = max((place for place in cuts if len(name) - place <= width), default=width)
+    return f"{plain_label(name[:cut].rstrip())}<br>{plain_label(name[cut:].lstrip())}"
+
+
+def upper_ticks(names: list[str]) -> Figure:
+    """An axis of names above a heat map; many of them are written aslant."""
+    few = len(names) <= 4
+    return {
+        "side": "top",
+        "type": "category",
+        "automargin": True,
+        "tickangle": 0 if few else -40,
+        "tickvals": names,
+        "ticktext": [wrapped_label(name) if few else short_label(name, 24) for name in names],
+    }
 
 
 def category_axis(names: list[str]) -> Figure:
