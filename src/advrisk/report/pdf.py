@@ -2,9 +2,12 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
@@ -62,17 +65,27 @@ def find_chromium() -> str:
 def _print(browser: str, source: Path, printed: Path, limit_s: float) -> None:
     profile = source.with_name("profile")  # of its own: nothing of the user's browser is read or changed
     command = [browser, *_FLAGS, *_as_root(), f"--user-data-dir={profile}", f"--print-to-pdf={printed}"]
+    said = source.with_name("said.txt")
+    with said.open("wb") as log:
+        code = _ended([*command, source.as_uri()], log, limit_s)
+    if code is None:
+        raise RunError(f"{browser}: did not print the report within {limit_s:g} s; try again, or print it by hand")
+    if code or not printed.is_file() or not printed.stat().st_size:
+        why = " ".join(said.read_text(encoding="utf-8", errors="replace").split())[-_SHOWN:] or f"exit code {code}"
+        raise RunError(f"{browser}: could not print the report: {why}. Set {CHROMIUM} to another browser, or print it")
+
+
+def _ended(command: list[str], log: IO[bytes], limit_s: float) -> int | None:
+    """The exit code of a program, or None if it took too long; it is ended with all that it began."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
-        done = subprocess.run(
-            [*command, source.as_uri()], capture_output=True, timeout=limit_s, check=False, text=True, errors="replace"
-        )
+        return process.wait(limit_s)
     except subprocess.TimeoutExpired:
-        raise RunError(
-            f"{browser}: did not print the report within {limit_s:g} s; try again, or print it by hand"
-        ) from None
-    if done.returncode or not printed.is_file() or not printed.stat().st_size:
-        said = " ".join(done.stderr.split())[-_SHOWN:] or f"exit code {done.returncode}"
-        raise RunError(f"{browser}: could not print the report: {said}. Set {CHROMIUM} to another browser, or print it")
+        return None
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _as_root() -> tuple[str, ...]:
