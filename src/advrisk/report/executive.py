@@ -1,6 +1,5 @@
 """The executive summary: which model to ship, how sure, what drives the risk, what is open, what was not tested."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
@@ -13,7 +12,7 @@ from advrisk.ledger import Ledger
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
 from advrisk.report.indicators import drivers, on_pair, scenario_headlines, worst_off
-from advrisk.report.palette import cut, one_line
+from advrisk.report.palette import cut_words, one_line
 from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
@@ -290,5 +289,5 @@ def _brief(sentences: Iterable[str]) -> tuple[str, ...]:
 
 def brief(sentence: str) -> str:
     """A sentence without what cannot be shown, with long words cut in the middle, and not too long."""
-    words = re.sub(rf"\S{{{_WORD + 1},}}", lambda word: cut(word.group(), _WORD), one_line(sentence))
+    words = cut_words(one_line(sentence), _WORD)
     return words if len(words) <= _SENTENCE else f"{words[: _SENTENCE - 1]}…"

@@ -23,7 +23,7 @@ from advrisk.report.figures import arm_heat_map, damage_intervals, settling, suc
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
-from advrisk.report.palette import Figure, Places, model_places
+from advrisk.report.palette import Figure, Places, cut_words, model_places
 from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, on_spare_arms, what_would_decide
@@ -85,7 +85,7 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
     environment = Environment(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters["clip"] = _clipped
+    environment.filters |= {"clip": _clipped, "words": _with_short_words}
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
     environment.globals |= {
         "of_loss": _of_loss,
@@ -287,6 +287,11 @@ def _clipped(name: object) -> "Markup | str":
 
     text = str(name)
     return text if len(text) <= _LONG else Markup('<span class="clip" tabindex="0">{}</span>').format(text)
+
+
+def _with_short_words(sentence: object) -> str:
+    """A sentence in which no name is longer than what is clipped elsewhere."""
+    return cut_words(str(sentence), _LONG)
 
 
 def _breaking(name: str) -> "Markup":

@@ -67,13 +67,12 @@ def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None
     names = [one.model for one in result.models]
     places = places_of(names, places)
     rows = [(name, compared.estimates[name], verdict_class(compared.verdict(name))) for name in names]
+    hatching = {word: shape for word, _, shape in _VERDICTS}
     traces = []
-    for word, _, hatching in _VERDICTS:
-        own = [(name, estimate) for name, estimate, verdict in rows if verdict == word]
-        if own:
-            colours = [cycled(COLOURS, places[name]) for name, _ in own]
-            marker = {"color": colours, "pattern": {"shape": hatching, "fillmode": "overlay", "fgcolor": "#ffffff"}}
-            traces.append(_bar(word, own, result.bounds, marker) | {"showlegend": False})
+    for name, estimate, verdict in rows:  # one by one: plotly hatches no bars of several colours
+        pattern = {"shape": hatching[verdict], "fillmode": "overlay", "fgcolor": "#ffffff"}
+        marker = {"color": cycled(COLOURS, places[name]), "pattern": pattern}
+        traces.append(_bar(verdict, [(name, estimate)], result.bounds, marker) | {"showlegend": False})
     return {
         "data": [*traces, _values_beside(rows, result.bounds)],
         "layout": {

@@ -1,5 +1,6 @@
 """What all figures share: colours, dashes and marks of models, and names as labels that plotly shows as text."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -58,6 +59,11 @@ def cut(name: str, width: int) -> str:
     """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
     half = width // 2
     return name if len(name) <= width else f"{name[: width - half - 1]}…{name[-half:]}"
+
+
+def cut_words(text: str, width: int) -> str:
+    """Text whose long words are cut in the middle."""
+    return re.sub(rf"\S{{{width + 1},}}", lambda word: cut(word.group(), width), text)
 
 
 def plain_label(name: str) -> str:

@@ -94,10 +94,10 @@ def test_bars_are_named_by_the_verdict_and_coloured_by_the_model(result: Scenari
     assert words[NASTY] == "least risk"
     assert words["weak"] == words["middling"] == "more risk than another"
     colours = {
-        name: colour
+        name: bar["marker"]["color"]
         for bar in branch_bars(result)["data"] + branch_bars(result, "wet")["data"]
         if bar["type"] == "bar"
-        for name, colour in zip(bar["y"], bar["marker"]["color"], strict=True)
+        for name in bar["y"]
     }
     assert colours == {bar["meta"]["series"]: bar["marker"]["color"] for bar in grouped_bars(result)["data"]}
     assert len(set(colours.values())) == 3
