@@ -83,7 +83,7 @@ def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Comma
     assert json.loads(said.stdout) == json.loads(json.dumps(found.as_dict()))
     with (tmp_path / "all.csv").open() as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == len(list(found.flat()))
+    assert len(lines) == len(found.rows())
     roots = [line for line in lines if line["kind"] == "branch" and line["path"] == ""]
     assert sorted(float(line["value"]) for line in roots) == sorted(
         model.risk.value for result in found.results for model in result.models

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk import Run, Study
-from advrisk.core.errors import RunError
+from advrisk.core.errors import RunError, StudyError
 from advrisk.report.palette import COLOURS
 
 from .conftest import Command, study_of
@@ -377,7 +377,7 @@ def test_without_a_browser_a_pdf_is_refused_at_once(run: Run, tmp_path: Path, mo
 
 
 def test_a_form_that_nobody_knows_is_refused(run: Run) -> None:
-    with pytest.raises(RunError, match="did you mean 'markdown'"):
+    with pytest.raises(StudyError, match="did you mean 'markdown'"):
         run.report(form="markdwn")  # type: ignore[arg-type]
 
 

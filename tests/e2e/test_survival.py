@@ -192,18 +192,18 @@ class TestInBrowser:
 def test_a_study_without_durations_says_nothing_of_them(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing(**_: Any) -> None:
+    def nothing(*_: Any, **__: Any) -> None:
         from advrisk.risk.survival.durations import NoDurationsError
 
         raise NoDurationsError("no arm has a duration in forward passes. fgsm: it takes one step")
 
-    monkeypatch.setattr(run, "survival", nothing)
-    page = run.report(tmp_path / "asked.html").read_text()
+    monkeypatch.setattr(Run, "survival", nothing)
+    page = Run.open(run.folder).report(tmp_path / "asked.html").read_text()
     assert "Nothing can be said of how long models last: no arm has a duration" in page  # the study asks
     assert run.study is not None
-    damage = {"damage": run.study.assess.damage}
-    monkeypatch.setattr(run, "study", run.study.model_copy(update={"assess": type(run.study.assess)(**damage)}))
-    assert 'id="survival"' not in run.report(tmp_path / "not-asked.html").read_text()
+    unasked = type(run.study.assess)(damage=run.study.assess.damage)
+    other = Run(run.folder, run.ledger, run.study.model_copy(update={"assess": unasked}))
+    assert 'id="survival"' not in other.report(tmp_path / "not-asked.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from advrisk.core.clock import time_of_making
 from advrisk.core.errors import AdvriskError, RiskError, RunError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
@@ -150,7 +151,7 @@ def write_certificates(
     if key is not None:
         read_private_key(key)  # before anything is written
     found = assess_run(ledger, study, given)
-    made = datetime.now(UTC)
+    made = time_of_making()
     chosen = [found.of(model) for model in models] if models else list(found.models)
     lists = {model.model: claimed_lists(model, norm, eps) for model in chosen}
     chosen = [model for model in chosen if lists[model.model]]

@@ -1,17 +1,22 @@
-"""A run's report in every form: one table says which function makes which, and where it goes."""
+"""A run's report in every form: where it goes by default, who writes it, and its text where it is one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from advrisk.core.errors import RunError
+from advrisk.core.errors import RunError, StudyError
 from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
+from advrisk.core.notebook import html_block, html_table, notebook_html
+from advrisk.core.plain import json_text
 from advrisk.report import write_report
+from advrisk.report.csv_files import write_folder
 from advrisk.report.html import report_page
 from advrisk.report.markdown import report_markdown
 from advrisk.report.pdf import find_chromium, write_pdf
+from advrisk.report.records import findings_record, findings_tables, write_json
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
@@ -21,7 +26,7 @@ Form = Literal["html", "pdf", "markdown", "json", "csv"]
 
 @dataclass(frozen=True)
 class ReportForm:
-    """How a form is written to a file, what that is called by default, and its text, where it is one."""
+    """What a form is called in the run's folder, what writes it, and what gives its text, where it is one."""
 
     name: str
     write: Callable[["Run", Path], Path]
@@ -29,7 +34,7 @@ class ReportForm:
 
 
 def write_form(run: "Run", path: str | Path | None, form: Form) -> Path:
-    """Write a report in that form; without a path, into the run's folder."""
+    """Write the report in one form, into the run's folder unless a path is given."""
     found = _known(form)
     return found.write(run, Path(path) if path else run.folder / found.name)
 
@@ -38,15 +43,30 @@ def form_text(run: "Run", form: Form) -> str:
     """The report as text, for standard output."""
     found = _known(form)
     if found.text is None:
-        texts = " or ".join(f"--{name}" for name, one in FORMS.items() if one.text is not None)
-        raise RunError(f"a report as {form} is no text to be printed; give a file (`--out FILE`), or {texts}")
+        texts = " or ".join(f"--{name}" for name, one in _FORMS.items() if one.text is not None)
+        raise StudyError(f"a report as {form} is no text to be printed; give a file (`--out FILE`), or {texts}")
     return found.text(run)
 
 
+def run_record(run: "Run") -> dict[str, Any]:
+    """Everything the run answers, as plain values."""
+    return findings_record(run.name, run.ledger, run.study, run.findings())
+
+
+def run_html(run: "Run") -> str:
+    """What a notebook shows of a run: how far it is, and what to ask it."""
+    asked = "damage() · detection() · indicators() · survival() · certificate() · figures() · report()"
+    rows = [[row["model"], row["capability"], row["digest"]] for row in run.models()]
+    parts = (f"<p>{escape(str(run.folder))}</p>", notebook_html(run.status()))
+    return html_block(
+        f"Run {run.name}", *parts, html_table(["model", "capability", "digest"], rows), notes=[f"Ask it: {asked}."]
+    )
+
+
 def _known(form: str) -> ReportForm:
-    if form not in FORMS:
-        raise RunError(f"there is no report as {form!r}; {did_you_mean(form, FORMS)}")
-    return FORMS[form]
+    if form not in _FORMS:
+        raise StudyError(f"a report has no form {form!r}; {did_you_mean(form, _FORMS)}")
+    return _FORMS[form]
 
 
 def _html(run: "Run", target: Path) -> Path:
@@ -63,10 +83,7 @@ def _markdown(run: "Run") -> str:
 
 
 def _write_markdown(run: "Run", target: Path) -> Path:
-    return _written(target, _markdown(run))
-
-
-def _written(target: Path, text: str) -> Path:
+    text = _markdown(run)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as file:
@@ -76,8 +93,22 @@ def _written(target: Path, text: str) -> Path:
     return target
 
 
-FORMS: dict[str, ReportForm] = {
+def _json(run: "Run") -> str:
+    return json_text(run_record(run)) + "\n"
+
+
+def _write_json(run: "Run", target: Path) -> Path:
+    return write_json(target, run_record(run))
+
+
+def _csv(run: "Run", target: Path) -> Path:
+    return write_folder(findings_tables(run.findings()), target)
+
+
+_FORMS: Mapping[str, ReportForm] = {
     "html": ReportForm("report.html", _html),
     "pdf": ReportForm("report.pdf", _pdf),
     "markdown": ReportForm("report.md", _write_markdown, _markdown),
+    "json": ReportForm("report.json", _write_json, _json),
+    "csv": ReportForm("report-csv", _csv),
 }

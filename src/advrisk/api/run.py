@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.evidence_pack import FOLDER as EVIDENCE
+from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
-from advrisk.api.reporting import Form, write_form
+from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
@@ -22,6 +24,7 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import Findings, arm_shares, flagged_arms
+from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
 from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
 from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
@@ -50,6 +53,11 @@ from advrisk.study import (
     load_study,
     validated,
 )
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from advrisk.api.mlflow import LoggedRun
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
@@ -368,12 +376,60 @@ class Run:
 
     def findings(self) -> Findings:
         """Everything this run answers, as the study asks; text in place of an answer says why there is none."""
+        return self._found
+
+    @cached_property
+    def _found(self) -> Findings:
+        """Assessed once: a run is a snapshot, and reports of all forms, figures and MLflow tell of it."""
         question = self._asked(norm=None, evasion=None)  # a curve that is lost leaves a good report as it is
         return run_findings(self, lambda: self._assessed(*question))
 
+    def record(self) -> dict[str, Any]:
+        """Everything this run answers, and from what, as plain values: what `report(form="json")` writes."""
+        return run_record(self)
+
     def report(self, path: str | Path | None = None, *, form: Form = "html") -> Path:
-        """Write everything this run answers to one file (default: `report.html` and the like in the run's folder)."""
+        """Write the report: one self-contained HTML file, or the same in another form.
+
+        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`.
+        """
         return write_form(self, path, form)
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """The figures of the report by name, as plotly objects."""
+        return plotly_figures(figure_specs(self.ledger, self.findings()))
+
+    def figure(self, name: str) -> "go.Figure":
+        """One of them."""
+        return plotly_figures({name: named_spec(figure_specs(self.ledger, self.findings()), name)})[name]
+
+    def log_to_mlflow(
+        self,
+        experiment: str | None = None,
+        tracking_uri: str | None = None,
+        *,
+        run_name: str | None = None,
+        again: bool = False,
+    ) -> "LoggedRun":
+        """Log study, numbers, report and certificates as a run of MLflow (`pip install 'advrisk[mlflow]'`).
+
+        Into the experiment of that name (default: the study's), at the address that MLflow is set to unless another is
+        given. What is there already is not logged a second time, unless `again` is true.
+        """
+        from advrisk.api.mlflow import log_run
+
+        return log_run(self, experiment, tracking_uri, run_name=run_name, again=again)
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
+
+    def evidence(self, path: str | Path | None = None, *, key: str | Path | None = None) -> Path:
+        """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.
+
+        A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
+        key to sign its manifest with.
+        """
+        return write_pack(self, Path(path) if path else self.folder / EVIDENCE, key=Path(key) if key else None)
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

@@ -1,10 +1,11 @@
-"""The JSON Schema of certificates, study and recipe files, with the names of the parts that are registered here."""
+"""The JSON Schema of certificates, reports, study and recipe files, with the names of all parts registered here."""
 
 from copy import deepcopy
 from typing import Any
 
 from advrisk.core.registry import Registry
 from advrisk.parts import REGISTRIES
+from advrisk.report.record_schema import record_schema
 from advrisk.risk.certificate.document import CertificateDocument
 from advrisk.risk.losses import losses
 from advrisk.study import RecipeSpec, StudySpec
@@ -16,6 +17,8 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
     """What an editor needs to complete and check a file."""
     if kind == "certificate":
         return {"$schema": _DIALECT, **CertificateDocument.model_json_schema()}
+    if kind == "report":
+        return {"$schema": _DIALECT, **record_schema()}
     schema = (StudySpec if kind == "study" else RecipeSpec).model_json_schema()
     schema["$schema"] = _DIALECT
     parts = schema["$defs"]

@@ -3,7 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from advrisk.core.names import counted
+from advrisk.core.notebook import html_block, html_table, notebook_html
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
@@ -42,7 +46,7 @@ _MESSAGES = """
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Tabular):
     """How complete a run is."""
 
     study: str
@@ -65,6 +69,8 @@ class Status:
     n_calibrated: int = 0  # cells on samples to calibrate
     n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
 
+    columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
+
     @property
     def complete(self) -> bool:
         searched = self.n_rounds == self.n_rounds_expected
@@ -81,6 +87,26 @@ class Status:
         elif self.n_calibrated_expected:
             parts.append(f"{self.n_calibrated} of {self.n_calibrated_expected} cells to calibrate")
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+    def rows(self) -> list[Row]:
+        """Every count on a row of its own; clean accuracy and rejection by model."""
+        single = [("run", name, value) for name, value in vars(self).items() if isinstance(value, int)]
+        several = [
+            (name, key, value)
+            for name, held in vars(self).items()
+            if isinstance(held, Mapping)
+            for key, value in held.items()
+        ]
+        return [{"what": what, "name": name, "value": float(value)} for what, name, value in single + several]
+
+
+@notebook_html.register
+def _(found: Status) -> str:
+    of = f"{counted(found.n_models, 'model')}, {counted(found.n_arms, 'arm')}, {counted(found.n_samples, 'sample')}"
+    head = f"{found.study}: {'complete' if found.complete else 'not finished'}; {found.so_far} are done"
+    told = [("outcome", found.outcomes), ("flagged cells", found.flags), ("message", found.messages)]
+    rows = [[what, name, n] for what, held in told for name, n in held.items()]
+    return html_block(head, html_table(["", "what", "number"], rows), notes=[f"{of}; {found.n_passes:,} passes."])
 
 
 def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]) -> Status:

@@ -12,6 +12,7 @@ import typer
 from advrisk.cli import DONE, ERROR_ROWS
 from advrisk.cli.certify import certify, verify
 from advrisk.cli.evasion import evasion
+from advrisk.cli.evidence import evidence
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
 from advrisk.cli.options import AsJson, Device, RunFolder, Workers
@@ -78,9 +79,11 @@ def init(
 
 @app.command()
 def schema(
-    kind: Annotated[Literal["study", "recipe", "certificate"], typer.Argument(help="Which file's schema.")] = "study",
+    kind: Annotated[
+        Literal["study", "recipe", "certificate", "report"], typer.Argument(help="Which file's schema.")
+    ] = "study",
 ) -> None:
-    """Print the JSON Schema of a study, recipe or certificate file, for editors.
+    """Print the JSON Schema of a study, recipe, certificate or report file, for editors and programs.
 
     Example: advrisk schema > study.schema.json
     """
@@ -188,6 +191,7 @@ app.command()(report)
 app.command()(label)
 app.command()(certify)
 app.command()(verify)
+app.command()(evidence)
 app.command("import")(import_)
 app.command()(export)
 

@@ -1,16 +1,15 @@
 """Certificates as text for a terminal: what is certified, what was written, and what was verified."""
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from advrisk.cli.fitting import print_fitting
-from advrisk.cli.lines import write_lines
+from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import json_text
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines, certificate_words
 from advrisk.risk.certificate.statements import size_text, would_take
@@ -36,9 +35,7 @@ def show_certificates(
 ) -> None:
     """`advrisk show RUN certificate`: every model, norm and eps."""
     found = run.certificate(alpha=alpha, zeta=zeta, models=models, arms=arms)
-    if out_csv is not None:
-        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
-    print(_json(found.as_dict())) if as_json else print_certificates(found)
+    show_result(found, found.as_dict, lambda: print_certificates(found), out_csv=out_csv, as_json=as_json)
 
 
 def print_certificates(found: "CertificateAssessment") -> None:
@@ -130,7 +127,7 @@ def print_certified(run: "Run") -> None:
 def print_written(written: "list[WrittenCertificate]", *, as_json: bool) -> None:
     """What each certificate claims, and where it is."""
     if as_json:
-        print(_json([_summary(one) for one in written]))
+        print(json_text([_summary(one) for one in written]))
         return
     console = Console()
     for one in written:
@@ -164,7 +161,7 @@ def print_verification(found: "Verification", content: Any, *, as_json: bool) ->
     """Whether a certificate holds, what was checked, and what is wrong."""
     says = content["claim"]["headline"] if found.holds else None
     if as_json:
-        print(_json(found.as_dict() | {"says": says}))
+        print(json_text(found.as_dict() | {"says": says}))
         return
     console = Console()
     if found.holds:
@@ -173,7 +170,3 @@ def print_verification(found: "Verification", content: Any, *, as_json: bool) ->
         console.print("Do not trust this certificate.", style="bold red", markup=False, highlight=False)
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)
-
-
-def _json(found: object) -> str:
-    return json.dumps(found, indent=2, ensure_ascii=False)

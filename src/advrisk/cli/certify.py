@@ -64,7 +64,10 @@ def certify(
 
 
 def verify(
-    certificate: Annotated[Path, typer.Argument(metavar="FILE", help="The JSON file of a certificate.")],
+    certificate: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The JSON file of a certificate, or an evidence pack (a folder or a zip)."),
+    ],
     key: Annotated[Path | None, typer.Option("--key", help="The signer's public key.")] = None,
     run: Annotated[
         Path | None, typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.")
@@ -73,17 +76,22 @@ def verify(
 ) -> None:
     """Check a certificate: its signature, its numbers and words, and with a run all that it was made from.
 
-    Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that nothing is certified),
-    1: something is.
+    Of an evidence pack, that every file is as it was, that none is missing or was added, the signature, and with a run
+    every digest and number. Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that
+    nothing is certified), 1: something is.
 
     Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
     """
     from advrisk.api import Run
     from advrisk.api.certificates import verify_certificate
+    from advrisk.api.evidence_files import is_pack
     from advrisk.cli.certificates import print_verification
+    from advrisk.cli.evidence import verify_evidence
     from advrisk.risk.certificate.document import read_document
     from advrisk.risk.certificate.verification import Verification
 
+    if is_pack(certificate):
+        raise typer.Exit(verify_evidence(certificate, key, run, as_json=as_json))
     opened = Run.open(run) if run is not None else None
     try:
         content = read_document(certificate)

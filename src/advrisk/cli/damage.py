@@ -1,6 +1,5 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,8 @@ from rich.console import Console
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.plain import json_text
+from advrisk.report.records import damage_record
 from advrisk.report.summary import damage_name, findings, headline, money, percent, what_would_decide
 from advrisk.risk.convergence import DAMAGE
 
@@ -28,8 +29,7 @@ _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of s
 
 def damage_json(found: "DamageAssessment") -> str:
     """Every number, and the words that go with them."""
-    words = {"headline": headline(found), "findings": findings(found)}
-    return json.dumps(found.as_dict() | words, indent=2, ensure_ascii=False)
+    return json_text(damage_record(found))
 
 
 def print_damage(found: "DamageAssessment") -> None:

@@ -1,7 +1,5 @@
 """Detectors as text for a terminal: a line for each, and on demand the table of groups and the arms that get past."""
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from advrisk.cli.fitting import print_fitting
-from advrisk.cli.lines import write_lines
+from advrisk.cli.lines import show_result
 from advrisk.cli.progress import short
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
@@ -49,14 +47,8 @@ def show_detection(
     """`advrisk show RUN detection`: a summary, or everything where detectors are named."""
     names = detectors or None
     found = run.detection(detectors=names, models=models, arms=arms, tpr=tpr, threshold=threshold)
-    if out_csv is not None:
-        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
-    print(detection_json(found)) if as_json else print_detection(found, groups=groups or names is not None)
-
-
-def detection_json(found: "DetectionAssessment") -> str:
-    """Every number."""
-    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
+    details = groups or names is not None
+    show_result(found, found.as_dict, lambda: print_detection(found, groups=details), out_csv=out_csv, as_json=as_json)
 
 
 def print_detection(found: "DetectionAssessment", *, groups: bool) -> None:

@@ -1,12 +1,12 @@
 """Failure modes as text for a terminal, and as a contact sheet."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.report.contact_sheet import write_contact_sheet
@@ -26,6 +26,7 @@ def show_failures(
     n: int | None,
     *,
     out: Path | None,
+    out_csv: Path | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN failures`: the worst branches, and the samples that fail there."""
@@ -33,7 +34,7 @@ def show_failures(
     found = run.failures(**asked, n=SAMPLES if n is None else n)
     if out is not None:
         print(f"{write_contact_sheet(run.folder, found, out)} inputs drawn in {out}", file=sys.stderr)
-    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_failures(found)
+    show_result(found, found.as_dict, lambda: print_failures(found), out_csv=out_csv, as_json=as_json)
 
 
 def print_failures(found: "FailureModes") -> None:

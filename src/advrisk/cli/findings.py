@@ -1,54 +1,62 @@
 """What `advrisk show` prints of a run, but for detectors: one function for each thing to be shown."""
 
-import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from advrisk.api import Run
-from advrisk.cli.damage import damage_json, print_convergence, print_damage
+from advrisk.cli.damage import print_convergence, print_damage
+from advrisk.cli.lines import show_result
 from advrisk.cli.tables import print_attacks, print_rows
+from advrisk.core.plain import json_text
+from advrisk.report.records import damage_record
 
 Finding = Literal["damage", "convergence", "attacks", "arms", "models"]
 Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
 
 
 def show_finding(
-    run: Run, what: Finding, asked: Asked, *, cost: float | None, answers: str | None, as_json: bool
+    run: Run,
+    what: Finding,
+    asked: Asked,
+    *,
+    cost: float | None,
+    answers: str | None,
+    out_csv: Path | None,
+    as_json: bool,
 ) -> None:
     """`advrisk show RUN WHAT`."""
     if what == "damage":
-        show_damage(run, asked, cost=cost, answers=answers, as_json=as_json)
+        show_damage(run, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
     elif what == "convergence":
-        show_convergence(run, asked, as_json=as_json)
+        show_convergence(run, asked, out_csv=out_csv, as_json=as_json)
     elif what == "attacks":
-        show_attacks(run, asked, as_json=as_json)
+        show_attacks(run, asked, out_csv=out_csv, as_json=as_json)
     else:
         show_rows(run, what, asked, as_json=as_json)
 
 
-def show_damage(run: Run, asked: Asked, *, cost: float | None, answers: str | None, as_json: bool) -> None:
+def show_damage(
+    run: Run, asked: Asked, *, cost: float | None, answers: str | None, out_csv: Path | None, as_json: bool
+) -> None:
     """Damage and what belongs to it."""
     found = run.damage(**asked, cost=cost, answers=answers)
-    print(damage_json(found)) if as_json else print_damage(found)
+    show_result(found, lambda: damage_record(found), lambda: print_damage(found), out_csv=out_csv, as_json=as_json)
 
 
-def show_convergence(run: Run, asked: Asked, *, as_json: bool) -> None:
+def show_convergence(run: Run, asked: Asked, *, out_csv: Path | None, as_json: bool) -> None:
     """How damage settles as samples are added."""
     found = run.convergence(**asked)
-    print(_json(found.as_dict())) if as_json else print_convergence(found)
+    show_result(found, found.as_dict, lambda: print_convergence(found), out_csv=out_csv, as_json=as_json)
 
 
-def show_attacks(run: Run, asked: Asked, *, as_json: bool) -> None:
+def show_attacks(run: Run, asked: Asked, *, out_csv: Path | None, as_json: bool) -> None:
     """Which arms earn their passes."""
     found = run.attacks(norm=asked["norm"], arms=asked["arms"])
-    print(_json(found.as_dict())) if as_json else print_attacks(found)
+    show_result(found, found.as_dict, lambda: print_attacks(found), out_csv=out_csv, as_json=as_json)
 
 
 def show_rows(run: Run, what: Literal["arms", "models"], asked: Asked, *, as_json: bool) -> None:
     """A line for each arm or model."""
     rows = run.arms(arms=asked["arms"]) if what == "arms" else run.models()
-    print(_json(rows)) if as_json else print_rows(rows)
-
-
-def _json(found: object) -> str:
-    return json.dumps(found, indent=2, ensure_ascii=False)
+    print(json_text(rows)) if as_json else print_rows(rows)

@@ -1,7 +1,5 @@
 """Key risk indicators as text for a terminal: which model, how large the risk, and what drives it."""
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from advrisk.cli.fitting import print_fitting
-from advrisk.cli.lines import write_lines
+from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
@@ -51,9 +49,9 @@ def show_indicators(
         arms=arms,
         what_if=changed_weights(changes),
     )
-    if out_csv is not None:
-        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
-    print(indicators_json(found)) if as_json else print_indicators(found, details=bool(models))
+    show_result(
+        found, found.as_dict, lambda: print_indicators(found, details=bool(models)), out_csv=out_csv, as_json=as_json
+    )
 
 
 def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
@@ -69,11 +67,6 @@ def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
             )
         changes[path.strip()] = weight.strip()
     return changes
-
-
-def indicators_json(found: "IndicatorAssessment") -> str:
-    """Every number."""
-    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
 
 
 def export_tensor(folder: Path, target: Path, model: str | None) -> None:

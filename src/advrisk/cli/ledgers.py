@@ -45,8 +45,9 @@ def import_(
 def export(
     folder: RunFolder,
     target: Annotated[
-        Path, typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs, .nc for the risk tensor.")
-    ],
+        Path | None,
+        typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs, .nc for the risk tensor."),
+    ] = None,
     table: Annotated[
         str, typer.Option(help="outcomes, outputs, scores, measures, cells, arms, models, samples; or risk, a tensor.")
     ] = "outcomes",
@@ -57,8 +58,18 @@ def export(
     to_score: Annotated[
         bool, typer.Option("--to-score", help="With .npz: all that a detector must score, clean inputs too.")
     ] = False,
+    mlflow: Annotated[
+        str | None,
+        typer.Option("--mlflow", metavar="URI", help="Log numbers and report to MLflow, as in sqlite:///mlflow.db."),
+    ] = None,
+    experiment: Annotated[
+        str | None, typer.Option(help="With --mlflow: the experiment to log into (default: the study's name).")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="With --mlflow: also if it was logged before.")] = False,
 ) -> None:
     """Write a table, the adversarial inputs that were kept, or what every answer costs (risk) to a file.
+
+    With --mlflow, log the run's numbers and its report there instead.
 
     Example: advrisk export runs/signs adversarial.npz --model plain
     """
@@ -66,6 +77,13 @@ def export(
     from advrisk.ledger import Ledger
     from advrisk.ledger.exporting import export_inputs, export_table
 
+    if mlflow is not None:
+        from advrisk.cli.mlflow import export_to_mlflow
+
+        export_to_mlflow(folder, mlflow, experiment, target=target, again=again)
+        return
+    if target is None:
+        raise StudyError("name a file to write to, as in `advrisk export RUN outcomes.csv`; or --mlflow URI")
     ledger = Ledger.open(folder)
     if to_score:
         from advrisk.ledger.to_score import export_to_score

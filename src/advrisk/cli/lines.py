@@ -1,24 +1,37 @@
-"""Tables as lines of CSV: written whole, or not at all."""
+"""A finding for machines: rows to a file, JSON to standard output."""
 
-import csv
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from advrisk.core.errors import RunError
-from advrisk.core.files import whole_file
+from advrisk.core.plain import json_text
+from advrisk.core.tables import Tabular
+from advrisk.report.csv_files import write_rows
 
 
-def write_lines(lines: Sequence[Mapping[str, Any]], target: Path) -> int:
-    """Write a header and every line to a file; returns the number of lines."""
-    if target.exists() and not target.is_file():
-        raise RunError(f"{target}: cannot be written: it is no file")
-    target = target.resolve()  # of a link, what it leads to
-    try:
-        with whole_file(target) as path, path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(lines[0]))
-            writer.writeheader()
-            writer.writerows(lines)
-    except OSError as error:
-        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
-    return len(lines)
+def show_result(
+    found: Tabular,
+    told: Callable[[], Mapping[str, Any]],
+    show: Callable[[], None],
+    *,
+    out_csv: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the rows, if a file is named for them; print what is told as JSON, or show it."""
+    show_rows(found.rows, found.columns, told, show, out_csv=out_csv, as_json=as_json)
+
+
+def show_rows(
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    columns: Iterable[str],
+    told: Callable[[], object],
+    show: Callable[[], None],
+    *,
+    out_csv: Path | None,
+    as_json: bool,
+) -> None:
+    """The same of rows that are no one result."""
+    if out_csv is not None:
+        print(f"{write_rows(rows(), columns, out_csv)} lines written to {out_csv}", file=sys.stderr)
+    print(json_text(told())) if as_json else show()

@@ -1,23 +1,20 @@
 """Searches as text for a terminal, as CSV and as JSON."""
 
-import json
-import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from advrisk.cli.lines import write_lines
+from advrisk.cli.lines import show_rows
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
-from advrisk.report.search import ON_SEARCHES, search_lines, search_words
+from advrisk.ledger.searches import SearchRecord
+from advrisk.report.search import ON_SEARCHES, search_words
 from advrisk.report.search_figures import setting_text
 
 if TYPE_CHECKING:
     from advrisk.api import Run
-    from advrisk.ledger.searches import SearchRecord
 
 _SHOWN = 10  # settings of each search, the worst first
 
@@ -38,9 +35,14 @@ def show_searches(run: "Run", models: list[str] | None, *, out_csv: Path | None,
             known = {one.model for one in found}
             raise RiskError(f"no search was made against a model called {model!r}; {did_you_mean(model, known)}")
     found = [one for one in found if models is None or one.model in models]
-    if out_csv is not None:
-        print(f"{write_lines(search_lines(found), out_csv)} lines written to {out_csv}", file=sys.stderr)
-    print(json.dumps([_plain(one) for one in found], indent=2)) if as_json else print_searches(found)
+    show_rows(
+        lambda: [row for one in found for row in one.rows()],
+        SearchRecord.columns,
+        lambda: [one.as_dict() for one in found],
+        lambda: print_searches(found),
+        out_csv=out_csv,
+        as_json=as_json,
+    )
 
 
 def print_searches(found: "list[SearchRecord]") -> None:
@@ -63,7 +65,3 @@ def print_searches(found: "list[SearchRecord]") -> None:
                 console, f"The worst {_SHOWN} of {len(one.trials)} settings; --csv FILE and --json hold all.", by=2
             )
     indented(console, ON_SEARCHES, by=0)
-
-
-def _plain(one: "SearchRecord") -> dict[str, Any]:
-    return {"label": one.label, **asdict(one)}

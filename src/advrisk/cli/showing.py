@@ -73,7 +73,17 @@ _USED_BY = {
     ),
     "--model": ("detection", "indicators", "survival", "failures", "search", "certificate"),
     **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
-    "--csv": ("detection", "indicators", "survival", "search", "certificate"),
+    "--csv": (
+        "damage",
+        "convergence",
+        "attacks",
+        "detection",
+        "indicators",
+        "survival",
+        "failures",
+        "search",
+        "certificate",
+    ),
     **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
     **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware", "--shape-covariate"), ("survival",)),
     **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),
@@ -174,7 +184,7 @@ def show(
         show_survival(opened, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **laws)
         return
     if what == "failures":
-        show_failures(opened, scenario, loss, model, samples, out=out, as_json=as_json)
+        show_failures(opened, scenario, loss, model, samples, out=out, out_csv=out_csv, as_json=as_json)
         return
     if what == "indicators":
         show_indicators(opened, scenarios, scenario, loss, model, arm, what_if, out_csv=out_csv, as_json=as_json)
@@ -185,7 +195,7 @@ def show(
         return
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
-    show_finding(opened, what, asked, cost=cost, answers=answers, as_json=as_json)
+    show_finding(opened, what, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
 
 
 def select(

@@ -1,7 +1,5 @@
 """Survival as text for a terminal: how long each model lasts, what that depends on, and what breaking it costs."""
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from advrisk.cli.fitting import print_fitting
-from advrisk.cli.lines import write_lines
+from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented
 from advrisk.core.estimate import Estimate
 from advrisk.report.summary import percent
@@ -38,9 +36,7 @@ if TYPE_CHECKING:
 def show_survival(run: "Run", *, out_csv: Path | None, as_json: bool, **asked: Any) -> None:
     """`advrisk show RUN survival`."""
     found = run.survival(**asked)
-    if out_csv is not None:
-        print(f"{write_lines(list(found.flat()), out_csv)} lines written to {out_csv}", file=sys.stderr)
-    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_survival(found)
+    show_result(found, found.as_dict, lambda: print_survival(found), out_csv=out_csv, as_json=as_json)
 
 
 def print_survival(found: "SurvivalAssessment") -> None:

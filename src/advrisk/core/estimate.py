@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from advrisk.core.errors import RiskError
+from advrisk.core.notebook import html_table, notebook_html
+from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Tabular):
     """A value with its interval, the interval's level, the sample size and the method."""
 
     value: float
@@ -17,6 +19,8 @@ class Estimate:
     level: float
     n: int
     method: str
+
+    columns: ClassVar[Columns] = ESTIMATE
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
@@ -33,3 +37,18 @@ class Estimate:
         return {
             name: None if isinstance(value, float) and math.isinf(value) else value for name, value in fields.items()
         }
+
+    def rows(self) -> list[Row]:
+        """One row."""
+        return [asdict(self)]
+
+
+@notebook_html.register
+def _(found: Estimate) -> str:
+    interval = f"{found} at {100 * found.level:g} %"
+    return html_table(["value", "samples", "method"], [[interval, found.n, found.method]])
+
+
+def estimate_columns(found: Estimate | None, prefix: str = "") -> Row:
+    """The fields of an estimate as columns of a row, all None where there is none; `prefix` goes before their names."""
+    return {f"{prefix}{name}": getattr(found, name) if found else None for name in ESTIMATE}

@@ -56,11 +56,14 @@ def read_table(source: Path, *, text: Iterable[str]) -> pa.Table:
         return _refuse_unreadable(pacsv.read_csv(source, convert_options=options), source)
     except FileNotFoundError:
         raise LedgerError(f"{source}: there is no such file") from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except UnicodeDecodeError as error:
+        raise LedgerError(f"{source}: holds text that is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise LedgerError(f"{source}: cannot be read as {source.suffix or 'CSV'}: {error}") from None
 
 
 def _refuse_unreadable(table: pa.Table, source: Path) -> pa.Table:
+    table.validate(full=True)  # lengths and offsets of a Parquet file, and that text is UTF-8
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
         raise LedgerError(f"{source}: the column {twice[0]!r} stands here twice; keep one of them")

@@ -10,18 +10,16 @@ of the space say what is black and what is white.
 
 import io
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from advrisk.core.archives import ArchiveError, Array, read_archive
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
 
-Array = npt.NDArray[Any]
+MAX_BYTES = 32 * 2**30  # of one file, unpacked
 
 
 def cell_inputs(run_folder: Path, cell: str) -> Path:
@@ -112,9 +110,12 @@ def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:
 def read_inputs(path: Path) -> dict[str, Array]:
     """Sample id -> input."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:  # numpy leaks what it opens itself
-            return dict(zip(archive["sample"].tolist(), archive["x"], strict=True))
+        found = read_archive(path, max_bytes=MAX_BYTES)
     except FileNotFoundError:
         raise LedgerError(f"{path}: these inputs were not kept; set `keep_inputs: successful` or `all`") from None
-    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, OSError) as error:
-        raise LedgerError(f"{path}: cannot be read: {error}") from None
+    except ArchiveError as error:
+        raise LedgerError(f"{path}: {error}") from None
+    samples, x = found.get("sample"), found.get("x")
+    if samples is None or x is None or samples.ndim != 1 or x.shape[:1] != samples.shape:
+        raise LedgerError(f"{path}: cannot be read: an id for each input is needed")
+    return dict(zip(map(str, samples.tolist()), x, strict=True))

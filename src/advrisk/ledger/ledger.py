@@ -172,7 +172,7 @@ def _columns(file: Path) -> list[str]:
     try:
         schema = pq.read_schema(file)
         version = int((schema.metadata or {}).get(VERSION_KEY, b"0"))
-    except (OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
     if version > SCHEMA_VERSION:
         raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")

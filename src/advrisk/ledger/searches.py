@@ -8,11 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
 from advrisk.core.names import search_label
+from advrisk.core.plain import plain
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.ledger import Ledger
 
 FOLDER = "search"
@@ -77,13 +79,18 @@ class Trial:
         return self.failures / self.n if self.n else None
 
     @property
+    def text(self) -> str:
+        """`sigma 0.01, eta 0.02`."""
+        return ", ".join(f"{name} {value:g}" for name, value in self.setting.items())
+
+    @property
     def order(self) -> tuple[float, bool, str]:
         """The worst first, of equals what is frozen, then by name; last of all what nothing is known of."""
         return -1.0 * (self.rate if self.rate is not None else -1.0), not self.frozen, self.arm
 
 
 @dataclass(frozen=True)
-class SearchRecord:
+class SearchRecord(Tabular):
     """What one search found: all its trials in their order. `n_samples` are there; racing may leave some unseen."""
 
     id: str
@@ -99,6 +106,16 @@ class SearchRecord:
     trials: tuple[Trial, ...] = field(repr=False)
     finished: bool
     least_beta: float | None = None  # of the rounds that a surrogate chose; None: there is none
+
+    columns: ClassVar[Columns] = {
+        **dict.fromkeys(("search", "model", "norm"), "text"),
+        "eps": "number",
+        "round": "count",
+        **dict.fromkeys(("by", "setting"), "text"),
+        **dict.fromkeys(("failures", "n", "n_errors"), "count"),
+        "frozen": "flag",
+        "arm": "text",
+    }
 
     @property
     def label(self) -> str:
@@ -125,6 +142,18 @@ class SearchRecord:
     def fruitless(self) -> bool:
         """Whether it is finished, and no setting broke anything."""
         return self.finished and any(trial.n for trial in self.trials) and not any(one.failures for one in self.trials)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return dict(plain({"label": self.label, **asdict(self)}))
+
+    def rows(self) -> list[Row]:
+        """Every setting on a row of its own."""
+        place = {"search": self.name, "model": self.model, "norm": self.norm, "eps": self.eps}
+        told = ("round", "by", "failures", "n", "n_errors", "frozen", "arm")
+        return [
+            place | {"setting": trial.text} | {name: getattr(trial, name) for name in told} for trial in self.trials
+        ]
 
 
 def fruitless_words(searches: Sequence[SearchRecord]) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.core.archives import Array
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted, did_you_mean, matches, no_match
-from advrisk.ledger.inputs import Array, calibrate_folder, cell_inputs, read_inputs, shard_inputs
+from advrisk.ledger.inputs import calibrate_folder, cell_inputs, read_inputs, shard_inputs
 from advrisk.ledger.ledger import Ledger
 
 _TO_SCORE = """

@@ -1,5 +1,6 @@
 """Estimates -> tables, figures, one self-contained HTML file. Reads; computes no estimate of its own."""
 
+from advrisk.report import notebook as _notebook  # noqa: F401  registers what notebooks show
 from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares, flagged_arms, write_report
 

@@ -19,13 +19,13 @@ Bounds = tuple[Array, Array]  # what is shown as black and as white: two numbers
 
 UNIT: Bounds = (np.array(0.0), np.array(1.0))
 MAX_MODELS = 8
+# Of attempts that are equally near, always the same one: a report of the same rows has the same bytes.
 _SMALLEST = """
-    SELECT o.model, o.sample, s.label, s.shard, min(d_{norm}) AS distance, arg_min(o.cell, d_{norm}) AS cell,
-           arg_min(o.arm, d_{norm}) AS arm, arg_min(o.prediction, d_{norm}) AS prediction,
-           arg_min(o.confidence, d_{norm}) AS confidence
+    SELECT o.model, o.sample, s.label, s.shard, d_{norm} AS distance, o.cell, o.arm, o.prediction, o.confidence
     FROM outcomes o JOIN samples s USING (sample)
     WHERE o.outcome = 'success' AND list_contains($arms, o.arm) AND list_contains($samples, o.sample)
-    GROUP BY ALL
+      AND d_{norm} IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY o.model, o.sample ORDER BY d_{norm}, o.arm, o.repeat) = 1
 """
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
+from advrisk.report.numbers import COLUMNS, number_rows
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.convergence import Convergence
@@ -18,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
+class Findings(Tabular):
     """Everything a run answers. Text in place of an assessment says why there is none; if empty, nobody asked."""
 
     damage: DamageAssessment | str
@@ -31,6 +33,12 @@ class Findings:
     survival: SurvivalAssessment | str = ""
     searches: Sequence[SearchRecord] = ()
     certificates: CertificateAssessment | str = ""
+
+    columns: ClassVar[Columns] = COLUMNS
+
+    def rows(self) -> list[Row]:
+        """The numbers that lead, of all kinds of questions, each with its interval."""
+        return number_rows(self)
 
 
 def or_why(found: T | str) -> tuple[T | None, str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from advrisk.core.clock import time_of_making
 from advrisk.core.digest import digest
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
@@ -76,7 +77,7 @@ def provenance(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fin
     return Provenance(
         name=study.name if study else folder.name,
         seed=study.seed if study else None,
-        made=_day(datetime.now(UTC)),
+        made=_day(time_of_making()),
         advrisk=VERSION,
         versions=tuple(work.pop("versions") or ()),
         torch=tuple(work.pop("torch") or ()),

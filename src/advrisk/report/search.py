@@ -52,28 +52,6 @@ def _on_errors(one: SearchRecord) -> str:
     )
 
 
-def search_lines(searches: Sequence[SearchRecord]) -> list[dict[str, Any]]:
-    """Every setting of every search on a line of its own."""
-    return [
-        {
-            "search": one.name,
-            "model": one.model,
-            "norm": one.norm,
-            "eps": one.eps,
-            "round": trial.round,
-            "by": trial.by,
-            "setting": setting_text(trial),
-            "failures": trial.failures,
-            "n": trial.n,
-            "n_errors": trial.n_errors,
-            "frozen": trial.frozen,
-            "arm": trial.arm,
-        }
-        for one in searches
-        for trial in one.trials
-    ]
-
-
 def search_content(searches: Sequence[SearchRecord]) -> dict[str, Any]:
     """What the template shows of searches; nothing where there are none."""
     figures: dict[str, Figure] = {}

@@ -131,4 +131,4 @@ def _layout(xaxis: Figure, yaxis: Figure) -> Figure:
 
 def setting_text(trial: Trial) -> str:
     """`sigma 0.01, eta 0.02`."""
-    return ", ".join(f"{name} {value:g}" for name, value in trial.setting.items())
+    return trial.text

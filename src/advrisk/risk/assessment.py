@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import plain
 from advrisk.core.seeds import generator
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
@@ -21,6 +23,7 @@ from advrisk.risk.damage import (
     mean_perturbation_size,
     minimal_perturbation_size,
 )
+from advrisk.risk.damage_rows import COLUMNS, damage_rows
 from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
@@ -63,7 +66,7 @@ class ModelDamage:
 
 
 @dataclass(frozen=True)
-class DamageAssessment:
+class DamageAssessment(Tabular):
     """Models compared on the same samples, by the smallest perturbation any arm needed."""
 
     distances: Distances
@@ -78,6 +81,8 @@ class DamageAssessment:
     cost: float | None = None  # of one damage
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
     notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
+
+    columns: ClassVar[Columns] = COLUMNS
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -107,7 +112,7 @@ class DamageAssessment:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         relative = self.comparison if isinstance(self.comparison, DamageComparison) else None
-        return {
+        told = {
             "norm": self.distances.norm,
             "targeted": self.targeted,
             "n_samples": len(self.distances.samples),
@@ -126,6 +131,11 @@ class DamageAssessment:
             "ties": [list(pair) for pair in relative.ties] if relative else [],
             "notes": list(self.notes),
         }
+        return dict(plain(told))
+
+    def rows(self) -> list[Row]:
+        """Every number of every model, then the difference of every two."""
+        return damage_rows(self)
 
 
 def assess_damage(

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
+from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.risk.damage import resampled_damage
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, as_curve, checked_sizes, paired_distances
 
@@ -30,7 +31,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Convergence:
+class Convergence(Tabular):
     """Bands by model and measure: `damage`, `smallest size`, `mean size` and one `success ratio` per threshold."""
 
     n: NDArray[np.int64]  # numbers of samples, ascending
@@ -38,6 +39,9 @@ class Convergence:
     relative: bool  # whether damage is relative to these models
     bands: Mapping[str, Mapping[str, Band]]
     resamples: int
+    band: tuple[float, float] = (0.05, 0.95)  # the quantiles of the resamples
+
+    columns: ClassVar[Columns] = {"model": "text", "measure": "text", **ESTIMATE}
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -51,6 +55,16 @@ class Convergence:
             for model, of_model in self.bands.items()
         }
         return {"n": self.n.tolist(), "relative": self.relative, "resamples": self.resamples, "bands": bands}
+
+    def rows(self) -> list[Row]:
+        """The median of the resamples and their band, for each model, measure and number of samples."""
+        return [
+            {"model": model, "measure": measure, "value": middle, "low": low, "high": high}
+            | {"level": round(self.band[1] - self.band[0], 12), "n": int(n), "method": f"{self.resamples} resamples"}
+            for model, of_model in self.bands.items()
+            for measure, band in of_model.items()
+            for n, middle, low, high in zip(self.n, *band.as_dict().values(), strict=True)
+        ]
 
 
 def convergence(
@@ -89,6 +103,7 @@ def convergence(
             model: {name: _band(values[j], band) for name, values in measures.items()} for j, model in enumerate(models)
         },
         resamples=resamples,
+        band=band,
     )
 
 

@@ -21,12 +21,14 @@ Where this differs from the paper:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.flags import BLACK_BOX
+from advrisk.core.plain import plain
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.risk.black_box import black_box_leads
 from advrisk.risk.distances import ArmDistances, Distances, arm_distances
@@ -56,7 +58,7 @@ class ArmOptimality:
 
 
 @dataclass(frozen=True)
-class ArmComparison:
+class ArmComparison(Tabular):
     """Arms held against their envelope, the most useful first."""
 
     distances: Distances
@@ -68,9 +70,23 @@ class ArmComparison:
     n_passes: int | None  # of all arms, models and samples compared
     n_passes_spare: int | None  # of these, what the spare arms took
 
+    columns: ClassVar[Columns] = {
+        "kind": "text",  # arm or family
+        "model": "text",  # None: all models together
+        "name": "text",
+        "broken": "number",
+        "passes": "number",
+        "optimality": "number",
+        "nearest": "count",
+        "only": "count",
+        "lost": "number",
+        "flags": "text",
+        "spare": "flag",
+    }
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
+        told = {
             "norm": self.distances.norm,
             "n_samples": len(self.distances.samples),
             "n_unfinished": self.distances.n_unfinished,
@@ -82,6 +98,17 @@ class ArmComparison:
             "n_passes": self.n_passes,
             "n_passes_spare": self.n_passes_spare,
         }
+        return dict(plain(told))
+
+    def rows(self) -> list[Row]:
+        """Every arm of all models together, then of each model; and the families."""
+        told = [("arm", None, self.overall), *(("arm", model, found) for model, found in self.by_model.items())]
+        return [
+            {"kind": kind, "model": model, **vars(one), "flags": " ".join(one.flags)}
+            | {"spare": one.name in self.spare if kind == "arm" else None}
+            for kind, model, found in [*told, ("family", None, self.families)]
+            for one in found
+        ]
 
 
 def arm_optimality(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> ArmComparison:

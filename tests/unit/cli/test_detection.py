@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from advrisk.cli.detection import print_detection
-from advrisk.cli.lines import write_lines
 from advrisk.core.estimate import Estimate
+from advrisk.report.csv_files import write_rows
 from advrisk.risk.detection.arms import defeats
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.risk.detection.entries import Scored, Settings
@@ -159,7 +159,7 @@ def test_what_survives_an_attacker_who_knows_the_detector_is_said(
 
 def test_the_file_holds_what_survives(tmp_path: Path) -> None:
     found = assessment()
-    assert write_lines(list(found.flat()), tmp_path / "all.csv") == len(list(found.flat()))
+    assert write_rows(found.rows(), found.columns, tmp_path / "all.csv") == len(found.rows())
     with (tmp_path / "all.csv").open(newline="") as file:
         lines = [line for line in csv.DictReader(file) if line["kind"] == "adaptive"]
     (survival,) = found.tables[0].table.adaptive

@@ -18,7 +18,7 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         def answer(**given: Any) -> Any:
             told = {"asked": name, "given": given}
-            return told if name in ("arms", "models") else SimpleNamespace(as_dict=lambda: told)
+            return told if name in ("arms", "models") else SimpleNamespace(as_dict=lambda: told, rows=list, columns={})
 
         return answer
 
@@ -36,6 +36,6 @@ class Recorder:
 def test_each_word_asks_for_its_own_thing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, what: Finding, given: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("advrisk.cli.findings.damage_json", lambda found: json.dumps(found.as_dict()))
-    show_finding(Recorder(), what, ASKED, **PAID, as_json=True)  # type: ignore[arg-type]
+    monkeypatch.setattr("advrisk.cli.findings.damage_record", lambda found: found.as_dict())
+    show_finding(Recorder(), what, ASKED, **PAID, out_csv=None, as_json=True)  # type: ignore[arg-type]
     assert json.loads(capsys.readouterr().out) == {"asked": what, "given": given}

@@ -226,7 +226,7 @@ class TestFiles:
             def __reduce__(self):
                 return (pytest.fail, ("a pickle was loaded",))
 
-        with pytest.raises(DataError, match=r"cannot be read as an \.npz of plain arrays"):
+        with pytest.raises(DataError, match=r"holds Python objects, which are not loaded"):
             npz(write(x=np.array([Trap()], dtype=object)))
 
     @pytest.mark.parametrize("kept", [0.3, 0.7, 0.95])
@@ -255,7 +255,7 @@ class TestFiles:
         with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
             archive.writestr("x", b"no array")
             archive.writestr("y", b"no array")
-        with pytest.raises(DataError, match="x is not an array"):
+        with pytest.raises(DataError, match=r"cannot be read as an \.npz of plain arrays: the magic string"):
             npz(tmp_path / "a.npz")
 
     def test_a_bomb_is_refused_before_it_is_unpacked(self, tmp_path, monkeypatch):

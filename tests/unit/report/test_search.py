@@ -3,7 +3,7 @@
 import json
 
 from advrisk.ledger.searches import SearchRecord, Trial
-from advrisk.report.search import search_content, search_lines, search_words
+from advrisk.report.search import search_content, search_words
 from advrisk.report.search_figures import surface, trajectory
 
 X, Y = ({"name": name, "low": 0.01, "high": 1.0, "log": log} for name, log in (("x", True), ("y", False)))
@@ -53,7 +53,7 @@ def test_words_and_lines_name_the_worst() -> None:
         "3 settings tried by grid; the worst, x 0.04, y 0.2, breaks 5 of 10 samples. 1 other setting tried breaks as "
         "large a share: of equals, those nearest to the attack's own default setting are frozen first."
     )
-    lines = search_lines([one])
+    lines = one.rows()
     assert [line["failures"] for line in lines] == [2, 5, 5]
     assert [line["frozen"] for line in lines] == [False, True, False]
 

@@ -1,26 +1,22 @@
 """Samples from a numpy archive, without pickle."""
 
 import math
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge
 
+from advrisk.core.archives import ArchiveError, Array, read_archive
 from advrisk.core.errors import DataError
 from advrisk.core.names import did_you_mean
 from advrisk.core.traits import SourceTraits
 from advrisk.parts.data.dataset import FEATURE_MASKS, Dataset
 from advrisk.parts.data.registry import data
 
-Array = npt.NDArray[Any]
 Layout = Literal["auto", "nchw", "nhwc", "tabular"]
 MAX_BYTES = 32 * 2**30
-# What zipfile and numpy raise for files that are damaged, encrypted, or not theirs.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError, KeyError, SyntaxError)
 
 
 @data.register("npz", traits=SourceTraits("you have samples of your own: x, y, and any further columns"))
@@ -64,21 +60,11 @@ def npz(
 def read_arrays(path: Path) -> dict[str, Array]:
     """Every array of an .npz file; whatever is wrong with the file is a DataError."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
-                raise DataError(f"{path}: unpacks to more than {MAX_BYTES >> 30} GiB")
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        return read_archive(path, max_bytes=MAX_BYTES)
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file") from None
-    except DataError:
-        raise
-    except _DAMAGED as error:
-        raise DataError(f"{path}: cannot be read as an .npz of plain arrays: {error}") from None
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise DataError(f"{path}: {name} is not an array")
-    return arrays
+    except ArchiveError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _check_columns(arrays: dict[str, Array], per_sample: tuple[str, ...], path: Path) -> None:

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import re
+import struct
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,11 @@ _EXPORT_MEMBER = re.compile(
     r"[^/]+/(archive_format|archive_version|byteorder|version|\.data/\w+|models/model\.json|extra/.*"
     r"|data/weights/(weight_\d+|model_weights_config\.json)|data/constants/(tensor_\d+|model_constants_config\.json)"
     r"|data/sample_inputs/model\.pt)|version|serialized_\w+\.(json|pt)|extra_files/.*"
+)
+# What torch raises for files that are damaged, or not its own.
+_DAMAGED = (
+    *(RuntimeError, ValueError, EOFError, OSError, LookupError, TypeError, AttributeError, AssertionError),
+    *(MemoryError, struct.error),
 )
 
 
@@ -91,7 +97,7 @@ def torchscript(*, path: Path, input_shape: tuple[int, ...] | None = None, class
     """A file written by torch.jit.save; its answer is the logits."""
     try:
         module = torch.jit.load(str(_existing(path)), map_location="cpu")  # type: ignore[no-untyped-call]
-    except (RuntimeError, ValueError) as error:
+    except _DAMAGED as error:
         raise ModelError(f"{path}: cannot be read as TorchScript: {_first_line(error)}") from None
     return _from_file(module.eval(), path, input_shape, classes)
 
@@ -108,7 +114,7 @@ def torch_export(*, path: Path, input_shape: tuple[int, ...] | None = None, clas
             program = torch.export.load(str(path))
     except UnpicklingError:
         raise ModelError(f"{path}: holds more than plain tensors, which is refused; export it again") from None
-    except (RuntimeError, ValueError, KeyError, AssertionError, zipfile.BadZipFile) as error:
+    except (*_DAMAGED, zipfile.BadZipFile) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{path}: cannot be read as a torch.export file: {_first_line(error)}") from None
@@ -190,7 +196,7 @@ def load_weights(module: nn.Module, path: Path, owner: str) -> dict[str, str]:
                 training = file.metadata() or {}
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, RuntimeError, ValueError, EOFError, OSError, KeyError) as error:
+    except (SafetensorError, *_DAMAGED) as error:
         raise ModelError(f"{path}: cannot be read as weights: {_first_line(error)}") from None
     except UnpicklingError:
         raise ModelError(f"{path}: holds more than plain tensors, which is refused; save a state dict") from None

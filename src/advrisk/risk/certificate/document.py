@@ -279,19 +279,30 @@ def read_document(path: str | Path) -> dict[str, Any]:
     try:
         if target.stat().st_size > MAX_BYTES:
             raise RiskError(f"{target}: larger than {MAX_BYTES} bytes; this is no certificate")
-        content = json.loads(
-            target.read_text(encoding="utf-8"),
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            object_pairs_hook=_no_duplicates,
-        )
+        return document_of(target.read_bytes(), str(target))
     except OSError as error:
         raise RunError(f"{target}: the certificate cannot be read: {error.strerror}") from None
+
+
+def document_of(content: bytes, place: str) -> dict[str, Any]:
+    """The same from the bytes of a file; `place` is what a complaint calls it."""
+    try:
+        found = strict_json(content)
     except (ValueError, RecursionError) as error:
-        raise RiskError(f"{target}: not a JSON file of a certificate ({error})") from None
-    if not isinstance(content, dict) or content.get("advrisk") != KIND:
-        raise RiskError(f'{target}: not a certificate; such a file says "advrisk": "{KIND}"')
-    return content
+        raise RiskError(f"{place}: not a JSON file of a certificate ({error})") from None
+    if not isinstance(found, dict) or found.get("advrisk") != KIND:
+        raise RiskError(f'{place}: not a certificate; such a file says "advrisk": "{KIND}"')
+    return found
+
+
+def strict_json(content: bytes) -> Any:
+    """JSON without names that stand there twice and without numbers that are none; ValueError where it is not."""
+    return json.loads(
+        content.decode("utf-8"),
+        parse_constant=_no_constant,
+        parse_float=_finite,
+        object_pairs_hook=_no_duplicates,
+    )
 
 
 def parsed(content: Mapping[str, Any]) -> CertificateDocument:

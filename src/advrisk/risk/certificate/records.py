@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
+from advrisk.core.plain import plain
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.risk.certificate.calibration import CalibrationSet
 from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.families import CertifiedSizes
@@ -185,7 +187,7 @@ class ModelCertificates:
 
 
 @dataclass(frozen=True, eq=False)
-class CertificateAssessment:
+class CertificateAssessment(Tabular):
     """Every list of every model of a run, tested once on one calibration set."""
 
     alpha: float
@@ -199,6 +201,17 @@ class CertificateAssessment:
     n_claims: int = 0  # that share zeta, also those of models that are not told of here
     n_sequences: int = 0  # pairs of a model and a norm among them
     premise: Premise | None = None  # of what searches promise
+
+    columns: ClassVar[Columns] = {
+        **dict.fromkeys(("model", "norm"), "text"),
+        "eps": "number",
+        "list_verdict": "text",
+        "level": "number",
+        "attack": "text",
+        **dict.fromkeys(("tries", "failures", "n", "first_try", "untold"), "count"),
+        **dict.fromkeys(("p", "certified_risk"), "number"),
+        **dict.fromkeys(("clean_wrong", "clean_refused", "clean_n"), "count"),
+    }
 
     @property
     def lists(self) -> tuple[ListCertificate, ...]:
@@ -224,7 +237,7 @@ class CertificateAssessment:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
+        told = {
             "alpha": self.alpha,
             "zeta": self.zeta,
             "method": self.method,
@@ -237,12 +250,11 @@ class CertificateAssessment:
             "models": [one.as_dict() for one in self.models],
             "notes": list(self.notes),
         }
+        return dict(plain(told))
 
-    def flat(self) -> Iterator[dict[str, Any]]:
-        """One mapping for each attack, and one for the union of each list, for CSV."""
-        for model in self.models:
-            for one in model.lists:
-                yield from _lines(model, one)
+    def rows(self) -> list[Row]:
+        """One row for each attack, and one for the union of each list."""
+        return [row for model in self.models for one in model.lists for row in _lines(model, one)]
 
 
 def _by_itself(certificate: Certificate) -> dict[str, Any]:

@@ -63,16 +63,8 @@ class Verification:
 
 def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None) -> Verification:
     """Check the signature, and make every number and sentence again from the counts."""
-    held, problems, notes = [], [], []
-    if key is None and content.get(SIGNATURE) is None:
-        notes.append("It is not signed: whoever holds the file could have written it.")
-    elif (problem := signature_problem(content, key)) is not None:
-        problems.append(f"The signature does not hold: {problem}.")
-    else:
-        whose = "by the owner of that key" if key is not None else f"by the key {signer(content)}, whoever holds that"
-        held.append(f"It was signed {whose}, and not changed since.")
-        if key is None:
-            notes.append("Whose key it is nobody checked: give the signer's public key with --key.")
+    signature = verify_signature(content, key=key)
+    held, problems, notes = list(signature.held), list(signature.problems), list(signature.notes)
     try:
         again = _made_again(parsed(content))
     except RiskError as error:
@@ -84,6 +76,21 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
         held.append("Every p-value, bound, verdict and sentence of the claim follows from its counts.")
     notes.append(UNCHECKED)
     return Verification(tuple(held), tuple(problems), tuple(notes))
+
+
+def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None) -> Verification:
+    """Check the signature alone; a document without one holds, unless a key says who should have signed it."""
+    if key is None and content.get(SIGNATURE) is None:
+        return Verification((), (), ("It is not signed: whoever holds the file could have written it.",))
+    if (problem := signature_problem(content, key)) is not None:
+        return Verification((), (f"The signature does not hold: {problem}.",))
+    if key is not None:
+        return Verification(("It was signed by the owner of that key, and not changed since.",), ())
+    return Verification(
+        (f"It was signed by the key {signer(content)}, whoever holds that, and not changed since.",),
+        (),
+        ("Whose key it is nobody checked: give the signer's public key with --key.",),
+    )
 
 
 def compare_documents(content: Mapping[str, Any], again: Mapping[str, Any]) -> Verification:

@@ -1,22 +1,25 @@
 """Detectors of a run: the table of each in front of each model, which arm defeats it, and which detector is better."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
+from advrisk.core.plain import plain
+from advrisk.core.tables import Columns, Tabular
+from advrisk.core.tables import Row as TableRow
 from advrisk.ledger import Ledger
 from advrisk.risk.detection.arms import Defeat, defeats
 from advrisk.risk.detection.entries import Entry, Scored, Settings
 from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED
 from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, check_rates
 from advrisk.risk.detection.reading import Attacked, chosen_arms, n_unscored, read_attacked, read_scores
-from advrisk.risk.detection.survival import Survival
+from advrisk.risk.detection.rows import COLUMNS, table_rows
 from advrisk.risk.detection.table import Row, Table, detection_table
 from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold, alarm_thresholds, on_uncalibrated
 from advrisk.risk.walk import detectors_of, find_detector, own_detectors, what_to_score
@@ -68,7 +71,7 @@ class DetectorPair:
 
 
 @dataclass(frozen=True, eq=False)
-class DetectionAssessment:
+class DetectionAssessment(Tabular):
     """Every detector in front of every model."""
 
     tables: tuple[DetectorTable, ...]  # by model, the best detector first
@@ -78,6 +81,8 @@ class DetectionAssessment:
     threshold: Threshold
     notes: tuple[str, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)  # model -> samples without a verdict from every arm
+
+    columns: ClassVar[Columns] = COLUMNS
 
     def of(self, model: str, detector: str) -> DetectorTable:
         """The table of a model and a detector, by its name or full name."""
@@ -95,7 +100,7 @@ class DetectionAssessment:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         threshold = dict(self.threshold) if isinstance(self.threshold, Mapping) else self.threshold
-        return {
+        told = {
             "tpr": self.tpr,
             "level": self.level,
             "threshold": threshold,
@@ -104,16 +109,11 @@ class DetectionAssessment:
             "left_out": dict(self.left_out),
             "notes": list(self.notes),
         }
+        return dict(plain(told))
 
-    def flat(self) -> Iterator[dict[str, Any]]:
-        """One mapping for each entry of each table, for CSV."""
-        for one in self.tables:
-            for row in one.table.rows:
-                for column, entry in row.entries.items():
-                    yield _flat(one, row, column, entry)
-            for survival in one.table.adaptive:
-                for column, entry in survival.entries.items():
-                    yield _flat_adaptive(one, survival, column, entry)
+    def rows(self) -> list[TableRow]:
+        """A row for each entry of each table."""
+        return [row for one in self.tables for row in table_rows(one)]
 
 
 def assess_detection(
@@ -274,41 +274,3 @@ def _plain(one: DetectorTable) -> dict[str, Any]:
 def _plain_row(row: Row) -> dict[str, Any]:
     entries = {name: entry.as_dict() for name, entry in row.entries.items()}
     return {**vars(row), "entries": entries, "n_left_out": dict(row.n_left_out)}
-
-
-def _flat(one: DetectorTable, row: Row, column: str, entry: Entry) -> dict[str, Any]:
-    marks = {
-        "worst_column": column in row.worst,
-        "worst_single": column in row.worst_single,
-        "worst_group": column == MULTI_ARMED and one.table.worst_group == row.label,
-        "groups_left_out": row.n_left_out[column],
-    }
-    return _line(one, (row.label, row.kind, row.norm, column), entry, marks)
-
-
-def _flat_adaptive(one: DetectorTable, survival: Survival, column: str, entry: Entry) -> dict[str, Any]:
-    marks = {"worst_column": False, "worst_single": False, "worst_group": False, "groups_left_out": 0}
-    return _line(one, (survival.label, ADAPTIVE, survival.norm, column), entry, marks)
-
-
-def _line(
-    one: DetectorTable, place: tuple[str, str, str, str], entry: Entry, marks: Mapping[str, Any]
-) -> dict[str, Any]:
-    measured = {
-        f"{name}{end}": getattr(estimate, part) if estimate else None
-        for name, estimate in (("auroc", entry.auroc), ("fpr_at_tpr", entry.fpr_at_tpr))
-        for part, end in (("value", ""), ("low", "_low"), ("high", "_high"))
-    }
-    return {
-        "model": one.model,
-        "detector": one.detector,
-        **dict(zip(("row", "kind", "norm", "column"), place, strict=True)),
-        **measured,
-        "chance_auroc": entry.chance_auroc,
-        "chance_fpr": entry.chance_fpr,
-        "n_arms": entry.n_arms,
-        "n_broken": entry.n_broken,
-        "successes_per_sample": entry.successes,
-        **marks,
-        "reason": entry.reason,
-    }

@@ -64,7 +64,7 @@ def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
         return _READERS[kind](fields)
     except KeyError as error:
         raise RiskError(f"{path}: {error.args[0]!r} is missing, which a curve of the kind {kind!r} needs") from None
-    except (RiskError, TypeError, ValueError) as error:
+    except (RiskError, TypeError, ValueError, OverflowError) as error:
         raise RiskError(f"{path}: {error}") from None
 
 

@@ -1,16 +1,18 @@
 """The question of scenarios, answered from a ledger: the risk of every model, what drives it, and which to ship."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
+from advrisk.core.plain import plain
 from advrisk.core.seeds import generator
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.risk.clean import clean_shares, on_rejection
-from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
+from advrisk.risk.indicators.comparison import COLUMNS, ScenarioResult, compare_models
 from advrisk.risk.indicators.reading import LedgerTensors, read_tensors
 from advrisk.risk.indicators.robustness import Robustness, robustness
 from advrisk.risk.indicators.scenario import Scenario
@@ -19,7 +21,7 @@ from advrisk.risk.measures import read_measures
 
 
 @dataclass(frozen=True, eq=False)
-class IndicatorAssessment:
+class IndicatorAssessment(Tabular):
     """Every scenario under every loss, for all models; and the robustness numbers beside them."""
 
     results: tuple[ScenarioResult, ...]  # by scenario, then by loss
@@ -29,6 +31,8 @@ class IndicatorAssessment:
     level: float
     notes: tuple[str, ...] = ()
     tensors: LedgerTensors | None = field(default=None, repr=False)
+
+    columns: ClassVar[Columns] = COLUMNS
 
     def of(self, scenario: str, loss: str | None = None) -> ScenarioResult:
         """The result of a scenario; under the first loss, unless it is named."""
@@ -51,7 +55,7 @@ class IndicatorAssessment:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
+        told = {
             "level": self.level,
             "results": [one.as_dict() for one in self.results],
             "arms": {
@@ -64,11 +68,11 @@ class IndicatorAssessment:
             },
             "notes": list(self.notes),
         }
+        return dict(plain(told))
 
-    def flat(self) -> Iterator[dict[str, Any]]:
-        """One mapping for each model and branch, class or stratum of every result, for CSV."""
-        for one in self.results:
-            yield from one.flat()
+    def rows(self) -> list[Row]:
+        """One row for each model and branch, class or stratum of every result."""
+        return [row for one in self.results for row in one.rows()]
 
 
 def assess_indicators(

@@ -11,6 +11,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
+from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
 from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
 from advrisk.risk.indicators.bands import Band, bands
@@ -219,8 +220,8 @@ class ScenarioResult:
             ],
         }
 
-    def flat(self) -> Iterator[dict[str, Any]]:
-        """One mapping for each model and branch, class or stratum, for CSV."""
+    def rows(self) -> Iterator[Row]:
+        """One row for each model and branch, class or stratum."""
         for one in self.models:
             common = {"scenario": self.scenario.name, "loss": self.loss, "model": one.model}
             for indicator in one.tree.walk():
@@ -229,8 +230,9 @@ class ScenarioResult:
                     "kind": "branch",
                     "path": indicator.path,
                     "weight": indicator.weight,
-                    **_columns("", indicator.value),
-                    **_columns("contribution", indicator.contribution),
+                    **_told("", indicator.value),
+                    **_told("contribution", indicator.contribution),
+                    "level": indicator.value.level,
                     "weights_part": indicator.weights_part,
                     "aggregate": indicator.aggregate,
                     "arms": " ".join(indicator.arms),
@@ -241,19 +243,28 @@ class ScenarioResult:
             for name, of_value in groups.items():
                 for value, found in of_value.items():
                     yield {
-                        **dict.fromkeys(_COLUMNS),
+                        **dict.fromkeys(COLUMNS),
                         **common,
                         "kind": name,
                         "path": value,
-                        **_columns("", found),
+                        **_told("", found),
+                        "level": found.level if found else None,
                         "n": found.n if found else 0,
                     }
 
 
-_COLUMNS = (
-    *("scenario", "loss", "model", "kind", "path", "weight", "value", "low", "high"),
-    *("contribution", "contribution_low", "contribution_high", "weights_part", "aggregate", "arms", "n", "verdict"),
-)
+# `kind` is branch, class or the name of a stratum; a class or stratum has neither weight nor contribution.
+COLUMNS: Columns = {
+    **dict.fromkeys(("scenario", "loss", "model", "kind", "path"), "text"),
+    **dict.fromkeys(("weight", "value", "low", "high"), "number"),
+    "method": "text",
+    **dict.fromkeys(("contribution", "contribution_low", "contribution_high"), "number"),
+    "contribution_method": "text",
+    **dict.fromkeys(("level", "weights_part"), "number"),
+    **dict.fromkeys(("aggregate", "arms"), "text"),
+    "n": "count",
+    "verdict": "text",
+}
 
 
 def compare_models(
@@ -381,10 +392,10 @@ def _failed(asked: ScenarioRisk) -> Any:
     return asked.tensor.failed[:, list(arms_used(asked.found))].any(axis=1)
 
 
-def _columns(prefix: str, found: Estimate | None) -> dict[str, Any]:
-    names = ("value", "low", "high")
-    columns = [prefix if prefix and name == "value" else f"{prefix}_{name}" if prefix else name for name in names]
-    return {column: getattr(found, name) if found else None for column, name in zip(columns, names, strict=True)}
+def _told(prefix: str, found: Estimate | None) -> Row:
+    """An estimate as columns: `contribution`, `contribution_low`, …, or without a prefix `value`, `low`, …"""
+    names = {"value": prefix, **{name: f"{prefix}_{name}" for name in ("low", "high", "method")}}
+    return {column if prefix else name: getattr(found, name) if found else None for name, column in names.items()}
 
 
 def _plain(found: Estimate | None) -> dict[str, Any] | None:

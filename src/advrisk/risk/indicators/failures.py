@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
+from advrisk.core.estimate import Estimate, estimate_columns
+from advrisk.core.plain import plain
+from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.matching import Node
@@ -75,8 +77,26 @@ class FailureMode:
         }
 
 
+# Of a branch, then of a sample that it hurts: `loss` is that of the answer.
+COLUMNS: Columns = {
+    **dict.fromkeys(("scenario", "scenario_loss", "model", "path"), "text"),
+    **ESTIMATE,
+    **dict.fromkeys(("weight", "contribution", "share"), "number"),
+    **dict.fromkeys(("n_hurt", "n_made_worse"), "count"),
+    "sample": "text",
+    "label": "count",
+    "arm": "text",
+    "repeat": "count",
+    **dict.fromkeys(("loss", "branch_loss", "clean_loss"), "number"),
+    "prediction": "count",
+    "confidence": "number",
+    "clean_prediction": "count",
+    **dict.fromkeys(("outcome", "cell", "shard"), "text"),
+}
+
+
 @dataclass(frozen=True)
-class FailureModes:
+class FailureModes(Tabular):
     """The worst branches of models under one scenario and loss."""
 
     scenario: str
@@ -85,13 +105,28 @@ class FailureModes:
     models: tuple[str, ...]  # least risk first
     modes: tuple[FailureMode, ...]  # by model, then the largest contribution first
 
+    columns: ClassVar[Columns] = COLUMNS
+
     def of(self, model: str) -> tuple[FailureMode, ...]:
         """Those of one model."""
         return tuple(mode for mode in self.modes if mode.model == model)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {"scenario": self.scenario, "loss": self.loss, "modes": [mode.as_dict() for mode in self.modes]}
+        modes = [mode.as_dict() for mode in self.modes]
+        return dict(plain({"scenario": self.scenario, "loss": self.loss, "modes": modes}))
+
+    def rows(self) -> list[Row]:
+        """A row for each of the worst samples, with the risk of the branch that hurts it."""
+        return [
+            {"scenario": self.scenario, "scenario_loss": self.loss, "model": mode.model, "path": mode.path}
+            | estimate_columns(mode.value)
+            | {"weight": mode.weight, "contribution": mode.contribution.value, "share": mode.share}
+            | {"n_hurt": mode.n_hurt, "n_made_worse": mode.n_made_worse}
+            | vars(one)
+            for mode in self.modes
+            for one in mode.failures
+        ]
 
 
 def failure_modes(

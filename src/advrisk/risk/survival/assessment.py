@@ -3,14 +3,16 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
+from advrisk.core.plain import plain
 from advrisk.core.seeds import generator
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
 from advrisk.risk.clean import CleanShares, clean_shares
@@ -29,7 +31,7 @@ from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
 from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 from advrisk.risk.survival.reading import read_durations
-from advrisk.risk.survival.telling import calibration_dict, curve_dict, estimate_dict, fit_dict, flat_lines
+from advrisk.risk.survival.telling import COLUMNS, calibration_dict, curve_dict, estimate_dict, fit_dict, survival_rows
 
 AUTO = "auto"
 
@@ -75,7 +77,7 @@ class ModelSurvival:
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivalAssessment:
+class SurvivalAssessment(Tabular):
     """Durations of all models, the fit that explains them, and what breaking costs."""
 
     durations: Durations
@@ -94,6 +96,8 @@ class SurvivalAssessment:
     hardware: Hardware | None
     level: float
     notes: tuple[str, ...] = ()
+
+    columns: ClassVar[Columns] = COLUMNS
 
     @property
     def unit(self) -> str:
@@ -115,7 +119,7 @@ class SurvivalAssessment:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
+        told = {
             "measure": self.durations.measure,
             "unit": self.unit,
             "level": self.level,
@@ -135,10 +139,11 @@ class SurvivalAssessment:
             "hardware": None if self.hardware is None else vars(self.hardware),
             "notes": list(self.notes),
         }
+        return dict(plain(told))
 
-    def flat(self) -> Iterator[dict[str, Any]]:
-        """One mapping for each number, for CSV."""
-        yield from flat_lines(self)
+    def rows(self) -> list[Row]:
+        """Every number with what it is about, whose it is, and its unit."""
+        return list(survival_rows(self))
 
 
 @dataclass

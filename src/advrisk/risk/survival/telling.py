@@ -1,9 +1,10 @@
-"""An assessment of survival as plain values: lines for CSV, mappings for JSON."""
+"""An assessment of survival as plain values: rows of a table, mappings for JSON."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.estimate import Estimate
+from advrisk.core.estimate import Estimate, estimate_columns
+from advrisk.core.tables import ESTIMATE, Columns, Row
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
     from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
 
 
-def flat_lines(found: "SurvivalAssessment") -> Iterator[dict[str, Any]]:
+COLUMNS: Columns = {**dict.fromkeys(("what", "model", "name", "unit"), "text"), **ESTIMATE}
+
+
+def survival_rows(found: "SurvivalAssessment") -> Iterator[Row]:
     """What it is about, whose it is, its name, and the number with its interval."""
     for model in found.models:
         yield from _of_model(model, found.unit)
@@ -32,7 +36,7 @@ def flat_lines(found: "SurvivalAssessment") -> Iterator[dict[str, Any]]:
         yield _line("pareto", standing.model, "on the front", float(standing.on_front), "1: yes, 0: no")
 
 
-def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
+def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
     for name, n in one.tally.as_dict().items():
         yield _line("rows", one.model, name, float(n), "rows")
     for name in ("clean_accuracy", "clean_rejection"):
@@ -60,12 +64,10 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[dict[str, Any]]:
     yield _line("cost", one.model, "break_cost", one.cost.break_cost, "the unit of the hardware's price")
 
 
-def _line(what: str, model: str, name: str, found: Estimate | float | None, unit: str) -> dict[str, Any]:
-    line: dict[str, Any] = {"what": what, "model": model, "name": name, "unit": unit}
-    if isinstance(found, Estimate):
-        ends = {"value": found.value, "low": found.low, "high": found.high}
-        return line | ends | {"level": found.level, "n": found.n, "method": found.method}
-    return line | {"value": found, "low": None, "high": None, "level": None, "n": None, "method": None}
+def _line(what: str, model: str, name: str, found: Estimate | float | None, unit: str) -> Row:
+    told = estimate_columns(found if isinstance(found, Estimate) else None)
+    number = {} if isinstance(found, Estimate) else {"value": found}
+    return {"what": what, "model": model, "name": name, "unit": unit, **told, **number}
 
 
 def estimate_dict(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -161,7 +161,7 @@ def test_everything_is_plain_values_for_json_and_csv(made: Make) -> None:
     again = json.loads(json.dumps(found.as_dict()))
     assert again["models"][0]["lists"][0]["by_itself"]["p"] == found.lists[0].p
     assert "claim" not in again["models"][0]["lists"][0]["by_itself"]
-    lines = list(found.flat())
+    lines = found.rows()
     assert [(line["attack"], line["failures"]) for line in lines] == [
         ("pgd@linf:0.1", 3),
         ("any of them", 3),
@@ -221,7 +221,7 @@ def test_what_is_refused_under_attack_only_is_wrong_in_the_end(made: Make) -> No
 def test_failures_of_bets_stand_beside_the_samples_they_were_counted_on(made: Make) -> None:
     ledger = made({"m": {"pgd@linf:0.1": in_looks("s" * 5 + "r" * 35 + "." * 59 + "s")}}, samples=drawn())
     found = assess_certificates(ledger, method="betting")
-    assert {(line["failures"], line["n"]) for line in found.flat()} == {(5, 40)}
+    assert {(line["failures"], line["n"]) for line in found.rows()} == {(5, 40)}
     assert found.as_dict()["models"][0]["lists"][0]["n"] == 40
 
 

@@ -159,7 +159,7 @@ def test_columns_that_are_equally_low_are_all_marked(
     defeat = defeats(scored(scores), [], np.zeros((0, 6)), np.zeros((0, 6), dtype=bool), threshold=1.0, level=0.95)
     one = DetectorTable("net", EYE, 6, table, defeat)
     assert tuple(one.worst_single) == worst_single
-    lines = list(DetectionAssessment((one,), {}, 0.95, 0.95, 1.0, ()).flat())
+    lines = DetectionAssessment((one,), {}, 0.95, 0.95, 1.0, ()).rows()
     for mark, marked in (("worst_column", worst), ("worst_single", worst_single)):
         assert {line["column"] for line in lines if line[mark]} == set(marked)
 
@@ -490,7 +490,7 @@ def test_everything_is_there_for_machines(write: Write) -> None:
     assert table["detector"] == EYE
     assert table["rows"][-1]["entries"][MULTI_ARMED]["auroc"]["value"] == found.of("net", "eye").overall.auroc.value
     assert plain["threshold"] == {"false_alarms": 0.05}
-    lines = list(found.flat())
+    lines = found.rows()
     assert len(lines) == len(table["rows"]) * 3
     assert {line["row"] for line in lines} == {row["label"] for row in table["rows"]}
     none = next(line for line in lines if line["row"] == "l2 carlini-wagner")

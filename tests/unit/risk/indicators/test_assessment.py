@@ -222,7 +222,7 @@ def test_everything_can_be_written_down(write: Write) -> None:
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert [one["scenario"] for one in plain["results"]] == ["town", "town", "unsure", "unsure"]
     assert plain["results"][1]["range"] == [None, None]
-    lines = list(found.flat())
+    lines = found.rows()
     assert len({tuple(line) for line in lines}) == 1, "the same columns in the same order"
     whole = [line for line in lines if line["path"] == "" and line["scenario"] == "town"]
     assert {line["model"] for line in whole} == {"net", "other"}

@@ -303,7 +303,7 @@ class TestTelling:
         assert told["models"][0]["rows"]["at_zero"] == 3
 
     def test_every_line_has_the_same_columns(self, found: SurvivalAssessment) -> None:
-        lines = list(found.flat())
+        lines = found.rows()
         assert {tuple(line) for line in lines} == {tuple(lines[0])}
         assert {
             "coefficient",
@@ -384,7 +384,7 @@ class TestWhatCanBeMissing:
         assert found.of("steel").adversarial is not None
         assert survival_headline(found).startswith("No law could be fitted: ")
         assert survival_content(found)["lasts_figures"].keys() == {"survival curves"}
-        assert [line["what"] for line in found.flat() if line["what"] == "coefficient"] == []
+        assert [line["what"] for line in found.rows() if line["what"] == "coefficient"] == []
 
     def test_one_model_and_one_arm_have_an_intercept_only(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", factor={"a": 1.0}, eps=(0.1,)))

@@ -1,0 +1,210 @@
+"""Is an evidence pack what it says it is? Its files and signature, how they fit together, and what a run says of it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advrisk.api.certificates import FOLDER as CERTIFICATES
+from advrisk.api.certificates import verify_certificate
+from advrisk.api.evidence_files import MANIFEST, Pack, json_text, open_pack
+from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, made_index
+from advrisk.core.errors import LedgerError, RiskError
+from advrisk.core.names import counted
+from advrisk.core.version import VERSION as PROGRAM
+from advrisk.ledger import Ledger
+from advrisk.ledger.digests import files_digest, rows_digest, run_files, table_digest
+from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.report.evidence_page import index_markdown, index_page
+from advrisk.risk.certificate.document import document_of
+from advrisk.risk.certificate.verification import Verification, differences, verify_signature
+
+if TYPE_CHECKING:
+    from advrisk.api.run import Run
+
+_MOST = 10  # problems of a kind that are told
+_MADE_FROM_ROWS = ("inputs/", "detectors/")  # kept beside the rows, and may be deleted
+_NO_RUN = "The numbers were not counted again: --run RUN does that."
+_AS_IT_STANDS = "The report is taken as it stands: its digest was checked, not its sentences."
+
+
+def verify_pack(path: str | Path, *, key: str | Path | None = None, run: "Run | None" = None) -> Verification:
+    """Check a pack in a folder or a zip; what cannot be read as one does not hold."""
+    try:
+        with open_pack(Path(path)) as pack:
+            return _joined(_checks(pack, key, run))
+    except RiskError as error:
+        return Verification((), (f"{error}.",))
+
+
+def pack_summary(path: str | Path) -> str:
+    """What the index of a pack says of the clauses, in a sentence."""
+    with open_pack(Path(path)) as pack:
+        return str(pack.json(INDEX)["summary"]["text"])
+
+
+def _checks(pack: Pack, key: str | Path | None, run: "Run | None") -> Iterator[Verification]:
+    if MANIFEST not in pack.sizes:
+        raise RiskError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
+    manifest = pack.json(MANIFEST)
+    yield verify_signature(manifest, key=key)
+    files = _check_files(pack, manifest)
+    yield files
+    if not files.holds:
+        return  # what is not as it was written is not worth reading
+    yield _check_fit(pack, manifest)
+    yield from _check_certificates(pack, run)
+    if run is not None:
+        yield _check_rows(pack, run.ledger)
+        yield _check_index(pack, run)
+    yield Verification((), (), (_AS_IT_STANDS,) if run is not None else (_NO_RUN, _AS_IT_STANDS))
+
+
+def _check_files(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
+    """Every file that the manifest names is there, as it was, and no other one is."""
+    listed = {one["path"]: one for one in manifest["files"]}
+    held = pack.sizes.keys() - {MANIFEST}
+    problems = [f"{name}: is missing" for name in sorted(listed.keys() - held)]
+    problems += [f"{name}: is not in the manifest, and was put there later" for name in sorted(held - listed.keys())]
+    for name in sorted(held & listed.keys()):
+        found = pack.digest(name)
+        if (found.bytes, found.sha256) != (listed[name]["bytes"], listed[name]["sha256"]):
+            problems.append(f"{name}: is not as it was when the pack was made")
+    if problems:
+        return Verification((), _told(problems))
+    return Verification((f"All {counted(len(held), 'file')} are there as the manifest says, and no other.",), ())
+
+
+def _check_fit(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
+    """Digests agree, the pages say what the index says, and study and curve are those of the ledger."""
+    index, digest = pack.json(INDEX), pack.json(LEDGER_DIGEST)
+    rows, files = digest["rows"], digest["files"]
+    of_tables = {name: table["sha256"] for name, table in rows["tables"].items()}
+    of_files = {one["path"]: one["sha256"] for one in files["entries"]}
+    problems = _manifest_problems(pack, manifest, index)
+    if rows_digest(of_tables) != rows["sha256"] or files_digest(of_files) != files["sha256"]:
+        problems.append(f"{LEDGER_DIGEST}: its digests do not follow from each other")
+    if index["ledger"] != rows["sha256"]:
+        problems.append("index and ledger digest name different ledgers")
+    for name in (STUDY_FILE, EVASION_FILE):
+        if (pack.digest(name).sha256 if name in pack.sizes else None) != of_files.get(name):
+            problems.append(f"{name}: is not that of the run")
+    for one in index["files"]:
+        if one["path"] not in pack.sizes or pack.digest(one["path"]).sha256 != one["sha256"]:
+            problems.append(f"{INDEX}: names another {one['path']} than the one in the pack")
+    return _and_pages(pack, index, problems)
+
+
+def _manifest_problems(pack: Pack, manifest: Mapping[str, Any], index: Mapping[str, Any]) -> list[str]:
+    """Without a signature, the manifest must say nothing that no other file says."""
+    known = ("run", "made", "program", "ledger")
+    problems = [f"{MANIFEST}: says another {name} than {INDEX}" for name in known if manifest[name] != index[name]]
+    if pack.read(MANIFEST) != json_text(manifest).encode("utf-8"):
+        problems.append(f"{MANIFEST}: is not written as advrisk writes it")
+    return problems
+
+
+def _and_pages(pack: Pack, index: Mapping[str, Any], problems: list[str]) -> Verification:
+    if index["program"] != PROGRAM:
+        note = f"advrisk {index['program']} made it, and this is {PROGRAM}: whether the pages fit was not checked."
+        return _found("The files of the pack fit together.", problems, (note,))
+    for name, made in ((INDEX_PAGE, index_page), (INDEX_MARKDOWN, index_markdown)):
+        if pack.read(name) != made(index).encode("utf-8"):
+            problems.append(f"{name}: does not say what {INDEX} says")
+    return _found("The files of the pack fit together: index, pages, study and digests.", problems)
+
+
+def _check_certificates(pack: Pack, run: "Run | None") -> Iterator[Verification]:
+    names = [name for name in sorted(pack.sizes) if name.startswith(f"{CERTIFICATES}/") and name.endswith(".json")]
+    for name in names:
+        content = document_of(pack.read(name), name)
+        if run is None:
+            found = verify_certificate(content)
+        else:
+            found = verify_certificate(content, ledger=run.ledger, study=run.study, name=run.name)
+        yield Verification(
+            (f"{name}: nothing is wrong with it.",) if found.holds else (),
+            tuple(f"{name}: {problem}" for problem in found.problems),
+        )
+
+
+def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
+    """The run's rows are those of the pack, and its files, but for how rows are cut into segments."""
+    digest = pack.json(LEDGER_DIGEST)
+    problems = []
+    for name, table in digest["rows"]["tables"].items():
+        try:
+            again = table_digest(ledger, name, table["columns"])
+        except LedgerError as error:
+            raise RiskError(f"{LEDGER_DIGEST}: {error}") from None
+        if (again.rows, again.sha256) != (table["rows"], table["sha256"]):
+            problems.append(f"the rows of {name} are others: {again.rows:,} now, {table['rows']:,} then")
+    notes = []
+    for path, change in _changes(digest["files"]["entries"], ledger.path.parent):
+        kept = path.startswith(_MADE_FROM_ROWS)
+        if path.startswith("ledger/") or (kept and change != "changed"):
+            notes.append(f"{path}: {change}")
+        else:
+            problems.append(f"{path}: {change} since")
+    return _found(
+        "The rows of the run are those that the pack was made from.", problems, _on_files(notes) if notes else ()
+    )
+
+
+def _on_files(changes: list[str]) -> tuple[str, ...]:
+    some = "; ".join(changes[:3])
+    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+    return (f"Files of the run were rewritten, added or deleted, and no row with them: {some}{more}.",)
+
+
+def _changes(entries: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[tuple[str, str]]:
+    then = {one["path"]: one["sha256"] for one in entries}
+    now = {one.path: one.sha256 for one in run_files(folder)}
+    for path in sorted(then.keys() | now.keys()):
+        if path not in now:
+            yield path, "gone"
+        elif path not in then:
+            yield path, "new"
+        elif then[path] != now[path]:
+            yield path, "changed"
+
+
+def _check_index(pack: Pack, run: "Run") -> Verification:
+    """Every number, counted again."""
+    index = pack.json(INDEX)
+    again = made_index(run, index["ledger"], run.findings())
+    wrong = list(differences(_counted(index), _counted(again)))
+    notes: tuple[str, ...] = ()
+    if index["program"] == PROGRAM:
+        names = ("texts", "summary", "notice", "degrees")
+        wrong += differences({name: index[name] for name in names}, {name: again[name] for name in names})
+    else:
+        notes = ("Which clauses the numbers speak to is taken as it stands: another version said it.",)
+    n = sum(len(topic["numbers"]) for topic in index["numbers"])
+    problems = [f"{INDEX}: the run says otherwise: {text}" for text in wrong]
+    return _found(f"All {n:,} numbers of the index were counted again in the run, and are the same.", problems, notes)
+
+
+def _counted(index: Mapping[str, Any]) -> dict[str, Any]:
+    """What an index says of a run, without where it stands in which file."""
+    kept = ("id", "numbers", "why_none")
+    numbers = {topic["id"]: {name: topic[name] for name in kept} for topic in index["numbers"]}
+    return {"run": index["run"], "unfinished": index["unfinished"], "numbers": numbers}
+
+
+def _found(held: str, problems: list[str], notes: tuple[str, ...] = ()) -> Verification:
+    return Verification(() if problems else (held,), _told(problems), notes)
+
+
+def _told(problems: list[str]) -> tuple[str, ...]:
+    more = len(problems) - _MOST
+    rest = (f"And {more} more of that kind.",) if more > 0 else ()
+    return (*(f"{problem[0].upper()}{problem[1:]}." for problem in problems[:_MOST]), *rest)
+
+
+def _joined(found: Iterable[Verification]) -> Verification:
+    every = list(found)
+    return Verification(
+        tuple(text for one in every for text in one.held),
+        tuple(text for one in every for text in one.problems),
+        tuple(dict.fromkeys(text for one in every for text in one.notes)),
+    )

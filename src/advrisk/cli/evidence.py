@@ -1,0 +1,77 @@
+"""`advrisk evidence`: a pack of files for those who ask for evidence; and what `advrisk verify` says of one."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advrisk.cli import DONE, FAILED
+from advrisk.cli.options import AsJson, RunFolder
+
+
+def evidence(
+    folder: RunFolder,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder, or a zip if the name ends so (default: evidence in RUN).")
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put report, certificates, study and digests together, with an index of which clauses the numbers speak to.
+
+    Clauses of the EU AI Act (Art. 9 and 15), NIST AI RMF (MEASURE 2) and ISO/IEC 24029; also those that a run does not
+    answer. This is no legal advice. `advrisk certify --new-key KEY` makes a key; `advrisk verify PACK` checks a pack.
+
+    Example: advrisk evidence runs/signs --out signs-evidence.zip --sign key.pem
+    """
+    from rich.console import Console
+
+    from advrisk.api import Run
+    from advrisk.api.evidence_files import MANIFEST, open_pack
+    from advrisk.api.evidence_pack import INDEX, INDEX_PAGE
+    from advrisk.cli.tables import indented
+
+    target = Run.open(folder).evidence(out, key=sign)
+    with open_pack(target) as pack:
+        index, manifest = json.loads(pack.read(INDEX)), json.loads(pack.read(MANIFEST))
+        n_files = len(pack.sizes)
+    if as_json:
+        facts = {"path": str(target), "files": n_files, "ledger": manifest["ledger"], "signed": "signature" in manifest}
+        print(json.dumps(facts | {"summary": index["summary"]}, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    console.print(index["summary"]["text"], style="bold", markup=False, highlight=False)
+    for text in index["texts"]:
+        degrees = [clause["degree"] for clause in text["clauses"]]
+        told = ", ".join(f"{degree} {degrees.count(degree)}" for degree in index["degrees"])
+        indented(console, f"{text['title']}: {told}", by=2)
+    indented(console, f"· {index['notice']}", by=0)
+    begin = f"unpack it, and open {INDEX_PAGE}" if target.is_file() else f"open {INDEX_PAGE} in it"
+    signed = ", signed" if "signature" in manifest else ""
+    print(f"{target} written ({n_files} files{signed}); {begin} in a browser. Check it: advrisk verify {target}")
+
+
+def verify_evidence(pack: Path, key: Path | None, run: Path | None, *, as_json: bool) -> int:
+    """Print whether a pack holds; the exit code."""
+    from rich.console import Console
+
+    from advrisk.api import Run
+    from advrisk.api.evidence_verification import pack_summary, verify_pack
+    from advrisk.cli.tables import indented
+
+    found = verify_pack(pack, key=key, run=Run.open(run) if run is not None else None)
+    says = pack_summary(pack) if found.holds else None
+    if as_json:
+        print(json.dumps(found.as_dict() | {"says": says}, indent=2, ensure_ascii=False))
+        return DONE if found.holds else FAILED
+    console = Console()
+    if found.holds:
+        console.print(f"Nothing is wrong with it. It says: {says}", style="bold", markup=False, highlight=False)
+    else:
+        console.print("Do not trust this evidence pack.", style="bold red", markup=False, highlight=False)
+    for sentence in (*found.problems, *found.held, *found.notes):
+        indented(console, f"· {sentence}", by=0)
+    return DONE if found.holds else FAILED

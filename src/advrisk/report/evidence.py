@@ -1,0 +1,120 @@
+"""The index of an evidence pack: which number of a run speaks to which clause, and which clauses it does not answer."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from advrisk.core.version import VERSION as PROGRAM
+from advrisk.ledger import Ledger
+from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, Clause, Degree, Text, every_clause
+from advrisk.report.evidence_topics import Topic, evidence_topics
+from advrisk.report.findings import Findings
+from advrisk.study import StudySpec
+
+KIND, VERSION = "evidence-index", 1
+REPORT = "report.html"
+NOTICE = (
+    "This is no legal advice and no conformity assessment. The lines on clauses are a reading in our own words, made "
+    "to find figures by; they replace neither the texts nor the judgement of people who know the system and its use. "
+    "Nobody is said to comply with anything. Later amendments of the texts are not considered."
+)
+DEGREES: Mapping[Degree, str] = {
+    ANSWERS: "the run gives what the clause asks for, of the models, samples and attacks that were tested",
+    CONTRIBUTES: "the run gives figures towards it; what else is needed stands beside it",
+    NOTHING: "the run gives nothing towards it",
+}
+
+
+@dataclass(frozen=True)
+class PackFile:
+    """A file of a pack, and what it is."""
+
+    path: str
+    what: str
+    bytes: int
+    sha256: str
+
+
+def evidence_index(
+    ledger: Ledger,
+    study: StudySpec | None,
+    found: Findings,
+    *,
+    name: str,
+    made: datetime,
+    rows: str,
+    unfinished: str = "",
+    files: Sequence[PackFile],
+    sections: Collection[str],
+) -> dict[str, Any]:
+    """Everything the index says, for JSON.
+
+    `rows` is the digest of the ledger's rows, `unfinished` says how far a run is that is not done, and `sections` are
+    those of the report.
+    """
+    topics = evidence_topics(ledger, study, found)
+    texts = [_text(text, {topic.id: topic for topic in topics}) for text in TEXTS]
+    return {
+        "advrisk": KIND,
+        "version": VERSION,
+        "run": name,
+        "made": made.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "program": PROGRAM,
+        "notice": NOTICE,
+        "unfinished": unfinished,
+        "degrees": dict(DEGREES),
+        "summary": _summary(texts),
+        "ledger": rows,
+        "texts": texts,
+        "numbers": [_topic(topic, sections) for topic in topics],
+        "files": [vars(one) for one in files],
+    }
+
+
+def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    degrees = [clause["degree"] for text in texts for clause in text["clauses"]]
+    counts = {degree: degrees.count(degree) for degree in DEGREES}
+    said = (
+        f"Of {len(degrees)} clauses, this run answers {counts[ANSWERS]} for what it tested, contributes figures to "
+        f"{counts[CONTRIBUTES]}, and does not answer {counts[NOTHING]}."
+    )
+    return {"text": said, "clauses": len(degrees), "counts": counts}
+
+
+def _text(text: Text, topics: Mapping[str, Topic]) -> dict[str, Any]:
+    return {
+        "id": text.id,
+        "title": text.title,
+        "edition": text.edition,
+        "clauses": [_clause(clause, topics) for clause in text.clauses],
+    }
+
+
+def _clause(clause: Clause, topics: Mapping[str, Topic]) -> dict[str, Any]:
+    held = [name for name in clause.topics if topics[name].numbers]
+    absent = [name for name in clause.topics if not topics[name].numbers]
+    degree = clause.degree if set(clause.wholly) <= set(held) else CONTRIBUTES
+    return {
+        "id": clause.id,
+        "asks": clause.asks,
+        "degree": degree if held else NOTHING,
+        "gives": clause.gives if held else "",
+        "numbers": held,
+        "not_in_this_run": [{"numbers": name, "why": topics[name].why_none} for name in absent],
+        "needed": clause.lacks,
+    }
+
+
+def _topic(topic: Topic, sections: Collection[str]) -> dict[str, Any]:
+    where = f"{REPORT}#{topic.section}" if topic.section in sections else REPORT
+    spoken_to = [{"text": text.id, "clause": clause.id} for text, clause in every_clause() if topic.id in clause.topics]
+    return {
+        "id": topic.id,
+        "title": topic.title,
+        "how": topic.how,
+        "where": where,
+        "numbers": [one.as_dict() for one in topic.numbers],
+        "why_none": topic.why_none,
+        "clauses": spoken_to,
+    }

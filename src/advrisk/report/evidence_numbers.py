@@ -1,0 +1,257 @@
+"""The numbers of a run, gathered by what they speak to."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from advrisk.core.estimate import Estimate
+from advrisk.ledger import EVALUATED_CELL, Ledger
+from advrisk.report.findings import Findings
+from advrisk.risk.clean import clean_shares
+from advrisk.study import StudySpec
+
+SHARE, PLAIN = "share", "number"
+_COUNTS = f"""
+    SELECT (SELECT count(DISTINCT model) FROM arms WHERE origin NOT IN ('dropped', 'surrogate')) AS models,
+           (SELECT count(DISTINCT arm) FROM arms WHERE kind = 'attack' AND origin <> 'dropped') AS attacks,
+           (SELECT count(DISTINCT arm) FROM arms WHERE kind = 'corruption' AND origin <> 'dropped') AS corruptions,
+           (SELECT count(*) FROM cells WHERE {EVALUATED_CELL}) AS cells, (SELECT count(*) FROM outcomes) AS rows
+"""
+_SPLITS = """
+    SELECT split, count(*) AS n FROM samples WHERE NOT starts_with(split, 'dropped') GROUP BY split ORDER BY split
+"""
+_FAILED = "SELECT outcome::VARCHAR AS outcome, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
+_PASSES = "SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS passes FROM outcomes"
+_ON_BROKEN = "wrong without any attack, or broken by some attack of the study"
+_ON_LEAST = "a lower bound: a better attack finds smaller changes"
+_ON_RELATIVE = "compares these models with each other; no probability"
+
+
+@dataclass(frozen=True)
+class Number:
+    """An estimate, or something that was counted or recorded exactly."""
+
+    what: str
+    model: str = ""
+    estimate: Estimate | None = None
+    exact: float | int | str | None = None
+    unit: str = PLAIN
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        said = None if self.estimate is None else self.estimate.as_dict()
+        return {**vars(self), "estimate": said}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What numbers are taken from."""
+
+    ledger: Ledger
+    study: StudySpec | None
+    found: Findings
+
+
+def accuracy_numbers(source: Source) -> Iterator[Number]:
+    shares = clean_shares(source.ledger)
+    for model, share in shares.accuracy.items():
+        yield Number("clean inputs answered rightly", model, share, unit=SHARE)
+    for model, share in shares.rejection.items():
+        yield Number("clean inputs refused", model, share, unit=SHARE)
+
+
+def success_numbers(source: Source) -> Iterator[Number]:
+    damage = source.found.damage
+    if isinstance(damage, str):
+        return
+    norm = damage.distances.norm
+    for row in damage.models:
+        for eps, share in row.success_ratio.items():
+            yield Number(f"broken within {norm} {eps:.4g}", row.model, share, unit=SHARE, note=_ON_BROKEN)
+        if row.mean_size is not None:
+            yield Number(f"mean size of the smallest success, {norm}", row.model, row.mean_size.estimate)
+
+
+def damage_numbers(source: Source) -> Iterator[Number]:
+    damage = source.found.damage
+    if isinstance(damage, str):
+        return
+    for row in damage.models:
+        if row.damage is not None:
+            yield Number(
+                "probability of damage by an attacked input", row.model, row.damage, unit=SHARE, note=_ON_LEAST
+            )
+        if row.operational_risk is not None:
+            yield Number("cost of an attacked input", row.model, row.operational_risk, note=_ON_LEAST)
+
+
+def comparison_numbers(source: Source) -> Iterator[Number]:
+    found = source.found
+    if not isinstance(found.damage, str):
+        for row in found.damage.models:
+            if row.relative_damage is not None:
+                yield Number("relative damage", row.model, row.relative_damage, note=_ON_RELATIVE)
+        word = "relative damage" if found.damage.relative else "probability of damage"
+        for pair in found.damage.pairs:
+            yield Number(
+                f"{word}: how much more than {pair.lower}", pair.higher, pair.difference, note=_decided(pair.undecided)
+            )
+    for result in () if isinstance(found.indicators, str) or not stated(source) else found.indicators.results:
+        for pair in result.pairs:
+            what = f"{result.loss} in {result.scenario.name}: how much more than {pair.lower}"
+            yield Number(what, pair.higher, pair.difference, note=_decided(pair.undecided))
+
+
+def corruptions_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.indicators
+    if isinstance(found, str):
+        return
+    rows = source.ledger.query("SELECT DISTINCT arm FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")
+    named = set(rows["arm"].to_pylist())
+    units = {result.loss: _unit(result.bounds) for result in found.results}
+    for loss, by_model in found.arms.items():
+        for model, by_arm in by_model.items():
+            for arm, risk in by_arm.items():
+                if arm in named:
+                    yield Number(f"{loss} under {arm}", model, risk, unit=units.get(loss, PLAIN))
+
+
+def scenarios_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.indicators
+    if isinstance(found, str) or not stated(source):
+        return
+    for result in found.results:
+        for row in result.models:
+            yield Number(f"{result.loss} in {result.scenario.name}", row.model, row.risk, unit=_unit(result.bounds))
+
+
+def groups_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.indicators
+    if isinstance(found, str):
+        return
+    for result in found.results:
+        for row in result.models:
+            for stratum, by_value in row.by_stratum.items():
+                for value, risk in by_value.items():
+                    if risk is not None:
+                        what = f"{result.loss} in {result.scenario.name} where {stratum} is {value}"
+                        yield Number(what, row.model, risk, unit=_unit(result.bounds))
+
+
+def detection_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.detection
+    if isinstance(found, str):
+        return
+    for one in found.tables:
+        entry = one.overall
+        for what, value, chance in (
+            ("AUROC", entry.auroc, entry.chance_auroc),
+            (f"false alarms at {found.tpr:.0%} detected", entry.fpr_at_tpr, entry.chance_fpr),
+        ):
+            if value is not None:
+                note = "" if chance is None else f"chance gives {chance:.3f}"
+                yield Number(f"{what} of {one.name} against all attacks", one.model, value, note=note)
+
+
+def survival_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.survival
+    if isinstance(found, str):
+        return
+    for row in found.models:
+        if row.mean is not None:
+            yield Number(f"mean {found.unit} until a sample breaks, up to {found.until:g}", row.model, row.mean)
+        if row.adversarial is not None:
+            yield Number(f"failures under attack per {row.adversarial.unit}", row.model, row.adversarial.estimate)
+        if row.cost is not None and row.cost.adversarial is not None:
+            yield Number("training time per sample over time to break one", row.model, row.cost.adversarial)
+
+
+def certificates_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.certificates
+    if isinstance(found, str):
+        return
+    terms = f"alpha {found.alpha:g}, zeta {found.zeta:g}"
+    for model in found.models:
+        for norm, sizes in model.sizes.items():
+            largest = "none" if sizes.largest is None else sizes.largest
+            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, note=terms)
+        for one in model.lists:
+            if one.certificate is not None:
+                what = f"broken by the worst attack within {one.norm} {one.eps:.4g}"
+                yield Number(what, model.model, one.certificate.worst.risk, unit=SHARE, note=f"{one.verdict}; {terms}")
+
+
+def people_numbers(source: Source) -> Iterator[Number]:
+    damage = source.found.damage
+    for row in () if isinstance(damage, str) else damage.models:
+        if row.by_people is not None:
+            yield Number("attacked inputs that people did not notice", row.model, row.by_people, unit=SHARE)
+
+
+def measures_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.indicators
+    for model, by_name in {} if isinstance(found, str) else found.measures.items():
+        for name, mean in by_name.items():
+            yield Number(f"{name}, mean over samples", model, mean)
+
+
+def trust_numbers(source: Source) -> Iterator[Number]:
+    found = source.found
+    flags: dict[str, int] = {}
+    for row in found.flags:
+        flags[row["flag"]] = flags.get(row["flag"], 0) + row["n_flagged"]
+    yield Number("cells with a reason not to trust them", exact=sum(flags.values()), note=", ".join(sorted(flags)))
+    for row in source.ledger.query(f"{_FAILED} GROUP BY ALL ORDER BY ALL").to_pylist():
+        yield Number(f"rows that ended in {row['outcome']}", exact=row["n"])
+    if found.attacks is not None:
+        for arm in found.attacks.overall:
+            if arm.optimality is not None:
+                yield Number(f"optimality of {arm.name}", exact=arm.optimality)
+
+
+def study_numbers(source: Source) -> Iterator[Number]:
+    if source.study is not None:
+        yield Number("study", exact=source.study.name, note="study.yaml in this pack")
+        yield Number("seed", exact=source.study.seed)
+
+
+def provenance_numbers(source: Source) -> Iterator[Number]:
+    counts = source.ledger.query(_COUNTS).to_pylist()[0]
+    if not counts["rows"]:
+        return
+    names = {"models": "models", "attacks": "attacks", "corruptions": "corruptions", "cells": "cells", "rows": "rows"}
+    for name, word in names.items():
+        yield Number(word, exact=counts[name])
+    for row in source.ledger.query(_SPLITS).to_pylist():
+        yield Number(f"samples to {row['split']}", exact=row["n"])
+    for word, column in (("advrisk", "version"), ("torch", "torch")):
+        sql = f"SELECT DISTINCT {column}::VARCHAR AS said FROM cells WHERE {column} IS NOT NULL ORDER BY ALL"
+        if said := source.ledger.query(sql)["said"].to_pylist():
+            yield Number(f"version of {word} that ran the cells", exact=", ".join(said))
+    for row in source.ledger.query("SELECT model, digest FROM models ORDER BY model").to_pylist():
+        yield Number("digest of the model", row["model"], exact=row["digest"] or "not known")
+
+
+def compute_numbers(source: Source) -> Iterator[Number]:
+    for row in source.ledger.query("SELECT model, train_s FROM models ORDER BY model").to_pylist():
+        if row["train_s"] is not None:
+            yield Number("seconds of training", row["model"], exact=row["train_s"])
+    if passes := source.ledger.query(_PASSES)["passes"][0].as_py():
+        yield Number("forward and backward passes of this run", exact=passes)
+    seconds = source.ledger.query("SELECT process_s FROM cells WHERE process_s IS NOT NULL")["process_s"].to_pylist()
+    if seconds:
+        yield Number("processor seconds of this run", exact=math.fsum(seconds))  # the same in any order
+
+
+def stated(source: Source) -> bool:
+    """Whether the study describes a deployment; corruptions that count alike describe none."""
+    return bool(source.study and source.study.scenarios)
+
+
+def _unit(bounds: tuple[float, float]) -> str:
+    return SHARE if bounds == (0.0, 1.0) else PLAIN
+
+
+def _decided(undecided: bool) -> str:
+    return "undecided" if undecided else "decided"

@@ -1,0 +1,170 @@
+"""What a notebook shows of each answer: its headline in words, and a short table with intervals."""
+
+from advrisk.core.estimate import Estimate
+from advrisk.core.notebook import html_block, html_table, notebook_html
+from advrisk.ledger.searches import SearchRecord
+from advrisk.report.certificate_figures import p_text
+from advrisk.report.certificates import certificate_headlines
+from advrisk.report.detection import fpr_name, on_arms
+from advrisk.report.failures import caption, heading
+from advrisk.report.findings import Findings
+from advrisk.report.indicators import risk_headline
+from advrisk.report.records import headlines
+from advrisk.report.search import search_words
+from advrisk.report.summary import damage_name, headline, on_spare_arms, percent
+from advrisk.report.survival import number_text, survival_headline
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.certificate.statements import size_text
+from advrisk.risk.convergence import DAMAGE, Convergence
+from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.failures import FailureModes
+from advrisk.risk.survival.assessment import SurvivalAssessment
+
+_UNTOLD = "nobody asked"
+
+
+@notebook_html.register
+def _(found: DamageAssessment) -> str:
+    sizes = [f"broken within {eps:.4g}" for eps in found.thresholds]
+    rows = [
+        [
+            one.model,
+            percent(one.clean_accuracy),
+            *(percent(one.success_ratio[eps]) for eps in found.thresholds),
+            one.ranked_by if found.relative else percent(one.ranked_by),
+            one.verdict,
+        ]
+        for one in found.models
+    ]
+    columns = ["model", "clean accuracy", *sizes, damage_name(relative=found.relative), "verdict"]
+    told = f"{len(found.distances.samples)} samples, {len(found.distances.arms)} arms, {found.distances.norm}"
+    notes = [f"{told}; intervals at {found.level:.0%}. A better attack can only break more."]
+    if found.relative and found.comparison:
+        notes.append("Relative damage compares these models: with others the numbers change.")
+    notes += found.notes
+    return html_block(headline(found), html_table(columns, rows), notes=notes)
+
+
+@notebook_html.register
+def _(found: Convergence) -> str:
+    ends = sorted({0, len(found.n) // 2, len(found.n) - 1})
+    rows = []
+    for model in found.models:
+        band = found.bands[model][DAMAGE]
+        rows.append([model, *(f"{band.middle[k]:.3f} [{band.low[k]:.3f}, {band.high[k]:.3f}]" for k in ends)])
+    columns = ["model", *(f"n = {found.n[place]}" for place in ends)]
+    title = f"How {damage_name(relative=found.relative)} settles as samples are added"
+    return html_block(title, html_table(columns, rows), notes=[f"Medians and bands of {found.resamples} resamples."])
+
+
+@notebook_html.register
+def _(found: ArmComparison) -> str:
+    rows = [[one.name, percent_of(one.broken), one.passes, one.optimality, one.only] for one in found.overall]
+    columns = ["arm", "broken", "passes per sample", "optimality", "samples nearest by it alone"]
+    return html_block("Which arms earn their passes", html_table(columns, rows), notes=on_spare_arms(found))
+
+
+@notebook_html.register
+def _(found: DetectionAssessment) -> str:
+    parts = []
+    for model in found.models:
+        tables = [one for one in found.tables if one.model == model]
+        rows = [[one.name, one.overall.auroc, one.overall.chance_auroc, one.overall.fpr_at_tpr] for one in tables]
+        caption_ = f"{model}: {tables[0].n} samples, {on_arms(tables)}"
+        parts.append(html_table(["detector", "AUROC", "chance", fpr_name(found.tpr)], rows, caption=caption_))
+    return html_block("How well detectors hold against all arms together", *parts, notes=found.notes)
+
+
+@notebook_html.register
+def _(found: IndicatorAssessment) -> str:
+    parts = []
+    for result in found.results:
+        rows = [[one.model, one.risk, one.probability_best, one.verdict] for one in result.models]
+        told = f"{result.scenario.name}, {result.loss}: {risk_headline(result)}"
+        parts.append(html_table(["model", "risk", "probability of being best", "verdict"], rows, caption=told))
+    return html_block("Risk in a described deployment", *parts, notes=found.notes)
+
+
+@notebook_html.register
+def _(found: FailureModes) -> str:
+    rows = [
+        [mode.model, heading(mode, found), one.sample, caption(one), one.arm]
+        for mode in found.modes
+        for one in mode.failures
+    ]
+    title = f"What fails in {found.scenario} ({found.loss})"
+    return html_block(title, html_table(["model", "branch", "sample", "what happened", "arm"], rows))
+
+
+@notebook_html.register
+def _(found: SurvivalAssessment) -> str:
+    rows = [
+        [
+            one.model,
+            _to_three(one.mean),
+            _to_three(one.median),
+            one.tally.events,
+            one.tally.censored,
+            percent(one.clean_accuracy),
+        ]
+        for one in found.models
+    ]
+    columns = ["model", f"mean up to {found.until:.4g}", "median", "broken", "held", "clean accuracy"]
+    notes = [f"Durations in {found.unit}.", *found.notes]
+    return html_block(survival_headline(found), html_table(columns, rows), notes=notes)
+
+
+@notebook_html.register
+def _(found: CertificateAssessment) -> str:
+    rows = [
+        [
+            one.model,
+            f"{one.norm} {size_text(one.eps)}",
+            None if one.certificate is None else percent(one.certificate.worst.risk),
+            None if one.p is None else p_text(one.p),
+            p_text(one.level),
+            one.verdict,
+        ]
+        for one in found.lists
+    ]
+    columns = ["model", "within", "worst attack broke", "p", "held against", "verdict"]
+    first, *others = certificate_headlines(found)
+    return html_block(first, html_table(columns, rows), notes=[*others, *found.notes])
+
+
+@notebook_html.register
+def _(found: SearchRecord) -> str:
+    trials = sorted(found.trials, key=lambda trial: trial.order)
+    rows = [[one.text, one.failures, one.n, one.round, one.by, one.frozen] for one in trials]
+    columns = ["setting", "broken", "of", "round", "by", "frozen"]
+    return html_block(found.label, html_table(columns, rows), notes=[search_words(found)])
+
+
+@notebook_html.register
+def _(found: Findings) -> str:
+    first, *others = headlines(found) or ["This run answers no question yet"]
+    rows = [
+        [name, "answered" if not isinstance(answer, str) else answer or _UNTOLD]
+        for name, answer in {
+            "damage": found.damage,
+            "detection": found.detection,
+            "indicators": found.indicators,
+            "survival": found.survival,
+            "certificate": found.certificates,
+        }.items()
+    ]
+    return html_block(first, html_table(["question", "answer"], rows), notes=others)
+
+
+def percent_of(share: float) -> str:
+    """A share without an interval."""
+    return f"{share:.1%}"
+
+
+def _to_three(found: Estimate | None) -> str | None:
+    if found is None:
+        return None
+    return f"{number_text(found.value)} [{number_text(found.low)}, {number_text(found.high)}]"

@@ -1,0 +1,65 @@
+"""The figures of a report as plotly objects, to look at and to change in a notebook."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from advrisk.core.errors import RiskError
+from advrisk.core.names import did_you_mean
+from advrisk.ledger import Ledger
+from advrisk.report.certificates import certificate_content
+from advrisk.report.detection import detection_content
+from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.findings import Findings, or_why
+from advrisk.report.html import arm_shares
+from advrisk.report.indicators import indicator_content
+from advrisk.report.palette import Figure, model_places
+from advrisk.report.search import search_content
+from advrisk.report.survival import survival_content
+
+_TEMPLATE = "plotly_white"  # readable in a light and in a dark notebook
+_COLOURS = {"ink": "#2a3f5f", "paper": "#ffffff"}  # of text and page; the report puts its own there
+
+
+def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Figure]:
+    """Every figure of the report by its name there, as plain dicts."""
+    figures: dict[str, Figure] = {}
+    models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
+    places = model_places(models)
+    damage, _ = or_why(found.damage)
+    if damage is not None:
+        if damage.comparison:
+            figures["damage"] = damage_intervals(damage, places=places)
+        figures["curves"] = success_curves(damage, places=places)
+    if found.settled is not None:
+        settled = found.settled
+        figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
+    figures["arms"] = arm_heat_map(arm_shares(ledger), models)
+    figures |= detection_content(*or_why(found.detection))["detection_figures"]
+    figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
+    figures |= survival_content(found.survival, places=places)["lasts_figures"]
+    figures |= search_content(found.searches)["search_figures"]
+    figures |= certificate_content(*or_why(found.certificates), places=places)["certificate_figures"]
+    return figures
+
+
+def plotly_figures(specs: Mapping[str, Figure]) -> dict[str, Any]:
+    """The same as `plotly.graph_objects.Figure`s."""
+    from plotly.graph_objects import Figure as Drawn
+
+    return {name: Drawn(_coloured(spec)).update_layout(template=_TEMPLATE) for name, spec in specs.items()}
+
+
+def named_spec(specs: Mapping[str, Figure], name: str) -> Figure:
+    """One of them; an unknown name is answered with the nearest there is."""
+    if name not in specs:
+        raise RiskError(f"this run has no figure called {name!r}; {did_you_mean(name, specs)}")
+    return specs[name]
+
+
+def _coloured(value: Any, *, colour: bool = False) -> Any:
+    """With colours in place of the words that stand for them."""
+    if isinstance(value, Mapping):
+        return {key: _coloured(held, colour=key == "color") for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_coloured(held, colour=colour) for held in value]
+    return _COLOURS.get(value, value) if colour and isinstance(value, str) else value

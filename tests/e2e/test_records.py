@@ -1,0 +1,316 @@
+"""What a run says to machines and in notebooks: JSON, CSV, tables, figures, MLflow; all as Python says it."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from advrisk import Estimate, Run, Study
+from advrisk.core.errors import RiskError, RunError, StudyError
+from advrisk.core.plain import plain
+from advrisk.core.tables import Tabular
+from advrisk.ledger.importing import import_outcomes
+from advrisk.report.records import damage_record, findings_tables
+
+from .conftest import Command, study_of
+
+HOSTILE = ['<script>alert("1")</script>', "</td></table>'\"&amp;", "{{7*7}}\u202e", "x" * 10_000]
+ESTIMATE = ("value", "low", "high", "level", "n", "method")
+
+
+@pytest.fixture(scope="module")
+def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that holds everything: damage, detectors, a scenario, durations, a search and certificates."""
+    content = study_of(nets)
+    content["models"] = {"plain": content["models"]["plain"], "soft": content["models"]["noisy"]}
+    content |= {
+        "data": {"source": "digits", "evaluate": 32, "tune": 8, "calibrate": 40},
+        "arms": [
+            {"attack": "fgsm", "norm": "linf", "eps": [0.05, 0.2]},
+            {"attack": "pgd", "norm": "linf", "eps": 0.2, "steps": 5},
+            {"corruption": "gaussian-noise", "sigma": 0.3},
+        ],
+        "search": [{"attack": "pgd", "norm": "linf", "eps": 0.05, "steps": 2, "method": "random", "rounds": 1}],
+        "detectors": ["confidence"],
+        "scenarios": {"town": {"grain": {"weight": 0.4, "of": ["gaussian-noise"]}}},
+        "shard": 40,
+    }
+    content["assess"] |= {"certificate": {"alpha": 0.2, "zeta": 0.05}}
+    folder = tmp_path_factory.mktemp("everything") / "run"
+    Study.from_dict(content).run(folder, workers=0).certify()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def everything(finished: Path) -> Run:
+    return Run.open(finished)
+
+
+@pytest.fixture(scope="module")
+def little(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of one model under one corruption."""
+    content = study_of(nets)
+    content["models"].pop("noisy")
+    content |= {"arms": [{"corruption": "gaussian-noise", "sigma": 0.3}], "data": {"source": "digits", "evaluate": 16}}
+    return Study.from_dict(content).run(tmp_path_factory.mktemp("little") / "run", workers=0)
+
+
+def strict(text: str) -> Any:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def answers(run: Run) -> Iterator[Tabular]:
+    found = run.findings()
+    for one in (found.damage, found.settled, found.attacks, found.detection, found.indicators, found.survival):
+        assert isinstance(one, Tabular)
+        yield one
+    assert isinstance(found.certificates, Tabular)
+    yield from (found, found.certificates, *found.failures, *found.searches, run.status())
+
+
+class TestRecord:
+    def test_it_holds_every_answer_as_python_gives_it(self, everything: Run, tmp_path: Path) -> None:
+        record = strict(everything.report(tmp_path / "all.json", form="json").read_text(encoding="utf-8"))
+        damage = everything.damage()
+        assert record["damage"] == plain(damage_record(damage))
+        for name in ("detection", "indicators", "survival", "certificate", "convergence", "attacks"):
+            assert record[name] == getattr(everything, name)().as_dict(), name
+        assert record["searches"] == [one.as_dict() for one in everything.searches()]
+        assert record["failures"][0]["scenario"] == "town"
+        assert record["flags"] == plain(everything.flags())
+        assert record["arms"] == plain(everything.arms())
+        assert record["unanswered"] == {}
+        assert record["headlines"][0].startswith(("Ship ", "The evidence does not decide"))
+        shown = {row["model"]: row["relative_damage"]["value"] for row in record["damage"]["models"]}
+        assert shown == {model: estimate.value for model, estimate in damage.estimates.items()}
+
+    def test_it_says_what_it_was_made_from(self, everything: Run) -> None:
+        record = everything.record()
+        origin = record["provenance"]
+        assert (record["schema"], record["run"], origin["seed"]) == ("advrisk.report/1", "digits-study", 5)
+        assert {row["model"]: row["digest"] for row in origin["models"]} == {
+            row["model"]: row["digest"] for row in everything.models()
+        }
+        assert {split: held["n"] for split, held in origin["samples"].items()} == {
+            "calibrate": 40,
+            "evaluate": 32,
+            "tune": 8,
+        }
+        assert len({held["digest"] for held in origin["samples"].values()}) == 3
+        assert Study.from_dict(origin["study"]).spec.name == "digits-study"
+        assert origin["versions"]["torch"]
+
+    def test_it_is_what_its_schema_says(self, everything: Run, little: Run, advrisk: Command) -> None:
+        schema = strict(advrisk("schema", "report").stdout)
+        Draft202012Validator.check_schema(schema)
+        for run in (everything, little):
+            record = run.record()
+            assert set(record) == set(schema["properties"])
+            Draft202012Validator(schema).validate(record)
+            with pytest.raises(ValidationError):
+                Draft202012Validator(schema).validate(record | {"schema": "another"})
+
+    def test_a_run_that_holds_little_says_why(self, little: Run, tmp_path: Path) -> None:
+        record = strict(little.report(tmp_path / "few.json", form="json").read_text(encoding="utf-8"))
+        assert record["damage"] is None
+        assert record["certificate"] is None
+        assert "attack" in record["unanswered"]["damage"]
+        assert {row["quantity"] for row in record["numbers"]} == {"risk"}
+        with pytest.raises(RunError, match="it is no file"):
+            little.report(tmp_path, form="json")
+        with pytest.raises(StudyError, match="a report has no form 'jsn'; did you mean 'json'"):
+            little.report(form="jsn")  # type: ignore[arg-type]
+
+
+class TestTables:
+    def test_every_answer_has_its_file(self, everything: Run, tmp_path: Path) -> None:
+        folder = everything.report(tmp_path / "tables", form="csv")
+        tables = findings_tables(everything.findings())
+        assert set(tables) == {
+            *("numbers", "damage", "convergence", "attacks", "detection", "indicators", "survival", "certificate"),
+            *("failures", "search", "flags"),
+        }
+        for name, table in tables.items():
+            with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+                lines = list(csv.DictReader(file))
+            written = [
+                {column: "" if cell is None else str(cell) for column, cell in row.items()} for row in table.to_pylist()
+            ]
+            assert lines == written, name
+
+    def test_arrow_pandas_and_polars_are_equal(self, everything: Run) -> None:
+        for found in answers(everything):
+            table = found.to_arrow()
+            assert table.column_names == list(found.columns)
+            assert table.num_rows == len(found.rows()) > 0
+            assert found.to_polars().to_dicts() == table.to_pylist()
+            frame = found.to_pandas().astype(object)
+            assert frame.where(frame.notna(), None).to_dict("records") == table.to_pylist()
+            assert all(set(row) <= set(found.columns) for row in found.rows())
+
+    def test_numbers_are_those_of_the_answers(self, everything: Run) -> None:
+        rows = everything.findings().rows()
+
+        def number(quantity: str, model: str, of: str | None = None, eps: float | None = None) -> Estimate:
+            (row,) = [
+                row
+                for row in rows
+                if (row["quantity"], row["model"], row["of"], row["eps"]) == (quantity, model, of, eps)
+            ]
+            return Estimate(*(row[name] for name in ESTIMATE))
+
+        damage = {one.model: one for one in everything.damage().models}
+        detected, risks, certified = everything.detection(), everything.indicators(), everything.certificate()
+        lasting = everything.survival()
+        for model in ("plain", "soft"):
+            assert number("relative_damage", model) == damage[model].relative_damage
+            assert number("clean_accuracy", model) == damage[model].clean_accuracy
+            assert number("broken", model, "linf", 0.2) == damage[model].success_ratio[0.2]
+            assert number("auroc", model, "confidence") == detected.of(model, "confidence").overall.auroc
+            assert number("risk", model, "town.misclassified") == risks.of("town").of(model).risk
+            tested = certified.of(model).of("linf", 0.2).certificate
+            assert tested is not None
+            assert number("certificate_worst_attack", model, "linf", 0.2) == tested.worst.risk
+            assert number("survival_mean", model, "forward") == lasting.of(model).mean
+
+    def test_a_run_that_holds_little(self, little: Run, tmp_path: Path) -> None:
+        folder = little.report(tmp_path / "tables", form="csv")
+        assert {path.stem for path in folder.iterdir()} >= {"numbers", "indicators", "flags"}
+        assert not (folder / "damage.csv").exists()
+
+    def test_show_writes_the_same_rows(self, finished: Path, everything: Run, advrisk: Command, tmp_path: Path) -> None:
+        for what in ("damage", "attacks", "failures"):
+            said = advrisk("show", finished, what, "--csv", "rows.csv", "--json")
+            with (tmp_path / "rows.csv").open(newline="", encoding="utf-8") as file:
+                assert len(list(csv.DictReader(file))) == len(getattr(everything, what)().rows())
+            assert strict(said.stdout)
+            assert "lines written to rows.csv" in said.stderr
+
+
+class TestNotebook:
+    def test_everything_has_a_page_without_scripts(self, everything: Run) -> None:
+        for found in (everything, *answers(everything)):
+            parsed = ElementTree.fromstring(found._repr_html_())
+            assert {element.tag for element in parsed.iter()}.isdisjoint({"script", "style", "img", "a"})
+
+    def test_names_from_elsewhere_are_text(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with (tmp_path / "theirs.csv").open("w", newline="", encoding="utf-8") as file:
+            lines = [(name, n, HOSTILE[0], 0.1 * n) for name in HOSTILE for n in range(1, 9)]
+            csv.writer(file).writerows([("model", "sample", "arm", "distance"), *lines])
+        import_outcomes(tmp_path / "theirs.csv", tmp_path / "run", norm="linf")
+        run = Run.open(tmp_path / "run")
+        for found in (run.damage(), run.attacks(), run.convergence()):
+            parsed = ElementTree.fromstring(found._repr_html_())
+            cells = [cell.text for cell in parsed.iter("td")]
+            assert any(name in (cell or "") for name in HOSTILE for cell in cells)
+            assert "script" not in {element.tag for element in parsed.iter()}
+        assert {row["model"] for row in run.findings().rows()} == set(HOSTILE)
+        with (run.report(form="csv") / "damage.csv").open(newline="", encoding="utf-8") as file:
+            assert {line["model"] for line in csv.DictReader(file)} == set(HOSTILE)
+        record = strict(run.report(form="json").read_text(encoding="utf-8"))
+        assert record["provenance"]["study"] is None
+        assert {row["model"] for row in record["damage"]["models"]} == set(HOSTILE)
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        assert run.log_to_mlflow(tracking_uri=(tmp_path / "store").as_uri()).new
+
+    def test_it_shows_what_python_says(self, everything: Run) -> None:
+        shown = "".join(ElementTree.fromstring(everything.damage()._repr_html_()).itertext())
+        for estimate in everything.damage().estimates.values():
+            assert str(estimate) in shown
+        certified = "".join(ElementTree.fromstring(everything.certificate()._repr_html_()).itertext())
+        assert all(one.verdict in certified for one in everything.certificate().lists)
+
+    def test_a_run_that_holds_little(self, little: Run) -> None:
+        assert "answered" in little.findings()._repr_html_()
+        assert "16 samples" in little._repr_html_()
+
+
+class TestFigures:
+    def test_they_are_those_of_the_report(self, everything: Run, little: Run) -> None:
+        figures = everything.figures()
+        page = everything.report().read_text(encoding="utf-8")
+        assert {"damage", "curves", "arms", "survival curves"} < set(figures)
+        for name, figure in figures.items():
+            assert json.dumps(name) in page, name
+            assert figure.to_dict()["data"], name
+        (estimate,) = [one.x[0] for one in figures["damage"].data if one.y[0] == "plain"]
+        assert estimate == everything.damage().estimates["plain"].value
+        assert everything.figure("damage") == figures["damage"]
+        with pytest.raises(RiskError, match="no figure called 'damge'; did you mean 'damage'"):
+            everything.figure("damge")
+        assert "damage" not in little.figures()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::sqlalchemy.exc.SADeprecationWarning")
+class TestMlflow:
+    @pytest.fixture(params=["files", "sqlite"])
+    def store(self, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        """A real store on disk."""
+        monkeypatch.chdir(tmp_path)  # of a database, MLflow keeps files in the working folder
+        if request.param == "files":
+            monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+            return (tmp_path / "store").as_uri()
+        pytest.importorskip("alembic")
+        return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+    def test_numbers_words_and_files_arrive_once(
+        self, finished: Path, everything: Run, store: str, advrisk: Command
+    ) -> None:
+        from mlflow import MlflowClient
+
+        logged = everything.log_to_mlflow(tracking_uri=store)
+        client = MlflowClient(store)
+        found = client.get_run(logged.run_id)
+        assert logged.new
+        assert found.info.status == "FINISHED"
+        assert client.get_experiment(found.info.experiment_id).name == "digits-study"
+        assert (found.data.params["study"], found.data.params["seed"]) == ("digits-study", "5")
+        estimate = everything.damage().estimates["plain"]
+        told = [found.data.metrics[f"relative_damage.plain{end}"] for end in ("", ".low", ".high")]
+        assert told == [estimate.value, estimate.low, estimate.high]
+        assert len(found.data.metrics) == 3 * len(everything.findings().rows())
+        names = {one.path for one in client.list_artifacts(logged.run_id)}
+        assert names == {"report.html", "report.json", "study.yaml", "certificates"}
+        again = advrisk("export", finished, "--mlflow", store)
+        assert (again.returncode, again.stderr) == (0, "")
+        assert f"logged before, as run {logged.run_id}" in again.stdout
+        assert everything.log_to_mlflow("digits-study", store, again=True).new
+        assert len(client.search_runs([found.info.experiment_id])) == 2
+
+    def test_half_of_a_run_is_not_taken_for_the_whole(
+        self, little: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from mlflow import MlflowClient
+
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        store = (tmp_path / "store").as_uri()
+        with monkeypatch.context() as patch:
+            patch.setattr("advrisk.api.mlflow.write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+            with pytest.raises(RunError, match="MLflow cannot take this run: disk full"):
+                little.log_to_mlflow("own", store)
+        logged = little.log_to_mlflow("own", store)
+        client = MlflowClient(store)
+        place = client.get_experiment_by_name("own").experiment_id
+        assert logged.new
+        assert sorted(one.info.status for one in client.search_runs([place])) == ["FAILED", "FINISHED"]
+
+    def test_mistakes_are_told(self, finished: Path, advrisk: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+        for words, complaint in {
+            ("--mlflow", "nowhere://x"): "MLflow cannot take this run",
+            ("all.csv", "--mlflow", "sqlite:///m.db"): "--mlflow writes no file; leave all.csv out",
+            (): "name a file to write to",
+        }.items():
+            said = advrisk("export", finished, *words)
+            assert said.returncode == 2
+            assert complaint in said.stderr
+        monkeypatch.setitem(__import__("sys").modules, "mlflow.exceptions", None)
+        said = advrisk("export", finished, "--mlflow", "sqlite:///m.db")
+        assert "pip install 'advrisk[mlflow]'" in said.stderr

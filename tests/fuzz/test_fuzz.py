@@ -1,0 +1,39 @@
+"""Every loader against spoiled files: some here, ten thousand for each in `make slow`."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.campaign import FAULT, REFUSED, fuzz, spoiled_file, tried
+from tests.fuzz.loaders import FAULTS, LOADERS, faulty
+
+
+def test_the_campaign_sees_every_fault_and_goes_on(tmp_path: Path) -> None:
+    n, loader = 9, faulty(tmp_path)
+    which = [spoiled_file(loader, place, 5)[1] for place in range(n)]
+    assert set(which) == set(range(len(FAULTS)))
+    tally = fuzz("faulty", n, seed=5, seconds=1)
+    assert (tally.n, tally.loaded, tally.refused) == (n, which.count(0), which.count(1))
+    assert [place for place, _ in tally.faults] == [place for place in range(n) if which[place] > 1]
+    for place, what in tally.faults:
+        assert str(FAULTS[which[place]]) in what
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LOADERS)
+def test_some_spoiled_files(name: str, tmp_path: Path) -> None:
+    loader = LOADERS[name](tmp_path)
+    for which, content in enumerate(loader.seeds):
+        loader.load(content, which)
+    found = [tried(loader, place, 1) for place in range(40)]
+    assert [what for outcome, what in found if outcome == FAULT] == []
+    assert Counter(outcome for outcome, _ in found)[REFUSED] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOADERS)
+def test_ten_thousand_spoiled_files(name: str) -> None:
+    tally = fuzz(name, 10_000)
+    assert tally.faults == []
+    assert tally.n == tally.loaded + tally.refused == 10_000
