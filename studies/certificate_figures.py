@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.report.certificate_figures import p_curves
-from advrisk.report.figures import Figure
+from advrisk.report.palette import Figure
 from studies.certificate_findings import Attacked, Findings
 from studies.figures import COMMON, FRAME, photograph
 

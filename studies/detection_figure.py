@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from advrisk.report.figures import COLOURS, SYMBOLS, Figure
+from advrisk.report.palette import COLOURS, SYMBOLS, Figure
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
 from studies.detection_sections import OBJECTIVES, Findings
 from studies.figures import COMMON, FRAME, photograph

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.errors import RunError
-from advrisk.report.figures import COLOURS, DASHES, Figure
+from advrisk.report.palette import COLOURS, DASHES, Figure
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST, Convergence
 from advrisk.risk.damage import success_ratio

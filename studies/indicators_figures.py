@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.figures import COLOURS, Figure
 from advrisk.report.indicator_figures import CLEAN_GRAY, ordered_arms
+from advrisk.report.palette import COLOURS, Figure
 from advrisk.risk.indicators.comparison import ScenarioResult
 from studies.figures import COMMON, FRAME, photograph
 from studies.indicators_findings import Findings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advrisk.report.figures import COLOURS, Figure
+from advrisk.report.palette import COLOURS, Figure
 from studies.figures import COMMON, FRAME, photograph
 from studies.two_gaussians_example import EPS, Detector, Example
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.figures import COLOURS, Figure
+from advrisk.report.palette import COLOURS, Figure
 from studies.figures import COMMON, FRAME
 
 Floats = NDArray[np.float64]

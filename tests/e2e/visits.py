@@ -31,3 +31,11 @@ class Visit:
 
     def left_the_machine(self) -> list[str]:
         return [url for url in self.requests[1:] if not url.startswith(("data:", "blob:"))]
+
+    def until(self, expression: str) -> None:
+        """Wait for something to be true; the page's own rules forbid what the browser's driver does for that."""
+        for _ in range(200):
+            if self.page.evaluate(expression):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"this never was: {expression}")

@@ -1,15 +1,21 @@
-"""A run's report in every form: where it goes by default, and who writes it."""
+"""A run's report in every form: where it goes by default, who writes it, and its text where it is one."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import RunError, StudyError
+from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.core.notebook import html_block, html_table, notebook_html
+from advrisk.core.plain import json_text
 from advrisk.report import write_report
 from advrisk.report.csv_files import write_folder
+from advrisk.report.html import report_page
+from advrisk.report.markdown import report_markdown
+from advrisk.report.pdf import find_chromium, write_pdf
 from advrisk.report.records import findings_record, findings_tables, write_json
 
 if TYPE_CHECKING:
@@ -18,12 +24,28 @@ if TYPE_CHECKING:
 Form = Literal["html", "pdf", "markdown", "json", "csv"]
 
 
+@dataclass(frozen=True)
+class ReportForm:
+    """What a form is called in the run's folder, what writes it, and what gives its text, where it is one."""
+
+    name: str
+    write: Callable[["Run", Path], Path]
+    text: Callable[["Run"], str] | None = None
+
+
 def write_form(run: "Run", path: str | Path | None, form: Form) -> Path:
     """Write the report in one form, into the run's folder unless a path is given."""
-    if form not in _FORMS:
-        raise StudyError(f"a report has no form {form!r}; {did_you_mean(form, _FORMS)}")
-    default, write = _FORMS[form]
-    return write(run, Path(path) if path else run.folder / default)
+    found = _known(form)
+    return found.write(run, Path(path) if path else run.folder / found.name)
+
+
+def form_text(run: "Run", form: Form) -> str:
+    """The report as text, for standard output."""
+    found = _known(form)
+    if found.text is None:
+        texts = " or ".join(f"--{name}" for name, one in _FORMS.items() if one.text is not None)
+        raise StudyError(f"a report as {form} is no text to be printed; give a file (`--out FILE`), or {texts}")
+    return found.text(run)
 
 
 def run_record(run: "Run") -> dict[str, Any]:
@@ -41,11 +63,41 @@ def run_html(run: "Run") -> str:
     )
 
 
+def _known(form: str) -> ReportForm:
+    if form not in _FORMS:
+        raise StudyError(f"a report has no form {form!r}; {did_you_mean(form, _FORMS)}")
+    return _FORMS[form]
+
+
 def _html(run: "Run", target: Path) -> Path:
     return write_report(run.folder, run.ledger, run.study, target, run.findings())
 
 
-def _json(run: "Run", target: Path) -> Path:
+def _pdf(run: "Run", target: Path) -> Path:
+    find_chromium()  # before everything is assessed for nothing
+    return write_pdf(report_page(run.folder, run.ledger, run.study, run.findings()), target)
+
+
+def _markdown(run: "Run") -> str:
+    return report_markdown(run.folder, run.ledger, run.study, run.findings())
+
+
+def _write_markdown(run: "Run", target: Path) -> Path:
+    text = _markdown(run)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as file:
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{target}: the report cannot be written: {error.strerror}") from None
+    return target
+
+
+def _json(run: "Run") -> str:
+    return json_text(run_record(run)) + "\n"
+
+
+def _write_json(run: "Run", target: Path) -> Path:
     return write_json(target, run_record(run))
 
 
@@ -53,9 +105,10 @@ def _csv(run: "Run", target: Path) -> Path:
     return write_folder(findings_tables(run.findings()), target)
 
 
-# Each form: its name in the run's folder, and what writes it.
-_FORMS: Mapping[str, tuple[str, Callable[["Run", Path], Path]]] = {
-    "html": ("report.html", _html),
-    "json": ("report.json", _json),
-    "csv": ("report-csv", _csv),
+_FORMS: Mapping[str, ReportForm] = {
+    "html": ReportForm("report.html", _html),
+    "pdf": ReportForm("report.pdf", _pdf),
+    "markdown": ReportForm("report.md", _write_markdown, _markdown),
+    "json": ReportForm("report.json", _write_json, _json),
+    "csv": ReportForm("report-csv", _csv),
 }

@@ -407,9 +407,9 @@ class Run:
         return run_record(self)
 
     def report(self, path: str | Path | None = None, *, form: Form = "html") -> Path:
-        """Write the report: one self-contained HTML file, or the same for machines (`form`).
+        """Write the report: one self-contained HTML file, or the same in another form.
 
-        By default into the run's folder: `report.html`, `report.json`, or for csv the folder `report-csv`.
+        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`.
         """
         return write_form(self, path, form)
 

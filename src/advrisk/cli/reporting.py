@@ -1,21 +1,49 @@
 """`advrisk report`: everything a run answers, in one file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advrisk.cli.options import RunFolder
+from advrisk.core.errors import StudyError
+
+if TYPE_CHECKING:
+    from advrisk.api.reporting import Form
+
+STDOUT = Path("-")
 
 
 def report(
     folder: RunFolder,
-    out: Annotated[Path | None, typer.Option(help="The file to write (default: report.html in the run).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where it goes (default: report.html, .pdf, … in the run); - prints text forms."),
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="A PDF instead, printed by Chromium or Chrome.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="A short text instead, for a pull request.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number instead, as JSON.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Every number instead, as a folder of CSV tables.")] = False,
 ) -> None:
-    """Write one self-contained HTML file.
+    """Write one self-contained HTML file with everything a run answers, or the same in another form.
 
     Example: advrisk report runs/signs --out signs.html
     """
     from advrisk.api import Run
+    from advrisk.api.reporting import form_text
 
-    print(f"{Run.open(folder).report(out)} written; open it in a browser")
+    form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
+    run = Run.open(folder)
+    if out == STDOUT:
+        print(form_text(run, form), end="")
+        return
+    beside = "; open it in a browser" if form == "html" else ""
+    print(f"{run.report(out, form=form)} written{beside}")
+
+
+def _chosen(asked: "dict[Form, bool]") -> "Form":
+    named = [form for form, wanted in asked.items() if wanted]
+    if len(named) > 1:
+        flags = " and ".join(f"--{form}" for form in named)
+        raise StudyError(f"a report is written in one form at a time, found {flags}; run the command once for each")
+    return named[0] if named else "html"

@@ -4,7 +4,19 @@ import math
 from collections.abc import Sequence
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.figures import COLOURS, DASHES, SYMBOLS, Figure, cycled, plain_label, short_label
+from advrisk.report.palette import (
+    COLOURS,
+    DASHES,
+    GRAY,
+    SYMBOLS,
+    Figure,
+    Places,
+    category_axis,
+    cycled,
+    named,
+    places_of,
+    plain_label,
+)
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.risk.certificate.statements import size_text
 
@@ -14,13 +26,14 @@ _COARSE = (1, 0.01, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 _WRONG, _RISK = "#D55E00", "#0072B2"
 
 
-def p_curves(found: CertificateAssessment, norm: str) -> Figure:
+def p_curves(found: CertificateAssessment, norm: str, *, places: Places | None = None) -> Figure:
     """The largest p of each list against its eps, a line for each model; below what it is held against is certified."""
     lines: list[Figure] = []
-    for place, model in enumerate(found.models):
+    places = places_of([model.model for model in found.models], places)
+    for model in found.models:
         own = [one for one in model.lists if one.norm == norm and one.p is not None]
         if own:
-            lines.append(_p_line(model.model, own, place))
+            lines.append(_p_line(model.model, own, places[model.model]))
     sizes = sorted({one.eps for one in found.lists if one.norm == norm})
     ends = _margins(sizes)
     lines += [_level_line(name, level, ends) for name, level in _levels(found, norm).items()]
@@ -45,7 +58,7 @@ def _levels(found: CertificateAssessment, norm: str) -> dict[str, float]:
     models: dict[float, list[str]] = {}
     for model in found.models:
         for level in {one.level for one in model.lists if one.norm == norm}:
-            models.setdefault(level, []).append(short_label(model.model))
+            models.setdefault(level, []).append(model.model)
     if len(models) == 1:
         (level,) = models
         return {f"{'zeta =' if level == found.zeta else 'held against'} {level:.3g}": level}
@@ -56,10 +69,10 @@ def _level_line(name: str, level: float, ends: tuple[float, float]) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": name,
+        **named(name),
         "x": list(ends),
         "y": [level, level],
-        "line": {"color": "#888888", "width": 1.5, "dash": "dot"},
+        "line": {"color": GRAY, "width": 1.5, "dash": "dot"},
         "hoverinfo": "skip",
     }
 
@@ -88,7 +101,7 @@ def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": short_label(model),
+        **named(model),
         "x": [one.eps for one in lists],
         "y": [max(p, SMALLEST_P) for p in own],
         "customdata": [[p_text(p), one.verdict, one.attacks[0].failures] for p, one in zip(own, lists, strict=True)],
@@ -107,7 +120,7 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
     """For each model at one size: the risk that is certified by itself, what was seen of it, and the clean error."""
     lists = [(model, one) for model in found.models for one in model.lists if (one.norm, one.eps) == (norm, eps)]
     told = [(model, one, one.certificate) for model, one in lists if one.certificate is not None]
-    names = [short_label(model.model) for model, _, _ in told]
+    names = [model.model for model, _, _ in told]
     clean = {
         "type": "bar",
         "orientation": "h",
@@ -115,7 +128,9 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
         "y": names,
         "x": [model.clean_error.value for model, _, _ in told],
         "marker": {"color": "#999999"},
-        "hovertemplate": "%{y}: %{x:.1%} wrong without an attack<extra></extra>",
+        "text": [plain_label(name) for name in names],
+        "textposition": "none",
+        "hovertemplate": "%{text}: %{x:.1%} wrong without an attack<extra></extra>",
     }
     return {
         "data": [
@@ -126,7 +141,7 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
         "layout": {
             "barmode": "group",
             "xaxis": {"title": {"text": "share of samples"}, "tickformat": ".0%", "rangemode": "tozero"},
-            "yaxis": {"autorange": "reversed", "automargin": True},
+            "yaxis": {"autorange": "reversed", "automargin": True, **category_axis(names)},
             "shapes": [
                 {
                     "type": "line",
@@ -135,7 +150,7 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
                     "yref": "paper",
                     "y0": 0,
                     "y1": 1,
-                    "line": {"color": "#888888", "dash": "dot", "width": 1.5},
+                    "line": {"color": GRAY, "dash": "dot", "width": 1.5},
                 }
             ],
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
@@ -156,7 +171,7 @@ def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: s
         "y": list(models),
         "x": seen,
         "customdata": high,
-        "marker": {"color": colour},
+        "marker": {"color": colour, "pattern": {"shape": "/" if colour == _WRONG else ""}},
         "error_x": {
             "type": "data",
             "symmetric": False,
@@ -166,7 +181,9 @@ def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: s
             "width": 6,
             "color": "ink",
         },
-        "hovertemplate": f"%{{y}}: {name}<br>%{{x:.1%}} seen, at most %{{customdata:.1%}} certified<extra></extra>",
+        "text": [plain_label(model) for model in models],
+        "textposition": "none",
+        "hovertemplate": f"%{{text}}: {name}<br>%{{x:.1%}} seen, at most %{{customdata:.1%}} certified<extra></extra>",
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
-from advrisk.report.figures import Figure
+from advrisk.report.palette import Figure, Places
 from advrisk.risk.certificate.promises import promises
 from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
 from advrisk.risk.certificate.statements import claim, headline, looked_at, shared, size_text, would_take
@@ -40,13 +40,15 @@ class NormView:
     bars: tuple[Choice, ...]
 
 
-def certificate_content(found: CertificateAssessment | None, reason: str = "") -> dict[str, Any]:
+def certificate_content(
+    found: CertificateAssessment | None, reason: str = "", *, places: Places | None = None
+) -> dict[str, Any]:
     """What the template shows of certificates, or why it cannot."""
     figures: dict[str, Figure] = {}
     return {
         "certificates": found,
         "uncertified": reason,
-        "certificate_views": [] if found is None else _views(found, figures),
+        "certificate_views": [] if found is None else _views(found, figures, places),
         "certificate_figures": figures,
         "certificate_words": [] if found is None else certificate_words(found),
         "in_certificates": [] if found is None else certificate_headlines(found),
@@ -82,14 +84,14 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
     return [*told, *promises(found), *found.notes]
 
 
-def _views(found: CertificateAssessment, figures: dict[str, Figure]) -> list[NormView]:
-    return [_view(found, norm, figures) for norm in sorted({one.norm for one in found.lists})]
+def _views(found: CertificateAssessment, figures: dict[str, Figure], places: Places | None) -> list[NormView]:
+    return [_view(found, norm, figures, places) for norm in sorted({one.norm for one in found.lists})]
 
 
-def _view(found: CertificateAssessment, norm: str, figures: dict[str, Figure]) -> NormView:
+def _view(found: CertificateAssessment, norm: str, figures: dict[str, Figure], places: Places | None) -> NormView:
     sizes = tuple(sorted({one.eps for one in found.lists if one.norm == norm}))
     curves = f"certificates {norm}"
-    figures[curves] = p_curves(found, norm)
+    figures[curves] = p_curves(found, norm, places=places)
     choices = []
     for size in sizes:
         name = f"certified {norm} {size!r}"

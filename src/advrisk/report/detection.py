@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.names import counted
-from advrisk.report.figures import COLOURS, Figure, cycled, plain_label, short_label
+from advrisk.report.palette import COLOURS, GRAY, Figure, cycled, few_marks, named, plain_label, short_label
 from advrisk.report.summary import percent
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
@@ -190,7 +190,8 @@ def roc_curves(found: DetectionAssessment, model: str) -> Figure:
     lines: list[Figure] = []
     for place, one in enumerate(tables):
         group, colour = one.table.worst_group or "", cycled(COLOURS, place)
-        lines.append(_line(f"{one.name}, {group}", thinned(one.table.roc(group)), {"color": colour, "width": 2.5}))
+        curve = _line(f"{one.name}, {group}", thinned(one.table.roc(group)), {"color": colour, "width": 2.5})
+        lines.append(curve | {"mode": "lines+markers", "marker": few_marks(place)})
         for single in one.table.row(group).worst_single[:1]:
             line = {"color": colour, "width": 1.5, "dash": _SINGLE}
             lines.append(_line(f"{one.name}, {single} alone", thinned(one.table.roc(group, single)), line))
@@ -214,7 +215,7 @@ def roc_curves(found: DetectionAssessment, model: str) -> Figure:
 def _chance(group: str, table: Table) -> Figure:
     """What random numbers would get against all arms of a group: below the diagonal, and the lower the more arms."""
     fpr, tpr = (rates.tolist() for rates in table.chance_roc(group))
-    return _line(f"chance, {group}", (fpr, tpr), {"color": "#888888", "width": 1.5, "dash": "dot"})
+    return _line(f"chance, {group}", (fpr, tpr), {"color": GRAY, "width": 1.5, "dash": "dot"})
 
 
 def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any]) -> Figure:
@@ -222,7 +223,7 @@ def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": short_label(name),
+        **named(name),
         "x": fpr,
         "y": tpr,
         "line": line,

@@ -4,26 +4,37 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.report.palette import (
+    COLOURS,
+    DASHES,
+    GRAY,
+    SYMBOLS,
+    Figure,
+    Places,
+    category_axis,
+    cycled,
+    edge_of,
+    named,
+    places_of,
+    plain_label,
+    upper_ticks,
+)
 from advrisk.report.summary import damage_name
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.damage import success_ratio
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, ThresholdEvasion, as_curve, curve_band
 
-Figure = dict[str, Any]
-
-# Okabe & Ito's palette, told apart by people with colour-blindness; dashes and symbols differ, too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _POINTS = 1000
 _SMOOTH = 200  # points of a smooth curve
-_LABEL = 40  # characters
+_UNDETECTED = "Ψ: undetected"
 
 
-def success_curves(assessment: DamageAssessment) -> Figure:
+def success_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Figure:
     """ASR(τ) of every model, and Ψ of the models together, against the size of the perturbation."""
-    found = np.concatenate(list(assessment.distances.by_model.values()))
+    by_model = assessment.distances.by_model
+    places = places_of(by_model, places)
+    found = np.concatenate(list(by_model.values()))
     reach = float(found[np.isfinite(found)].max(initial=0)) or 1.0
     sizes = np.unique([0, *found[np.isfinite(found)], *assessment.thresholds, 1.05 * reach])  # where curves jump
     if len(sizes) > _POINTS:
@@ -32,13 +43,13 @@ def success_curves(assessment: DamageAssessment) -> Figure:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": short_label(model),
+            **named(model),
             "x": sizes.tolist(),
             "y": success_ratio(distances, sizes).tolist(),
-            "line": {"shape": "hv", "color": cycled(COLOURS, place), "dash": cycled(DASHES, place), "width": 2.5},
+            "line": {"shape": "hv", **line_of(places[model]), "width": 2.5},
             "hovertemplate": f"{plain_label(model)}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
         }
-        for place, (model, distances) in enumerate(assessment.distances.by_model.items())
+        for model, distances in by_model.items()
     ]
     if assessment.curve is not None:
         lines += _evasion_lines(assessment.curve, sizes, assessment.level)
@@ -62,32 +73,35 @@ def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Figure]:
     sizes = sizes if jumps else np.linspace(0, sizes[-1], _SMOOTH)
     shape = "hv" if jumps else "linear"
     low, high = curve_band(as_curve(curve), sizes, level, rng=np.random.default_rng(0))
-    shared = {"type": "scatter", "mode": "lines", "x": sizes.tolist(), "legendgroup": "Ψ"}
-    edge = shared | {"line": {"width": 0, "shape": shape}, "hoverinfo": "skip", "showlegend": False}
+    shared = {"type": "scatter", "mode": "lines", "x": sizes.tolist()}
+    edge = shared | {"line": {"width": 0, "shape": shape}}
     line = shared | {
-        "name": "Ψ: undetected",
+        **named(_UNDETECTED),
+        "legendgroup": _UNDETECTED,
         "y": np.asarray(curve(sizes)).tolist(),
-        "line": {"shape": shape, "color": "#888888", "width": 1.5, "dash": "dot"},
+        "line": {"shape": shape, "color": GRAY, "width": 1.5, "dash": "dot"},
         "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
     }
     if np.array_equal(low, high):
         return [line]
-    return [edge | {"y": low.tolist()}, edge | {"y": high.tolist(), "fill": "tonexty", "fillcolor": "#88888833"}, line]
+    below = edge | edge_of(_UNDETECTED, "low") | {"y": low.tolist()}
+    above = edge | edge_of(_UNDETECTED, "high") | {"y": high.tolist(), "fill": "tonexty", "fillcolor": f"{GRAY}33"}
+    return [below, above, line]
 
 
-def damage_intervals(assessment: DamageAssessment) -> Figure:
+def damage_intervals(assessment: DamageAssessment, *, places: Places | None = None) -> Figure:
     """Damage of every model with its interval, the least at the top."""
-    order = list(assessment.distances.by_model)
+    places = places_of(assessment.distances.by_model, places)
     points = []
     for row in reversed(assessment.models):
         if (estimate := row.ranked_by) is None:
             continue
-        place = order.index(row.model)
+        place = places[row.model]
         points.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": short_label(row.model),
+                **named(row.model),
                 "x": [estimate.value],
                 "y": [row.model],
                 "marker": {"size": 12, "color": cycled(COLOURS, place), "symbol": cycled(SYMBOLS, place)},
@@ -109,31 +123,33 @@ def damage_intervals(assessment: DamageAssessment) -> Figure:
                 "title": {"text": f"{damage_name(relative=assessment.relative)} (less is better)"},
                 "range": [0, 1],
             },
-            "yaxis": {"automargin": True, **_category_axis([row.model for row in assessment.models])},
+            "yaxis": {"automargin": True, **category_axis([row.model for row in assessment.models])},
             "showlegend": False,
             "height": 120 + 44 * len(points),
         },
     }
 
 
-def settling(found: Convergence, measure: str) -> Figure:
+def settling(found: Convergence, measure: str, *, places: Places | None = None) -> Figure:
     """One number of every model against the number of samples: the median of the resamples, and their band."""
     lines: list[Figure] = []
-    for place, model in enumerate(found.models):
-        band, colour = found.bands[model][measure], cycled(COLOURS, place)
+    places = places_of(found.models, places)
+    for model in found.models:
+        band, colour = found.bands[model][measure], cycled(COLOURS, places[model])
         known = np.isfinite(band.middle)
         n = found.n[known].tolist()
         shared = {"type": "scatter", "x": n, "legendgroup": model}
-        edge = shared | {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        lines.append(edge | {"y": band.low[known].tolist()})
-        lines.append(edge | {"y": band.high[known].tolist(), "fill": "tonexty", "fillcolor": f"{colour}33"})
+        edge = shared | {"mode": "lines", "line": {"width": 0}}
+        lines.append(edge | edge_of(model, "low") | {"y": band.low[known].tolist()})
+        filled = {"fill": "tonexty", "fillcolor": f"{colour}33"}
+        lines.append(edge | edge_of(model, "high") | {"y": band.high[known].tolist(), **filled})
         lines.append(
             shared
             | {
                 "mode": "lines",
-                "name": short_label(model),
+                **named(model),
                 "y": band.middle[known].tolist(),
-                "line": {"color": colour, "dash": cycled(DASHES, place), "width": 2},
+                "line": {**line_of(places[model]), "width": 2},
                 "hovertemplate": f"{plain_label(model)}<br>%{{x}} samples: %{{y:.3g}}<extra></extra>",
             }
         )
@@ -166,38 +182,18 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
                 "colorscale": "Cividis",
                 "texttemplate": "%{z:.0%}",
                 "colorbar": {"title": {"text": "wrong"}, "tickformat": ".0%"},
-                "hovertemplate": "%{y}<br>%{x}: %{z:.1%} wrong<extra></extra>",
+                "text": [[f"{plain_label(arm)}<br>{plain_label(model)}" for model in models] for arm in arms],
+                "hovertemplate": "%{text}: %{z:.1%} wrong<extra></extra>",
             }
         ],
         "layout": {
-            "xaxis": {"side": "top", **_category_axis(models)},
-            "yaxis": {"autorange": "reversed", "automargin": True, **_category_axis(arms)},
+            "xaxis": upper_ticks(models),
+            "yaxis": {"autorange": "reversed", "automargin": True, **category_axis(arms)},
             "height": 120 + 26 * len(arms),
         },
     }
 
 
-def cycled(choices: tuple[str, ...], place: int) -> str:
-    """The choice for the n-th thing; after the last, the first again."""
-    return choices[place % len(choices)]
-
-
-def _category_axis(names: list[str]) -> dict[str, Any]:
-    """An axis of names, of which long ones are shown shortened."""
-    return {
-        "type": "category",
-        "tickmode": "array",
-        "tickvals": names,
-        "ticktext": [short_label(name) for name in names],
-    }
-
-
-def short_label(name: str, width: int = _LABEL) -> str:
-    """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
-    half = width // 2
-    return plain_label(name if len(name) <= width else f"{name[: width - half - 1]}…{name[-half:]}")
-
-
-def plain_label(name: str) -> str:
-    """plotly reads a little HTML in labels; names are text."""
-    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def line_of(place: int) -> Figure:
+    """The colour and the dashes of a model's line."""
+    return {"color": cycled(COLOURS, place), "dash": cycled(DASHES, place)}

@@ -1,11 +1,12 @@
 """One self-contained HTML file: it opens offline, years from now, on any machine."""
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import Estimate
 from advrisk.core.files import whole_file
@@ -15,14 +16,17 @@ from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
-from advrisk.report.examples import MAX_MODELS, nearest_examples
+from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
+from advrisk.report.executive import executive_summary
 from advrisk.report.failures import failure_content, losses_text
-from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
+from advrisk.report.palette import Figure, Places, cut_words, model_places
+from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
-from advrisk.report.summary import damage_name, findings, headline, money, on_spare_arms, what_would_decide
+from advrisk.report.summary import damage_name, findings, money, on_spare_arms, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.report.verdicts import gate_content
 from advrisk.risk.assessment import DamageAssessment
@@ -56,35 +60,16 @@ _FLAGS = f"""
     GROUP BY ALL ORDER BY ALL
 """
 MAX_FLAGS = 50
+_LONG = 120  # characters of a name that is clipped
+_FIGURES = (
+    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
+    *("certificate_figures", "arm_figures"),
+)
 
 
 def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
     """Render everything the run holds into `target`."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
-    environment.globals |= {
-        "of_loss": _of_loss,
-        "loss_text": loss_text,
-        "losses_text": losses_text,
-        "breaking": _breaking,
-        "to_three": _to_three,
-    }
-    page = environment.get_template("template.html").render(
-        content(folder, ledger, study, list(found.flags))
-        | damage_content(folder, ledger, *or_why(found.damage), found.settled)
-        | attack_content(found.attacks)
-        | detection_content(*or_why(found.detection))
-        | indicator_content(*or_why(found.indicators))
-        | failure_content(folder, found.failures)
-        | survival_content(found.survival)
-        | search_content(found.searches)
-        | certificate_content(*or_why(found.certificates))
-        | gate_content(*or_why(found.gate))
-    )
+    page = report_page(folder, ledger, study, found)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as file:
@@ -94,15 +79,94 @@ def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: 
     return target
 
 
+def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> str:
+    """The whole page as text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"clip": _clipped, "words": _with_short_words}
+    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
+    environment.globals |= {
+        "of_loss": _of_loss,
+        "loss_text": loss_text,
+        "losses_text": losses_text,
+        "breaking": _breaking,
+        "to_three": _to_three,
+    }
+    shown = page_content(folder, ledger, study, found)
+    return environment.get_template("template.html").render(shown)
+
+
+def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
+    """Everything that the template shows."""
+    places = model_places(ledger.query("SELECT model FROM models")["model"].to_pylist())
+    shown = (
+        content(folder, ledger, study, list(found.flags))
+        | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
+        | attack_content(found.attacks)
+        | detection_content(*or_why(found.detection))
+        | indicator_content(*or_why(found.indicators), places=places)
+        | failure_content(folder, found.failures)
+        | survival_content(found.survival, places=places)
+        | search_content(found.searches)
+        | certificate_content(*or_why(found.certificates), places=places)
+        | gate_content(*or_why(found.gate))
+    )
+    return (
+        shown
+        | {
+            "executive": executive_summary(ledger, study, found),
+            "provenance": provenance(folder, ledger, study, found),
+            "sections": [(id_, title) for id_, title, there in _sections(shown) if there],
+            "figures": {name: figure for key in _FIGURES for name, figure in shown[key].items()},
+        }
+        | _scripts()
+    )
+
+
+def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    """Anchor, title and whether it is there, in the order of the page."""
+    damage = shown["assessment"] is not None
+    return [
+        ("gate", "Gate", bool(shown["gate"] or shown["ungated"])),
+        ("table", "Decision table", damage or bool(shown["no_damage"])),
+        ("curves", "How much it takes", damage),
+        ("settling", "Are there enough samples", bool(shown["settled"])),
+        ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
+        ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
+        ("failures", "Failure modes", bool(shown["failures"])),
+        ("survival", "How long it lasts", bool(shown["lasts"] or shown["lasts_not"])),
+        ("search", "Searches", bool(shown["searches"])),
+        ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
+        ("arms", "Arm by arm", True),
+        ("attacks", "Which attacks earn their passes", bool(shown["attacks"])),
+        ("examples", "Examples", bool(shown["examples"])),
+        ("health", "Can it be trusted", True),
+        ("provenance", "Make it again", True),
+    ]
+
+
+def _scripts() -> dict[str, Any]:
+    """The page's style and scripts; it runs none but these, whose digests it names."""
+    from markupsafe import Markup
+
+    own = {"plotly_script": _plotly_script(), "page_script": _own_file("page.js")}
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in own.values()]
+    return {name: Markup(text) for name, text in own.items()} | {
+        "page_style": Markup(_own_file("page.css")),
+        "script_hashes": " ".join(f"'sha256-{found}'" for found in hashes),
+    }
+
+
 def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[dict[str, Any]]) -> dict[str, Any]:
     """What the template shows of any run."""
-    models = ledger.query("FROM models ORDER BY model").to_pylist()
+    models = ledger.query("SELECT model FROM models ORDER BY model")["model"].to_pylist()
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
-        "made": time_of_making().strftime("%Y-%m-%d %H:%M UTC"),
-        "models": models,
-        "arms_figure": arm_heat_map(arm_shares(ledger), [row["model"] for row in models]),
+        "arm_figures": {"arms": arm_heat_map(arm_shares(ledger), models)},
         "outcomes": ledger.query(
             "SELECT outcome, count(*) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate' "
             "GROUP BY ALL ORDER BY n DESC, outcome"
@@ -115,36 +179,37 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
-        "plotly_script": _plotly_script(),
     }
 
 
 def damage_content(
-    folder: Path, ledger: Ledger, assessment: DamageAssessment | None, reason: str, settled: Convergence | None
+    folder: Path,
+    ledger: Ledger,
+    assessment: DamageAssessment | None,
+    reason: str,
+    settled: Convergence | None,
+    *,
+    places: Places | None = None,
 ) -> dict[str, Any]:
     """What the template shows of damage."""
     figures: dict[str, Figure] = {}
-    if assessment is None:
-        headline_ = "What the arms did to each model"
-        sentences, examples, models = [f"No damage is reported: {reason}."], [], []
-    else:
-        headline_, sentences = headline(assessment), findings(assessment)
-        figures["curves"] = success_curves(assessment)
+    examples: list[Example] = []
+    if assessment is not None:
+        figures["curves"] = success_curves(assessment, places=places)
         if assessment.comparison:
-            figures["damage"] = damage_intervals(assessment)
+            figures["damage"] = damage_intervals(assessment, places=places)
         if settled:
-            figures |= {f"settling {measure}": settling(settled, measure) for measure in settled.measures}
+            figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
         examples = nearest_examples(folder, ledger, assessment.distances)
-        models = list(assessment.distances.by_model)[:MAX_MODELS]
     return {
         "assessment": assessment,
-        "headline": headline_,
-        "findings": sentences,
-        "figures": figures,
+        "no_damage": reason,
+        "findings": findings(assessment) if assessment else [],
+        "damage_figures": figures,
         "settled": settled,
         "damage_name": damage_name(relative=assessment.relative) if assessment else "",
         "examples": examples,
-        "example_models": models,
+        "example_models": list(assessment.distances.by_model)[:MAX_MODELS] if assessment else [],
     }
 
 
@@ -188,6 +253,10 @@ def _study_text(folder: Path) -> str:
     return "\n".join(line for line in lines if not line.startswith("#"))
 
 
+def _own_file(name: str) -> str:
+    return (files("advrisk.report") / name).read_text(encoding="utf-8")
+
+
 def _plotly_script() -> str:
     return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
@@ -213,6 +282,19 @@ def _to_three(estimate: Estimate | None) -> "Markup | str":
     if estimate is None:
         return "–"
     return _stacked(number_text(estimate.value), f"[{number_text(estimate.low)}, {number_text(estimate.high)}]")
+
+
+def _clipped(name: object) -> "Markup | str":
+    """A name of which a long one takes little room, and can be scrolled."""
+    from markupsafe import Markup
+
+    text = str(name)
+    return text if len(text) <= _LONG else Markup('<span class="clip" tabindex="0">{}</span>').format(text)
+
+
+def _with_short_words(sentence: object) -> str:
+    """A sentence in which no name is longer than what is clipped elsewhere."""
+    return cut_words(str(sentence), _LONG)
 
 
 def _breaking(name: str) -> "Markup":

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.figures import COLOURS, Figure, cycled, plain_label, short_label
+from advrisk.report.palette import (
+    COLOURS,
+    PATTERNS,
+    Figure,
+    Places,
+    cycled,
+    named,
+    places_of,
+    plain_label,
+    short_label,
+    upper_ticks,
+    wrapped_label,
+)
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import LEAST, ScenarioResult
 from advrisk.risk.indicators.tensor import KINDS
@@ -16,16 +28,14 @@ Bounds = tuple[float, float]
 
 INK = "ink"  # the page puts its own colour of text there: it knows whether it is dark
 CLEAN_GRAY = "#9AA3AE"
-_VERDICTS = (  # colour and hatching of a bar
-    ("least risk", "#009E73", ""),
-    ("undecided", "#E69F00", "/"),
-    ("more risk than another", "#0072B2", ""),
-    ("the only model", "#0072B2", ""),
+_VERDICTS = (  # what stands beside a bar, and its hatching
+    ("least risk", "least risk", ""),
+    ("undecided", "undecided", "/"),
+    ("more risk than another", "more risk", ""),
+    ("the only model", "", ""),
 )
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
-_PATTERNS = ("", "/", ".", "x")
 _SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
-_LINE = 18  # characters of a line of a label
 _FINE = 0.05  # risks below it are shown with a decimal
 _DARK = 0.5  # a background darker than this gets white letters
 
@@ -48,28 +58,29 @@ def _bare(value: float, bounds: Bounds) -> str:
     return loss_text(value, bounds).removesuffix(" %")
 
 
-def branch_bars(result: ScenarioResult, path: str = "") -> Figure:
+def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Figure:
     """The risk of every model given a branch (the whole scenario, unless it is named), least overall risk at the top.
 
-    Colours tell what the intervals of the differences decide.
+    Colours are those of the models; what the intervals of the differences decide stands beside the bars.
     """
     compared = result.branches[path]
     names = [one.model for one in result.models]
+    places = places_of(names, places)
     rows = [(name, compared.estimates[name], verdict_class(compared.verdict(name))) for name in names]
+    hatching = {word: shape for word, _, shape in _VERDICTS}
     traces = []
-    for word, colour, hatching in _VERDICTS:
-        own = [(name, estimate) for name, estimate, verdict in rows if verdict == word]
-        if own:
-            traces.append(_bar(word, own, result.bounds, {"color": colour, "pattern": {"shape": hatching}}))
+    for name, estimate, verdict in rows:  # one by one: plotly hatches no bars of several colours
+        pattern = {"shape": hatching[verdict], "fillmode": "overlay", "fgcolor": "#ffffff"}
+        marker = {"color": cycled(COLOURS, places[name]), "pattern": pattern}
+        traces.append(_bar(verdict, [(name, estimate)], result.bounds, marker) | {"showlegend": False})
     return {
         "data": [*traces, _values_beside(rows, result.bounds)],
         "layout": {
             "barmode": "overlay",
-            "xaxis": _loss_axis(result, [estimate for _, estimate, _ in rows]),
+            "xaxis": _loss_axis(result, [estimate for _, estimate, _ in rows], room=1.5),
             "yaxis": _names_axis(names),
-            "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-            "height": 130 + 34 * len(names),
-            "margin": {"l": 20, "t": 44},
+            "height": 100 + 34 * len(names),
+            "margin": {"l": 20, "t": 16},
         },
     }
 
@@ -83,16 +94,18 @@ def verdict_class(verdict: str) -> str:
     return _VERDICTS[2][0] if verdict.startswith("more risk") else _VERDICTS[3][0]
 
 
-def grouped_bars(result: ScenarioResult, path: str = "") -> Figure:
+def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Figure:
     """The risk given each of the branches that one is made of, models side by side."""
     node = result.models[0].tree.at(path)
     children = [child.path for child in node.children]
     shown = {child.path: f"{child.name} ({_weight(child.weight)})" for child in node.children}
     traces = []
-    for place, one in enumerate(result.models):
+    places = places_of([one.model for one in result.models], places)
+    for one in result.models:
+        place = places[one.model]
         own = [(child, result.branches[child].estimates[one.model]) for child in children]
-        pattern = {"shape": cycled(_PATTERNS, place // len(COLOURS)), "fillmode": "overlay", "fgcolor": "#ffffff"}
-        bar = _bar(short_label(one.model), own, result.bounds, {"color": cycled(COLOURS, place), "pattern": pattern})
+        pattern = {"shape": cycled(PATTERNS, place), "fillmode": "overlay", "fgcolor": "#ffffff"}
+        bar = _bar(one.model, own, result.bounds, {"color": cycled(COLOURS, place), "pattern": pattern})
         traces.append(bar | {"error_x": bar["error_x"] | {"thickness": 1, "width": 2}})
     estimates = [result.branches[child].estimates[one.model] for child in children for one in result.models]
     thick = 20 if len(result.models) < 5 else 13
@@ -141,14 +154,7 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
             }
         ],
         "layout": {
-            "xaxis": {
-                "side": "top",
-                "type": "category",
-                "automargin": True,
-                "tickangle": -40 if len(models) > 4 else 0,
-                "tickvals": models,
-                "ticktext": [wrapped_label(name) if len(models) <= 4 else short_label(name, 24) for name in models],
-            },
+            "xaxis": upper_ticks(models),
             "yaxis": {
                 "autorange": "reversed",
                 "type": "category",
@@ -260,7 +266,7 @@ def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker
     return {
         "type": "bar",
         "orientation": "h",
-        "name": name,
+        **named(name),
         "y": [label for label, _ in rows],
         "x": [estimate.value for _, estimate in rows],
         "marker": marker,
@@ -275,7 +281,7 @@ def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker
         },
         "text": [f"{plain_label(label)}: {loss_interval(estimate, bounds)}" for label, estimate in rows],
         "textposition": "none",
-        "hovertemplate": "%{text}<extra>" + plain_label(name).replace("%", "&#37;") + "</extra>",
+        "hovertemplate": "%{text}<extra>" + plain_label(name) + "</extra>",
     }
 
 
@@ -286,7 +292,7 @@ def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) ->
         "mode": "text",
         "y": [name for name, _, _ in rows],
         "x": [max(_finite(estimate.high, estimate.value), 0.0) for _, estimate, _ in rows],
-        "text": [f"  {loss_text(estimate.value, bounds)}" for _, estimate, _ in rows],
+        "text": [f"  {', '.join([loss_text(estimate.value, bounds), *_beside(word)])}" for _, estimate, word in rows],
         "textposition": "middle right",
         "cliponaxis": False,
         "hoverinfo": "skip",
@@ -294,7 +300,12 @@ def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) ->
     }
 
 
-def _loss_axis(result: ScenarioResult, estimates: Sequence[Estimate], *, room: float = 1.3) -> dict[str, Any]:
+def _beside(verdict: str) -> list[str]:
+    """The verdict in a word or two, if there is one."""
+    return [short for word, short, _ in _VERDICTS if word == verdict and short]
+
+
+def _loss_axis(result: ScenarioResult, estimates: Sequence[Estimate], *, room: float) -> dict[str, Any]:
     high = max([_finite(one.high, one.value) for one in estimates] + [0.0])
     low = min([_finite(one.low, one.value) for one in estimates] + [0.0])
     digits = "" if result.bounds != (0.0, 1.0) else ".0%" if high > _FINE else ".1%"
@@ -318,17 +329,6 @@ def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dic
         "ticktext": [wrapped_label(label) for label in shown or names],
         "showgrid": False,
     }
-
-
-def wrapped_label(name: str, width: int = _LINE) -> str:
-    """A name in two lines at most, broken after a separator where there is one; what is longer is cut in the middle."""
-    if len(name) <= width:
-        return plain_label(name)
-    if len(name) > 2 * width:
-        name = f"{name[: width - 1]}…{name[-width:]}"
-    cuts = [place + 1 for place, letter in enumerate(name[:width]) if letter in " -,._/"]
-    cut = max((place for place in cuts if len(name) - place <= width), default=width)
-    return f"{plain_label(name[:cut].rstrip())}<br>{plain_label(name[cut:].lstrip())}"
 
 
 def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.figures import Figure
 from advrisk.report.indicator_figures import (
     Bounds,
     arm_losses,
@@ -16,6 +15,7 @@ from advrisk.report.indicator_figures import (
     sunburst,
     verdict_class,
 )
+from advrisk.report.palette import Figure, Places
 from advrisk.risk.decision import Pair, ahead_of, alike
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
@@ -115,13 +115,15 @@ class HeatMap:
     width: int  # in pixels, below which it is scrolled
 
 
-def indicator_content(found: IndicatorAssessment | None, reason: str = "") -> dict[str, Any]:
+def indicator_content(
+    found: IndicatorAssessment | None, reason: str = "", *, places: Places | None = None
+) -> dict[str, Any]:
     """What the template shows of indicators, or why it cannot."""
     figures: dict[str, Figure] = {}
     views: list[ResultView] = []
     heat_maps: list[HeatMap] = []
     if found is not None:
-        views = [_view(f"risk{place}", one, figures) for place, one in enumerate(found.results)]
+        views = [_view(f"risk{place}", one, figures, places) for place, one in enumerate(found.results)]
         heat_maps = _heat_maps(found, figures)
     return {
         "indicators": found,
@@ -180,10 +182,8 @@ def on_result(result: ScenarioResult) -> list[str]:
     """What to know beside the headline."""
     best = result.models[0]
     sentences = [f"The risk of {best.model} comes from: {drivers(best)}."] if best.risk.value > 0 else []
-    worst = _worst_group(best)
-    if worst is not None:
-        name, estimate = worst
-        sentences.append(f"Worst off with {best.model}: {name}, {loss_interval(estimate, result.bounds)}.")
+    if worst := worst_off(result):
+        sentences.append(f"Worst off with {best.model}: {worst}.")
     if result.scenario.uncertain and best.tree.weights_part >= 0.01:
         sentences.append(
             f"{percent_text(best.tree.weights_part)} of the uncertainty of its risk comes from the uncertain weights "
@@ -194,6 +194,12 @@ def on_result(result: ScenarioResult) -> list[str]:
         are = "is" if n_undecided == 1 else "are"
         sentences.append(f"Of {len(result.pairs)} pairs of models, {n_undecided} {are} undecided.")
     return sentences
+
+
+def worst_off(result: ScenarioResult) -> str:
+    """`class 8, 12.3 % [10.1, 14.9]`: whom the best model serves worst, where that is clear."""
+    worst = _worst_group(result.models[0])
+    return "" if worst is None else f"{worst[0]}, {loss_interval(worst[1], result.bounds)}"
 
 
 def drivers(model: ModelRisk, most: int = _CONTRIBUTORS) -> str:
@@ -270,9 +276,9 @@ def branch_names(tree: Indicator) -> dict[str, str]:
 # What the page shows
 
 
-def _view(key: str, result: ScenarioResult, figures: dict[str, Figure]) -> ResultView:
-    figures[f"{key} all"] = branch_bars(result)
-    branches = [_branch_choice(key, result, path, figures) for path in _by_contribution(result)]
+def _view(key: str, result: ScenarioResult, figures: dict[str, Figure], places: Places | None) -> ResultView:
+    figures[f"{key} all"] = branch_bars(result, places=places)
+    branches = [_branch_choice(key, result, path, figures, places) for path in _by_contribution(result)]
     inner = [one for one in result.models[0].tree.walk() if one.children]
     return ResultView(
         key=key,
@@ -281,7 +287,7 @@ def _view(key: str, result: ScenarioResult, figures: dict[str, Figure]) -> Resul
         sentences=tuple(on_result(result)),
         models=tuple(_model_view(f"{key} sunburst {n}", result, one, figures) for n, one in enumerate(result.models)),
         branches=tuple(branches),
-        levels=tuple(_level_choice(key, result, one, figures) for one in inner),
+        levels=tuple(_level_choice(key, result, one, figures, places) for one in inner),
         grouped=tuple(_grouped(result)),
     )
 
@@ -317,9 +323,11 @@ def _by_contribution(result: ScenarioResult) -> list[str]:
     return sorted(most, key=lambda path: (path not in leaves, -most[path], path))
 
 
-def _branch_choice(key: str, result: ScenarioResult, path: str, figures: dict[str, Figure]) -> Choice:
+def _branch_choice(
+    key: str, result: ScenarioResult, path: str, figures: dict[str, Figure], places: Places | None
+) -> Choice:
     name = f"{key} branch {path}"
-    figures[name] = branch_bars(result, path)
+    figures[name] = branch_bars(result, path, places=places)
     shown = branch_names(result.models[0].tree)[path]
     parts = [(one.tree.at(path).contribution.value, one) for one in result.models if one.risk.value > 0]
     if not parts:
@@ -328,9 +336,11 @@ def _branch_choice(key: str, result: ScenarioResult, path: str, figures: dict[st
     return Choice(name, f"{shown} – up to {percent_text(share)} of the risk ({model})")
 
 
-def _level_choice(key: str, result: ScenarioResult, one: Indicator, figures: dict[str, Figure]) -> Choice:
+def _level_choice(
+    key: str, result: ScenarioResult, one: Indicator, figures: dict[str, Figure], places: Places | None
+) -> Choice:
     name = f"{key} level {one.path}"
-    figures[name] = grouped_bars(result, one.path)
+    figures[name] = grouped_bars(result, one.path, places=places)
     return Choice(name, f"within {one.path}" if one.path else "first level of the scenario")
 
 

@@ -8,10 +8,11 @@ from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
-from advrisk.report.figures import Figure, arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
 from advrisk.report.indicators import indicator_content
+from advrisk.report.palette import Figure, model_places
 from advrisk.report.search import search_content
 from advrisk.report.survival import survival_content
 
@@ -22,20 +23,22 @@ _COLOURS = {"ink": "#2a3f5f", "paper": "#ffffff"}  # of text and page; the repor
 def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Figure]:
     """Every figure of the report by its name there, as plain dicts."""
     figures: dict[str, Figure] = {}
+    models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
+    places = model_places(models)
     damage, _ = or_why(found.damage)
     if damage is not None:
         if damage.comparison:
-            figures["damage"] = damage_intervals(damage)
-        figures["curves"] = success_curves(damage)
+            figures["damage"] = damage_intervals(damage, places=places)
+        figures["curves"] = success_curves(damage, places=places)
     if found.settled is not None:
-        figures |= {f"settling {measure}": settling(found.settled, measure) for measure in found.settled.measures}
-    models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
+        settled = found.settled
+        figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
     figures["arms"] = arm_heat_map(arm_shares(ledger), models)
     figures |= detection_content(*or_why(found.detection))["detection_figures"]
-    figures |= indicator_content(*or_why(found.indicators))["indicator_figures"]
-    figures |= survival_content(found.survival)["lasts_figures"]
+    figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
+    figures |= survival_content(found.survival, places=places)["lasts_figures"]
     figures |= search_content(found.searches)["search_figures"]
-    figures |= certificate_content(*or_why(found.certificates))["certificate_figures"]
+    figures |= certificate_content(*or_why(found.certificates), places=places)["certificate_figures"]
     return figures
 
 

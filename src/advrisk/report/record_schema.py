@@ -3,6 +3,7 @@
 from typing import Any
 
 from advrisk.core.tables import Columns
+from advrisk.report.executive import LABELS
 from advrisk.report.numbers import COLUMNS
 from advrisk.report.records import FLAGS, QUESTIONS, SCHEMA
 
@@ -18,6 +19,7 @@ def record_schema() -> dict[str, Any]:
         "run": _TEXT,
         "made_at": {"type": "string", "format": "date-time"},
         "headlines": _TEXTS,
+        "executive": {"type": "object", "properties": dict.fromkeys(LABELS, _TEXTS), "required": list(LABELS)},
         "provenance": _provenance(),
         "numbers": _rows(COLUMNS, known=("quantity", "model", "value", "level", "n", "method")),
         **{name: {"type": ["object", "null"]} for name in QUESTIONS},

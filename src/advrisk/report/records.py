@@ -17,6 +17,7 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificates import certificate_headlines
+from advrisk.report.executive import executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares
 from advrisk.report.indicators import scenario_headlines
@@ -60,6 +61,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "run": run_name,
         "made_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "headlines": headlines(found),
+        "executive": executive_summary(ledger, study, found).as_dict(),
         "provenance": provenance(ledger, study),
         "numbers": found.rows(),
         **{name: _told(answer) for name, answer in answers.items()},

@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.names import counted
 from advrisk.ledger.searches import SearchRecord, fruitless_words
-from advrisk.report.figures import Figure
+from advrisk.report.palette import Figure
 from advrisk.report.search_figures import setting_text, surface, trajectory
 
 ON_SEARCHES = (

@@ -4,7 +4,7 @@ from math import log
 from typing import Any
 
 from advrisk.ledger.searches import SearchRecord, Trial
-from advrisk.report.figures import COLOURS, Figure
+from advrisk.report.palette import COLOURS, Figure, plain_label
 
 _GRID = 24  # cells of a heat map along each side
 
@@ -23,7 +23,10 @@ def trajectory(one: SearchRecord) -> Figure:
         "name": "tried",
         "x": places,
         "y": [trial.rate for _, trial in seen],
-        "text": [f"{setting_text(trial)}<br>{trial.failures} of {trial.n}, round {trial.round}" for _, trial in seen],
+        "text": [
+            f"{plain_label(setting_text(trial))}<br>{trial.failures} of {trial.n}, round {trial.round}"
+            for _, trial in seen
+        ],
         "marker": {
             "size": [11 if trial.frozen else 7 for _, trial in seen],
             "color": [COLOURS[1] if trial.frozen else COLOURS[0] for _, trial in seen],
@@ -91,7 +94,7 @@ def _points(seen: list[Trial], x: list[float], y: list[Any]) -> Figure:
         "mode": "markers",
         "x": x,
         "y": y,
-        "text": [f"{setting_text(trial)}<br>{trial.failures} of {trial.n}" for trial in seen],
+        "text": [f"{plain_label(setting_text(trial))}<br>{trial.failures} of {trial.n}" for trial in seen],
         "marker": {
             "size": [13 if trial.frozen else 8 for trial in seen],
             "symbol": ["star" if trial.frozen else "circle" for trial in seen],
@@ -114,7 +117,7 @@ def _value(axis: Any, position: float) -> float:
 
 
 def _axis(axis: Any) -> Figure:
-    return {"title": {"text": axis["name"]}, "type": "log" if axis["log"] else "linear"}
+    return {"title": {"text": plain_label(axis["name"])}, "type": "log" if axis["log"] else "linear"}
 
 
 def _rates() -> Figure:

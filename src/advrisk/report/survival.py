@@ -7,7 +7,7 @@ from typing import Any
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
-from advrisk.report.figures import Figure
+from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
     MOST_MODELS,
     calibration_plot,
@@ -58,26 +58,26 @@ class Choice:
     label: str
 
 
-def survival_content(found: SurvivalAssessment | str) -> dict[str, Any]:
+def survival_content(found: SurvivalAssessment | str, *, places: Places | None = None) -> dict[str, Any]:
     """What the template shows of survival, or why it cannot."""
     if isinstance(found, str):
         return {"lasts": None, "lasts_not": found, "lasts_figures": {}}
     figures: dict[str, Figure] = {}
     shown = found.models[:MOST_MODELS]
-    figures["survival curves"] = survival_curves(found, shown)
+    figures["survival curves"] = survival_curves(found, shown, places=places)
     choices = []
     factors: Sequence[AccelerationFactor] = ()
     if found.fit is not None:
         factors = found.fit.acceleration_factors()
         for name in (one.name for one in found.fit.scale_coding.covariates):
-            figures[f"survival by {name}"] = covariate_curves(found, name)
+            figures[f"survival by {name}"] = covariate_curves(found, name, places=places)
             choices.append(Choice(f"survival by {name}", name))
         if factors:
             figures["survival factors"] = factor_plot(factors, factor_names(found))
     if found.calibrated is not None:
         figures["survival calibration"] = calibration_plot(found.calibrated)
     if found.pareto and {ACCURACY, FAILURES} <= {one.name for one in found.criteria}:
-        figures["survival pareto"] = pareto_plot(found)
+        figures["survival pareto"] = pareto_plot(found, places=places)
     return {
         "lasts": found,
         "lasts_not": "",

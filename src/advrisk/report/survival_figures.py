@@ -6,7 +6,21 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.figures import COLOURS, DASHES, SYMBOLS, Figure, cycled, plain_label, short_label
+from advrisk.report.palette import (
+    COLOURS,
+    DASHES,
+    GRAY,
+    SYMBOLS,
+    Figure,
+    Places,
+    cycled,
+    edge_of,
+    few_marks,
+    named,
+    places_of,
+    plain_label,
+    short_label,
+)
 from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
@@ -20,26 +34,32 @@ _SMALL, _LARGE = 8, 22  # marks of the Pareto plot
 _LABEL = 26
 
 
-def survival_curves(found: SurvivalAssessment, models: Sequence[ModelSurvival]) -> Figure:
+def survival_curves(
+    found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None
+) -> Figure:
     """What the rows show of each model as steps, and the fit as a line."""
     lines: list[Figure] = []
-    for place, one in enumerate(models):
-        colour = cycled(COLOURS, place)
+    places = places_of([one.model for one in found.models], places)
+    for one in models:
+        colour = cycled(COLOURS, places[one.model])
         if one.curve is not None:
-            lines += _steps(one.curve, one.model, colour)
+            lines += _steps(one.curve, one.model, places[one.model])
         if found.fit is not None and one.mean is not None:
             lines.append(_law(found.fit.curve(_times(found), at=one.at), one.model, colour, show=one.curve is None))
     return {"data": lines, "layout": _time_layout(found)}
 
 
-def covariate_curves(found: SurvivalAssessment, covariate: str) -> Figure:
+def covariate_curves(found: SurvivalAssessment, covariate: str, *, places: Places | None = None) -> Figure:
     """Survival if every row had one value of a covariate, all else as it is."""
     assert found.fit is not None
     values = covariate_values(found, covariate)
     effects = found.fit.partial_effects(covariate, values, _times(found))
     lines: list[Figure] = []
-    for place, (value, curve) in enumerate(zip(values, effects.curves, strict=True)):
+    own = {value: place for place, value in enumerate(values)}
+    own = places_of(values, places) if covariate == "model" else own
+    for value, curve in zip(values, effects.curves, strict=True):
         name = f"{value:.4g}" if isinstance(value, float) else str(value)
+        place = own[value]
         colour = cycled(COLOURS, place)
         lines += _band(curve.times, curve.low, curve.high, name, colour, shape="linear")
         lines.append(_law(curve, name, colour, show=True) | {"line": _line(colour, cycled(DASHES, place))})
@@ -73,8 +93,11 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
                 "y": labels,
                 "marker": {"size": 11, "color": COLOURS[0]},
                 "error_x": _whiskers(values),
-                "text": [f"{one.value:.3g} times [{one.low:.3g}, {one.high:.3g}]" for one in values],
-                "hovertemplate": "%{y}: %{text}<extra></extra>",
+                "text": [
+                    f"{plain_label(label)}: {one.value:.3g} times [{one.low:.3g}, {one.high:.3g}]"
+                    for label, one in zip(labels, values, strict=True)
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
                 "showlegend": False,
             }
         ],
@@ -95,7 +118,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
                     "y0": 0,
                     "y1": 1,
                     "yref": "paper",
-                    "line": {"color": "#888888", "dash": "dot"},
+                    "line": {"color": GRAY, "dash": "dot"},
                 }
             ],
             "margin": {"t": 16},
@@ -122,7 +145,7 @@ def calibration_plot(found: Calibration) -> Figure:
         }
     )
     diagonal = {"type": "scatter", "mode": "lines", "name": "as predicted", "x": [0, 1], "y": [0, 1]}
-    lines.append(diagonal | {"line": {"color": "#888888", "dash": "dot", "width": 1.5}, "hoverinfo": "skip"})
+    lines.append(diagonal | {"line": {"color": GRAY, "dash": "dot", "width": 1.5}, "hoverinfo": "skip"})
     share = {"range": [0, 1], "tickformat": ".0%"}
     return {
         "data": lines,
@@ -135,7 +158,7 @@ def calibration_plot(found: Calibration) -> Figure:
     }
 
 
-def pareto_plot(found: SurvivalAssessment) -> Figure:
+def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> Figure:
     """Clean accuracy against failures under attack; the larger a mark, the longer the training."""
     criteria = {one.name: one for one in found.criteria}
     accuracy, failures, training = (criteria.get(name) for name in (ACCURACY, FAILURES, TRAINING))
@@ -143,7 +166,9 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
     assert failures is not None
     most = max(training.values.values()) if training else 1.0
     points = []
-    for place, one in enumerate(found.pareto):
+    places = places_of([one.model for one in found.models], places)
+    for one in found.pareto:
+        place = places[one.model]
         seconds = training.values[one.model] if training else None
         size = _LARGE if seconds is None else _SMALL + (_LARGE - _SMALL) * float(np.sqrt(seconds / (most or 1.0)))
         told = "" if seconds is None else f"<br>trained in {seconds:.4g} s"
@@ -151,7 +176,7 @@ def pareto_plot(found: SurvivalAssessment) -> Figure:
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": short_label(one.model, _LABEL),
+                **named(one.model, _LABEL),
                 "x": [failures.values[one.model]],
                 "y": [accuracy.values[one.model]],
                 "marker": {
@@ -191,13 +216,15 @@ def _time_layout(found: SurvivalAssessment) -> dict[str, Any]:
     }
 
 
-def _steps(curve: KaplanMeier, name: str, colour: str) -> list[Figure]:
+def _steps(curve: KaplanMeier, name: str, place: int) -> list[Figure]:
+    colour = cycled(COLOURS, place)
     times = np.concatenate([[0.0], curve.times])
     low, high = np.concatenate([[1.0], curve.low]), np.concatenate([[1.0], curve.high])
     line = {
         "type": "scatter",
-        "mode": "lines",
-        "name": short_label(name, _LABEL),
+        "mode": "lines+markers",
+        "marker": few_marks(place),
+        **named(name, _LABEL),
         "legendgroup": name,
         "x": times.tolist(),
         "y": [1.0, *curve.survival.tolist()],
@@ -208,16 +235,17 @@ def _steps(curve: KaplanMeier, name: str, colour: str) -> list[Figure]:
 
 
 def _band(times: Any, low: Any, high: Any, group: str, colour: str, *, shape: str) -> list[Figure]:
-    edge = {"type": "scatter", "mode": "lines", "x": times.tolist(), "legendgroup": group, "showlegend": False}
-    edge |= {"line": {"width": 0, "shape": shape}, "hoverinfo": "skip"}
-    return [edge | {"y": low.tolist()}, edge | {"y": high.tolist(), "fill": "tonexty", "fillcolor": f"{colour}26"}]
+    edge: Figure = {"type": "scatter", "mode": "lines", "x": times.tolist(), "line": {"width": 0, "shape": shape}}
+    above = {"y": high.tolist(), "fill": "tonexty", "fillcolor": f"{colour}26"}
+    return [edge | edge_of(group, "low") | {"y": low.tolist()}, edge | edge_of(group, "high") | above]
 
 
 def _law(curve: Curve, name: str, colour: str, *, show: bool) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": short_label(name, _LABEL),
+        **named(name, _LABEL),
+        "meta": {"series": name, "part": "the fitted law"},
         "legendgroup": name,
         "showlegend": show,
         "x": curve.times.tolist(),

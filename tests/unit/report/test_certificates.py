@@ -64,7 +64,7 @@ def test_bars_end_at_what_is_certified(found: CertificateAssessment) -> None:
     own = found.of(MODEL).of("linf", 0.02).certificate
     assert own is not None
     assert own.wrong is not None
-    place = clean["y"].index("plain &lt;script&gt;")
+    place = clean["y"].index(MODEL)
     assert clean["x"][place] == 9 / 80
     assert risk["x"][place] + risk["error_x"]["array"][place] == pytest.approx(own.certified_risk)
     assert wrong["x"][place] + wrong["error_x"]["array"][place] == pytest.approx(own.wrong.certified_risk)

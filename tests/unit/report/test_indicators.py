@@ -89,10 +89,18 @@ def test_bars_stand_for_the_estimates_and_whiskers_for_their_intervals(result: S
     assert figure["layout"]["yaxis"]["categoryarray"] == [one.model for one in result.models]
 
 
-def test_the_colour_of_a_bar_tells_the_verdict(result: ScenarioResult) -> None:
+def test_bars_are_named_by_the_verdict_and_coloured_by_the_model(result: ScenarioResult) -> None:
     words = {name: bar["name"] for bar in branch_bars(result)["data"] if bar["type"] == "bar" for name in bar["y"]}
     assert words[NASTY] == "least risk"
     assert words["weak"] == words["middling"] == "more risk than another"
+    colours = {
+        name: bar["marker"]["color"]
+        for bar in branch_bars(result)["data"] + branch_bars(result, "wet")["data"]
+        if bar["type"] == "bar"
+        for name in bar["y"]
+    }
+    assert colours == {bar["meta"]["series"]: bar["marker"]["color"] for bar in grouped_bars(result)["data"]}
+    assert len(set(colours.values())) == 3
     alike = result_of({"a": 0.5, "b": 0.5})
     assert {bar["name"] for bar in branch_bars(alike)["data"] if bar["type"] == "bar"} == {"undecided"}
 

@@ -1,0 +1,293 @@
+"""The executive summary: which model to ship, how sure, what drives the risk, what is open, what was not tested."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
+from advrisk.ledger import Ledger
+from advrisk.report.certificates import certificate_headlines
+from advrisk.report.findings import Findings
+from advrisk.report.indicators import drivers, on_pair, scenario_headlines, worst_off
+from advrisk.report.palette import cut_words, one_line
+from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
+from advrisk.report.survival import survival_headline
+from advrisk.report.untested import not_tested
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.certificate.statements import would_take
+from advrisk.risk.damage import DamageComparison
+from advrisk.risk.decision import Pair
+from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.comparison import ScenarioResult
+from advrisk.risk.indicators.tree import UNIFORM
+from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.study import StudySpec
+
+T = TypeVar("T")
+
+LABELS = {
+    "ship": "Which model to ship",
+    "sure": "How sure that is",
+    "drivers": "What drives the risk",
+    "undecided": "What is undecided",
+    "untested": "What was not tested",
+}
+_MOST = 4  # models, pairs or detectors that are told of one by one
+_WORD = 60  # characters of a word; names may be longer
+_SENTENCE = 600
+
+
+@dataclass(frozen=True)
+class ExecutiveSummary:
+    """Five short parts, each a list of sentences; the first sentence of all is the answer."""
+
+    ship: tuple[str, ...]
+    sure: tuple[str, ...]
+    drivers: tuple[str, ...]
+    undecided: tuple[str, ...]
+    untested: tuple[str, ...]
+
+    @property
+    def answer(self) -> str:
+        """Which model to ship, in one sentence."""
+        return self.ship[0]
+
+    def parts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Each part with its heading."""
+        return [(LABELS[field.name], getattr(self, field.name)) for field in fields(self)]
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """For JSON."""
+        return {field.name: list(getattr(self, field.name)) for field in fields(self)}
+
+
+def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) -> ExecutiveSummary:
+    """What somebody should know who reads nothing else."""
+    return ExecutiveSummary(
+        ship=_brief(_to_ship(found)),
+        sure=_brief(_how_sure(found)),
+        drivers=_brief(_what_drives(found)),
+        undecided=_brief(_undecided(found) or ["Nothing: every comparison that was asked for is decided."]),
+        untested=_brief(not_tested(ledger, study, found)),
+    )
+
+
+# Which model to ship
+
+
+def _to_ship(found: Findings) -> list[str]:
+    damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
+    told = [headline(damage)] if damage else []
+    told += scenario_headlines(indicators) if indicators else []
+    if not told:
+        told = [f"The evidence names no model: {found.damage}."]
+    named = {damage.ship} if damage and damage.ship else set()
+    named |= {one.ship for one in _stated(indicators) if one.ship}
+    if len(named) > 1:
+        told.append(
+            f"These answers name different models ({', '.join(sorted(named))}), because the questions differ: go by "
+            "the one that is yours."
+        )
+    if certificates := _of(found.certificates, CertificateAssessment):
+        told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
+    return told
+
+
+def _stated(found: IndicatorAssessment | None) -> list[ScenarioResult]:
+    """The scenarios that a user described, under the first loss."""
+    if found is None:
+        return []
+    return [one for one in found.results if one.loss == found.losses[0] and one.scenario.name != UNIFORM]
+
+
+# How sure
+
+
+def _how_sure(found: Findings) -> list[str]:
+    told = []
+    if damage := _of(found.damage, DamageAssessment):
+        told += _on_best(damage)
+        told.append(
+            f"This rests on {counted(len(damage.distances.samples), 'sample')} and "
+            f"{counted(len(damage.distances.arms), 'attack configuration')}. Shares of broken samples are lower "
+            "bounds: a better attack can only break more."
+        )
+    if survival := _of(found.survival, SurvivalAssessment):
+        told.append(survival_headline(survival))
+    if detection := _of(found.detection, DetectionAssessment):
+        told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
+    if certificates := _of(found.certificates, CertificateAssessment):
+        told.append(
+            f"Certificates rest on {certificates.calibration.n:,} samples that were kept apart; all claims together "
+            f"are wrong at most {100 * certificates.zeta:.4g} % of the time."
+        )
+    return told or ["There is no number to be sure of."]
+
+
+def _on_best(damage: DamageAssessment) -> list[str]:
+    best, told = damage.models[0], []
+    level = f"{100 * damage.level:g} % interval"
+    if (number := best.ranked_by) is not None:
+        shown = str(number) if damage.relative else percent(number)
+        often = (
+            "" if best.probability_best is None else f", best in {best.probability_best:.1%} of resampled evaluations"
+        )
+        told.append(f"{best.model}: {damage_name(relative=damage.relative)} {shown} ({level}){often}.")
+    if best.operational_risk is not None:
+        told.append(f"An attacked input of {best.model} costs {_amount(best.operational_risk)} on average.")
+    told += [_on_next(pair, damage) for pair in damage.pairs[:1] if not pair.undecided]
+    shares = [f"{percent(ratio)} broken within {eps:.4g}" for eps, ratio in best.success_ratio.items()]
+    clean = [] if best.clean_accuracy is None else [f"{percent(best.clean_accuracy)} right on clean inputs"]
+    if shares or clean:
+        told.append(f"{best.model}: {', '.join([*clean, *shares])} ({damage.distances.norm}).")
+    if isinstance(damage.comparison, DamageComparison):
+        told.append("Relative damage compares these models on these samples; it is no probability of an accident.")
+    return told
+
+
+def _amount(cost: Estimate) -> str:
+    return f"{money(cost.value)} [{money(cost.low)}, {money(cost.high)}]"
+
+
+def _on_next(pair: Pair, damage: DamageAssessment) -> str:
+    gap = str(pair.difference) if damage.relative else percent(pair.difference)
+    return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
+
+
+def _on_detectors(found: DetectionAssessment) -> Iterable[str]:
+    """The best detector in front of each model, beside chance."""
+    for model in found.models:
+        one = next(table for table in found.tables if table.model == model)
+        if one.overall.auroc is not None:
+            yield (
+                f"Detector {one.name} in front of {model}: AUROC {one.overall.auroc} against all arms that do not know "
+                f"it (chance: {one.overall.chance_auroc:.3f})."
+            )
+
+
+# What drives the risk
+
+
+def _what_drives(found: Findings) -> list[str]:
+    told = []
+    if damage := _of(found.damage, DamageAssessment):
+        told += _on_clean_error(damage)
+        told += _on_families(damage, found.attacks) if found.attacks else []
+    if indicators := _of(found.indicators, IndicatorAssessment):
+        for one in _stated(indicators) or list(indicators.results[:1]):
+            told += _on_scenario(one)
+    if detection := _of(found.detection, DetectionAssessment):
+        told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
+    return told or ["Nothing was found to break these models."]
+
+
+def _on_clean_error(damage: DamageAssessment) -> list[str]:
+    best = damage.models[0]
+    if best.ranked_by is None or best.clean_error_part is None:
+        return []
+    clean, attack = best.clean_error_part, max(best.ranked_by.value - best.clean_error_part, 0.0)
+    shown = [f"{part:.3f}" if damage.relative else f"{part:.1%}" for part in (clean, attack)]
+    return [f"Of the damage of {best.model}, {shown[0]} is clean error and {shown[1]} is attack."]
+
+
+def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
+    """The attacks that found the smallest changes."""
+    broken = sum(int(((found > 0) & np.isfinite(found)).sum()) for found in damage.distances.by_model.values())
+    ranked = sorted((row for row in attacks.families if row.nearest), key=lambda row: -row.nearest)
+    if not broken or not ranked:
+        return ["No sample was broken by an attack."]
+    told = ", ".join(f"{row.name} {row.nearest / broken:.0%}" for row in ranked[:3])
+    return [
+        f"Share of broken samples on which an attack found the smallest change of all (of equals, each counts): {told}."
+    ]
+
+
+def _on_scenario(one: ScenarioResult) -> list[str]:
+    best = one.models[0]
+    if best.risk.value <= 0:
+        return []
+    where = "With all corruptions alike" if one.scenario.name == UNIFORM else f"In the scenario {one.scenario.name}"
+    worst = worst_off(one)
+    beside = f" Worst off: {worst}." if worst else ""
+    return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
+
+
+def _on_defeats(found: DetectionAssessment) -> Iterable[str]:
+    for one in found.tables:
+        if (arm := one.defeat.most_often) is not None:
+            where = f"{one.name} in front of {one.model}"
+            yield f"{arm.arm} gets past {where} most often: {percent(arm.unseen)} of samples."
+
+
+# What is undecided
+
+
+def _undecided(found: Findings) -> list[str]:
+    told = []
+    if damage := _of(found.damage, DamageAssessment):
+        told += _on_pairs(damage)
+        if isinstance(damage.comparison, DamageComparison):
+            told += [
+                f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
+                for change in damage.comparison.order_changes[:_MOST]
+            ]
+    elif found.damage:
+        told.append(f"Damage: {found.damage}.")
+    for one in _stated(_of(found.indicators, IndicatorAssessment)):
+        open_pairs = [pair for pair in one.pairs if pair.undecided and one.models[0].model in (pair.lower, pair.higher)]
+        told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair)}." for pair in open_pairs]
+    if certificates := _of(found.certificates, CertificateAssessment):
+        told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
+    asked = {"detectors": found.detection, "scenarios": found.indicators, "survival": found.survival}
+    told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
+    return told
+
+
+def _on_pairs(damage: DamageAssessment) -> list[str]:
+    if len(damage.models) == 1:
+        return ["Whether another model would be better: only one was assessed."]
+    if damage.distances.too_few:
+        return [
+            f"{damage.models[0].model} is {damage.models[0].verdict}. Finish the run, or mend the attacks that fail."
+        ]
+    pairs = [pair for pair in damage.pairs if pair.undecided]
+    told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair)}." for pair in pairs]
+    return _few(told, "more pairs of models are undecided.")
+
+
+def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:
+    for one in found.lists:
+        if needed := would_take(found, one):
+            yield f"{one.model} within {one.norm} {one.eps:.4g} is not certified. {needed}"
+
+
+# Words
+
+
+def _of(found: object, kind: type[T]) -> T | None:
+    """An assessment, or None where text says why there is none."""
+    return found if isinstance(found, kind) else None
+
+
+def _few(sentences: Sequence[str], more: str) -> list[str]:
+    """The first ones, and how many there are beyond."""
+    if len(sentences) <= _MOST:
+        return list(sentences)
+    return [*sentences[:_MOST], f"{len(sentences) - _MOST} {more}"]
+
+
+def _brief(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Names from outside may be of any length and hold anything; a summary is short, and every line is one line."""
+    return tuple(brief(sentence) for sentence in dict.fromkeys(sentences))
+
+
+def brief(sentence: str) -> str:
+    """A sentence without what cannot be shown, with long words cut in the middle, and not too long."""
+    words = cut_words(one_line(sentence), _WORD)
+    return words if len(words) <= _SENTENCE else f"{words[: _SENTENCE - 1]}…"

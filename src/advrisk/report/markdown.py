@@ -1,0 +1,172 @@
+"""The report for a pull request: the executive summary and the main tables as Markdown."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from advrisk.core.estimate import Estimate
+from advrisk.ledger import Ledger
+from advrisk.report.certificate_figures import p_text
+from advrisk.report.executive import brief, executive_summary
+from advrisk.report.findings import Findings
+from advrisk.report.indicator_figures import loss_interval
+from advrisk.report.indicators import drivers
+from advrisk.report.palette import cut, one_line
+from advrisk.report.provenance import Provenance, provenance
+from advrisk.report.summary import damage_name, money, percent
+from advrisk.report.survival import number_text
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.certificate.statements import size_text
+from advrisk.risk.detection.assessment import DetectionAssessment
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.study import StudySpec
+
+MOST_ROWS = 20  # of a table
+_NAME = 60  # characters
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+_BEGINNING = re.compile(r"^(\s*)([#>+=:-]|\d+(?=[.)]))")  # of a heading, a quote, a list, a rule
+_LINKED = re.compile(r"(?i)(?<=http)(?=s?:)|(?<=ftp)(?=:)|(?<=www)(?=\.)|(?<=[@#])(?=\w)|(?<=mailto)(?=:)")
+
+Cells = Sequence[str]
+
+
+def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> str:
+    """The whole text."""
+    made = provenance(folder, ledger, study, found)
+    summary = executive_summary(ledger, study, found)
+    lines = [f"## {escaped(brief(made.name))}: {escaped(summary.answer)}", ""]
+    for label, sentences in summary.parts():
+        lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
+    for section in (_damage, _detection, _indicators, _survival, _certificates):
+        lines += section(found)
+    return "\n".join([*lines, *_made(made)])
+
+
+def _damage(found: Findings) -> list[str]:
+    damage = found.damage
+    if not isinstance(damage, DamageAssessment):
+        return []
+    number = damage_name(relative=damage.relative)
+    head = ["model", "verdict", "clean accuracy", *(f"broken within {eps:.4g}" for eps in damage.thresholds), number]
+    if damage.cost is not None:
+        head.append("cost of an attacked input")
+    rows = []
+    for row in damage.models:
+        cells = [_name(row.model), _name(row.verdict), _share(row.clean_accuracy)]
+        cells += [_share(row.success_ratio[eps]) for eps in damage.thresholds]
+        cells.append(_share(row.damage) if row.damage else _number(row.relative_damage))
+        rows.append([*cells, _amount(row.operational_risk)] if damage.cost is not None else cells)
+    about = f"{len(damage.distances.samples):,} samples, {len(damage.distances.arms)} attacks, {damage.distances.norm}"
+    return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2))
+
+
+def _detection(found: Findings) -> list[str]:
+    if not isinstance(found.detection, DetectionAssessment):
+        return []
+    head = ["model", "detector", "AUROC", "chance", "gets past most often"]
+    rows = []
+    for one in found.detection.tables:
+        chance = one.overall.chance_auroc
+        most = one.defeat.most_often
+        past = "–" if most is None else f"{_name(most.arm)}: {_share(most.unseen)}"
+        told = "–" if chance is None else f"{chance:.3f}"
+        rows.append([_name(one.model), _name(one.name), _number(one.overall.auroc), told, past])
+    return _section("Detectors, against all arms that do not know them", head, rows, "ttnnt")
+
+
+def _indicators(found: Findings) -> list[str]:
+    if not isinstance(found.indicators, IndicatorAssessment):
+        return []
+    head = ["scenario", "loss", "model", "risk", "verdict", "what contributes most"]
+    rows = [
+        [
+            *(_name(one.scenario.name), _name(one.loss), _name(model.model)),
+            *(loss_interval(model.risk, one.bounds), _name(model.verdict), escaped(brief(drivers(model)))),
+        ]
+        for one in found.indicators.results
+        for model in one.models
+    ]
+    return _section("Risk in the deployment", head, rows, "tttntt")
+
+
+def _survival(found: Findings) -> list[str]:
+    survival = found.survival
+    if not isinstance(survival, SurvivalAssessment):
+        return []
+    head = ["model", f"mean {survival.unit}, up to {survival.until:.4g}", "broken", "held", "wrong already"]
+    rows = [
+        [
+            *(_name(one.model), _any(one.mean)),
+            *(f"{one.tally.events:,}", f"{one.tally.censored:,}", f"{one.tally.at_zero:,}"),
+        ]
+        for one in survival.models
+    ]
+    return _section("How long it lasts", head, rows, "tnnnn")
+
+
+def _certificates(found: Findings) -> list[str]:
+    certificates = found.certificates
+    if not isinstance(certificates, CertificateAssessment):
+        return []
+    head = ["model", "norm", "eps", "verdict", "p", "worst attack: failures"]
+    rows = []
+    for one in certificates.lists:
+        worst = None if one.certificate is None else one.certificate.worst
+        failed = "–" if worst is None else f"{worst.count.failures} of {worst.count.n}"
+        p = "–" if one.p is None else escaped(p_text(one.p))
+        rows.append([_name(one.model), one.norm, size_text(one.eps), one.verdict, p, failed])
+    title = f"Certificates (alpha = {100 * certificates.alpha:.4g} %, zeta = {100 * certificates.zeta:.4g} %)"
+    return _section(title, head, rows, "ttntnn")
+
+
+def _made(made: Provenance) -> list[str]:
+    seed = "" if made.seed is None else f", seed {made.seed}"
+    versions = f"advrisk {', '.join(made.versions) or made.advrisk}, torch {', '.join(made.torch) or 'unknown'}"
+    samples = ", ".join(f"{split.n:,} to {split.name}" for split in made.splits)
+    told = [
+        f"Study {brief(made.name)}{seed}; {versions}; samples: {samples or 'none'}. Brackets hold intervals.",
+        "Everything else, with figures: `advrisk report RUN`.",
+    ]
+    return [escaped(told[0]), "", told[1], ""]
+
+
+def _section(title: str, head: Cells, rows: Sequence[Cells], columns: str) -> list[str]:
+    """A heading and a table; `columns` says of each whether it is text (t) or numbers (n)."""
+    marks = ["---" if letter == "t" else "---:" for letter in columns]
+    shown = [_line(row) for row in rows[:MOST_ROWS]]
+    more = [f"And {len(rows) - MOST_ROWS} more rows.", ""] if len(rows) > MOST_ROWS else []
+    return [f"### {title}", "", _line([escaped(cell) for cell in head]), _line(marks), *shown, "", *more]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _name(name: str) -> str:
+    return escaped(cut(name, _NAME))
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown, and the HTML it allows, show as it is: on one line, no link, no mention, no command."""
+    shown = _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;").replace("<", "&lt;"))
+    return _LINKED.sub("\u200b", _BEGINNING.sub("\\1\u200b\\2", shown))
+
+
+def _share(estimate: Estimate | None) -> str:
+    return percent(estimate)
+
+
+def _number(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else str(estimate)
+
+
+def _any(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
+
+
+def _amount(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else f"{money(estimate.value)} [{money(estimate.low)}, {money(estimate.high)}]"

@@ -1,0 +1,174 @@
+// Draws the figures, hands out their data, and makes the page fit for keyboards and paper. It asks nobody for anything.
+(() => {
+  "use strict";
+  const PAPER = {".pairs": 328, ".beside": 300, "body": 680}; // pixels that a figure has across a printed page
+  const NARROW = 480;
+  const root = document.documentElement;
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const config = {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]};
+  const style = name => getComputedStyle(root).getPropertyValue(name).trim();
+  let printing = false;
+
+  // Figures
+
+  const themed = name => ({ink: style("--ink"), paper: style("--paper")})[name] ?? name;
+  function coloured(trace) {
+    const copy = {...trace};
+    if (trace.error_x) copy.error_x = {...trace.error_x, color: themed(trace.error_x.color)};
+    if (trace.insidetextfont) copy.insidetextfont = {...trace.insidetextfont, color: trace.insidetextfont.color.map(themed)};
+    if (trace.marker?.line) copy.marker = {...trace.marker, line: {...trace.marker.line, color: themed(trace.marker.line.color)}};
+    return copy;
+  }
+  function folded(text, room) {
+    if (text.length <= room || text.includes("<")) return text;
+    const spaces = [...text.matchAll(/ /g)].map(found => found.index);
+    const middle = spaces.reduce((best, place) => (Math.abs(place - text.length / 2) < Math.abs(best - text.length / 2) ? place : best), 0);
+    return middle ? `${text.slice(0, middle)}<br>${text.slice(middle + 1)}` : text;
+  }
+  function axis(own, narrow) {
+    const lines = {gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line"), ...own};
+    if (narrow && own?.title?.text) lines.title = {...own.title, text: folded(own.title.text, 26)};
+    return lines;
+  }
+  function drawOne(place) {
+    if (!place.checkVisibility()) return; // folded away: it is drawn once it is opened
+    const {data, layout} = figures[place.dataset.figure];
+    const room = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
+    const narrow = room < NARROW;
+    const margin = narrow ? {l: 52, r: 12, t: 48, b: 52} : {l: 64, r: 16, t: 56, b: 56};
+    const shown = {...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13},
+      margin: {...margin, ...layout.margin}, xaxis: axis(layout.xaxis, narrow), yaxis: axis(layout.yaxis, narrow)};
+    if (printing) shown.width = room;
+    if (printing && data[0]?.type === "sunburst") shown.height = room;
+    Plotly.react(place, data.map(coloured), shown, config);
+  }
+  function draw(within = document) {
+    for (const place of within.querySelectorAll("[data-figure]")) drawOne(place);
+  }
+  for (const choice of document.querySelectorAll("select[data-shows]")) {
+    const place = document.getElementById(choice.dataset.shows);
+    choice.addEventListener("change", () => { place.dataset.figure = choice.value; drawOne(place); });
+    place.dataset.figure = choice.value; // a browser may remember what was chosen before
+  }
+
+  // Data to take away
+
+  const isNumber = text => text.trim() !== "" && Number.isFinite(Number(text));
+  function cell(value) {
+    if (value === null || value === undefined) return "";
+    let text = String(value);
+    if (/^[=+\-@\t\r]/.test(text) && !isNumber(text)) text = `'${text}`; // a spreadsheet would take it for a formula
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+  const csv = rows => rows.map(row => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  const plain = text => text.replaceAll("<br>", " ").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&#37;", "%").replaceAll("&amp;", "&");
+  function offer(place, label, name, rows) {
+    const tools = document.createElement("p");
+    const button = document.createElement("button");
+    tools.className = "tools";
+    button.type = "button";
+    button.textContent = label;
+    button.setAttribute("aria-label", `${label}: download ${name}`);
+    button.addEventListener("click", () => save(name, csv(rows())));
+    tools.append(button);
+    place.after(tools);
+  }
+  function save(name, text) {
+    const link = document.createElement("a");
+    const whole = `${document.body.dataset.name} ${name}`;
+    link.download = `${whole.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 80)}.csv`;
+    link.href = URL.createObjectURL(new Blob([text], {type: "text/csv;charset=utf-8"}));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+  function traceRows(trace, across, up) {
+    if (trace.mode === "text") return [];
+    if (trace.type === "heatmap") {
+      return trace.z.flatMap((line, i) => line.map((value, j) => ({[across]: trace.x[j], [up]: trace.y[i], value})));
+    }
+    if (trace.type === "sunburst") {
+      const whole = trace.values[0];
+      return trace.ids.map((branch, i) => ({branch, parent: trace.parents[i], share: trace.values[i] / whole}));
+    }
+    const {series = plain(trace.name ?? ""), part} = trace.meta ?? {};
+    return trace.x.map((x, i) => {
+      const row = {series, ...(part && {part}), [across]: x, [up]: trace.y[i]};
+      const {array, arrayminus} = trace.error_x ?? {};
+      return array ? {...row, low: x - arrayminus[i], high: x + array[i]} : row;
+    });
+  }
+  function figureRows(figure) {
+    const across = plain(figure.layout.xaxis?.title?.text ?? "across");
+    const up = plain(figure.layout.yaxis?.title?.text ?? "up");
+    const found = figure.data.flatMap(trace => traceRows(trace, across, up));
+    const columns = [...new Set(found.flatMap(row => Object.keys(row)))];
+    return [columns, ...found.map(row => columns.map(name => row[name]))];
+  }
+  const said = place => [...place.childNodes].map(node => node.textContent.trim()).filter(Boolean).join(" ").replace(/\s+/g, " ");
+  const tableRows = table => [...table.rows].map(row => [...row.cells].map(said));
+  for (const place of document.querySelectorAll(".figure")) {
+    const holder = place.parentElement.classList.contains("scroll") ? place.parentElement : place;
+    offer(holder, "Data (CSV)", `figure ${place.dataset.figure}`, () => figureRows(figures[place.dataset.figure]));
+  }
+  for (const table of document.querySelectorAll("table:not(.examples)")) {
+    const name = table.caption?.textContent.trim() || "table";
+    offer(table.closest(".scroll"), "Table (CSV)", name, () => tableRows(table));
+  }
+  for (const place of document.querySelectorAll(".pairs > .figure, .beside > .figure, .beside > .scroll")) {
+    const holder = document.createElement("div"); // a figure and its button stay together
+    const tools = place.nextElementSibling;
+    place.before(holder);
+    holder.append(place, tools);
+  }
+
+  // Keyboards: what can be scrolled sideways can be reached, and says so
+
+  function reachable() {
+    for (const place of document.querySelectorAll(".scroll")) {
+      const wide = place.scrollWidth > place.clientWidth + 1;
+      const hint = place.previousElementSibling?.classList.contains("hint") ? place.previousElementSibling : null;
+      if (wide && !hint) {
+        const told = document.createElement("p");
+        told.className = "hint";
+        told.textContent = "Wider than the page: scroll it sideways.";
+        place.before(told);
+      }
+      if (!wide && hint) hint.remove();
+      if (wide || place.classList.contains("tall")) {
+        place.tabIndex = 0;
+        place.setAttribute("role", "region");
+        place.setAttribute("aria-label", place.querySelector("caption")?.textContent.trim() || "A wide figure");
+      } else {
+        place.removeAttribute("tabindex");
+        place.removeAttribute("role");
+        place.removeAttribute("aria-label");
+      }
+    }
+  }
+
+  // Paper: everything is unfolded, light, and as wide as the page
+
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    printing = true;
+    root.classList.add("printing");
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const one of closed) one.open = true;
+    draw();
+  });
+  addEventListener("afterprint", () => {
+    printing = false;
+    root.classList.remove("printing");
+    for (const one of closed) one.open = false;
+    draw();
+  });
+
+  for (const one of document.querySelectorAll("details")) {
+    one.addEventListener("toggle", () => { if (!printing) { draw(one); reachable(); } });
+  }
+  draw();
+  reachable();
+  addEventListener("resize", reachable);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+})();

@@ -1,0 +1,254 @@
+"""What a run does not tell: kinds of attacks, norms, corruptions and splits that are missing, and rows that failed.
+
+Everything here is read off the ledger and the study. It names what is missing, so that nobody takes silence for safety.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from advrisk.core.flags import FLAGS
+from advrisk.core.names import counted
+from advrisk.core.traits import DETECTOR, Norm
+from advrisk.ledger import Ledger
+from advrisk.report.findings import Findings
+from advrisk.risk.assessment import DamageAssessment
+from advrisk.risk.distances import Distances
+from advrisk.study import TRANSFER, StudySpec
+
+FEW = 30  # samples of a class or stratum, below which its numbers say little
+_NAMED = 5  # things that a sentence names
+_CAUSES = {"images": ("sensor", "noise", "weather"), "tables": ("table",)}
+
+_ARMS = """
+    SELECT a.arm, any_value(a.kind) AS kind, any_value(a.family) AS family, any_value(a.norm) AS norm,
+           max(a.eps) AS eps, any_value(a.cause) AS cause, any_value(a.params) AS params, min(a.repeats) AS repeats,
+           any_value(o.n_forward) AS n_forward, any_value(o.n_backward) AS n_backward
+    FROM arms a LEFT JOIN (
+        SELECT arm, sum(n_forward) AS n_forward, sum(n_backward) AS n_backward FROM outcomes
+        WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY arm
+    ) o ON o.arm = a.arm
+    WHERE a.origin IN ('study', 'import') AND a.kind <> 'clean'
+    GROUP BY a.arm ORDER BY a.arm
+"""
+_FAILED = """
+    SELECT model, arm, count(*) AS n FROM outcomes JOIN samples USING (sample)
+    WHERE split = 'evaluate' AND outcome IN ('error', 'timeout') GROUP BY ALL ORDER BY n DESC, model, arm
+"""
+_CLASSES = "SELECT label, count(*) AS n FROM samples WHERE split = 'evaluate' GROUP BY ALL ORDER BY label"
+_STRATA = "SELECT strata FROM samples WHERE split = 'evaluate' AND strata <> '{}'"
+_SPLITS = "SELECT split, count(*) AS n FROM samples GROUP BY ALL"
+
+
+@dataclass(frozen=True)
+class ArmFacts:
+    """What is known of one arm of the study, over all models."""
+
+    arm: str
+    kind: str
+    family: str | None
+    norm: str | None
+    eps: float | None
+    cause: str | None
+    params: Mapping[str, Any]
+    repeats: int
+    n_forward: int | None  # None where nobody counted
+    n_backward: int | None
+
+    @property
+    def transferred(self) -> bool:
+        """Whether its points were crafted on another model."""
+        return self.family == TRANSFER
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it knows a detector."""
+        return self.params.get(DETECTOR) is not None
+
+    @property
+    def at_random(self) -> bool:
+        """Whether it begins at a random point, once."""
+        return bool(self.params.get("random_start")) and self.params.get("restarts", 1) == 1 and self.repeats == 1
+
+
+def not_tested(ledger: Ledger, study: StudySpec | None, found: Findings) -> list[str]:
+    """Sentences on what is missing, the weightiest first; each is true of this very run."""
+    arms = arm_facts(ledger)
+    attacks = [arm for arm in arms if arm.kind == "attack"]
+    splits = {row["split"]: row["n"] for row in ledger.query(_SPLITS).to_pylist()}
+    return [
+        *_on_attacks(attacks, detectors=found.detection != ""),
+        *_on_corruptions([arm for arm in arms if arm.kind == "corruption"], _shape(ledger)),
+        *_on_notice(found),
+        *_on_deployment(study),
+        *_on_certificate(found, splits),
+        *_on_search(found, attacks),
+        *_on_left_out(found),
+        *_on_failed(ledger),
+        *_on_flags(found.flags),
+        *_on_few(ledger),
+    ]
+
+
+def arm_facts(ledger: Ledger) -> list[ArmFacts]:
+    """The study's attacks and corruptions."""
+    rows = ledger.query(_ARMS).to_pylist()
+    return [ArmFacts(**row | {"params": _mapping(row["params"]), "repeats": row["repeats"] or 1}) for row in rows]
+
+
+def _mapping(text: str | None) -> dict[str, Any]:
+    found = json.loads(text) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _on_attacks(attacks: Sequence[ArmFacts], *, detectors: bool) -> list[str]:
+    if not attacks:
+        return ["No attack was run: nothing is said of anybody who changes inputs on purpose."]
+    return [*_on_norms(attacks), *_on_kinds(attacks, detectors=detectors), *_on_draws(attacks)]
+
+
+def _on_norms(attacks: Sequence[ArmFacts]) -> list[str]:
+    largest: dict[str, float | None] = {}
+    for arm in attacks:
+        if arm.norm is not None:
+            known = largest.get(arm.norm, 0.0)
+            largest[arm.norm] = None if known is None or arm.eps is None else max(known, arm.eps)
+    missing = [norm for norm in get_args(Norm) if norm not in largest]
+    if not largest:
+        return ["No attack has a norm: nothing is said of the smallest change that is needed."]
+    told = ", ".join(norm if eps is None else f"{norm} up to {eps:.4g}" for norm, eps in sorted(largest.items()))
+    other = f"; none was limited in {_either(missing)}" if missing else ""
+    return [f"Attacks were limited in {told}{other}. Changes of another shape or size were not tried."]
+
+
+def _on_kinds(attacks: Sequence[ArmFacts], *, detectors: bool) -> list[str]:
+    if any(arm.n_backward is None for arm in attacks):
+        return ["What the attacks saw of the models is not known: nobody counted their passes."]
+    there = {
+        "white-box (with gradients)": any(arm.n_backward and not arm.transferred for arm in attacks),
+        "black-box (without gradients)": any(
+            arm.n_forward and not arm.n_backward and not arm.transferred for arm in attacks
+        ),
+        "transfer (crafted on another model)": any(arm.transferred for arm in attacks),
+    }
+    if detectors:
+        there["adaptive (one that knows a detector)"] = any(arm.adaptive for arm in attacks)
+    missing = [kind for kind, found in there.items() if not found]
+    return [f"Kinds of attack that are missing: {', '.join(missing)}."] if missing else []
+
+
+def _on_draws(attacks: Sequence[ArmFacts]) -> list[str]:
+    once = [arm for arm in attacks if arm.at_random]
+    if not once:
+        return []
+    families = _some(dict.fromkeys(arm.family or arm.arm for arm in once))
+    return [
+        f"Of {counted(len(attacks), 'attack')}, {len(once)} began at one random point for each sample ({families}); "
+        "another draw may break more."
+    ]
+
+
+def _on_corruptions(corruptions: Sequence[ArmFacts], kind: str) -> list[str]:
+    known = _CAUSES.get(kind, ())
+    if not corruptions:
+        causes = f" ({_either(known)})" if known else ""
+        return [f"No corruption was run{causes}: nothing is said of inputs that go bad by themselves."]
+    missing = [cause for cause in known if cause not in {arm.cause for arm in corruptions}]
+    families = list(dict.fromkeys(arm.family or arm.arm for arm in corruptions))
+    return [f"Corruptions were {_some(families)} only; none of {_either(missing)}."] if missing else []
+
+
+def _shape(ledger: Ledger) -> str:
+    """What inputs are: `images`, `tables`, or unknown."""
+    shapes = {len(row["input_shape"] or ()) for row in ledger.query("SELECT input_shape FROM models").to_pylist()}
+    return "images" if shapes == {3} else "tables" if shapes == {1} else ""
+
+
+def _on_notice(found: Findings) -> list[str]:
+    """Whether anybody knows what goes unnoticed."""
+    damage = found.damage
+    if isinstance(damage, DamageAssessment) and damage.relative:
+        beside = "" if found.detection == "" else ", though detectors scored the run"
+        so = "damage is relative to these models, and no probability" if damage.comparison else "there is no damage"
+        return [f"No evasion curve and no alarm was given{beside}, so nobody knows what goes unnoticed: {so}."]
+    return ["No detector was assessed."] if found.detection == "" else []
+
+
+def _on_deployment(study: StudySpec | None) -> list[str]:
+    if study is not None and study.scenarios:
+        return []
+    return ["No scenario was stated: nothing is said of how often any of this happens where the model will work."]
+
+
+def _on_certificate(found: Findings, splits: Mapping[str, int]) -> list[str]:
+    if not isinstance(found.certificates, str):
+        return []
+    if found.certificates:
+        return [f"Nothing is certified: {found.certificates}."]
+    if not splits.get("calibrate"):
+        return ["Nothing is certified: no samples were set aside to calibrate."]
+    return ["Nothing is certified: samples were set aside to calibrate, but no certificate was asked for."]
+
+
+def _on_search(found: Findings, attacks: Sequence[ArmFacts]) -> list[str]:
+    if found.searches or not attacks:
+        return []
+    return ["No search looked for stronger settings of the attacks: they ran as the study has them."]
+
+
+def _on_left_out(found: Findings) -> list[str]:
+    if not isinstance(found.damage, DamageAssessment):
+        return []
+    distances: Distances = found.damage.distances
+    told = []
+    if distances.n_unfinished:
+        told.append(f"{counted(distances.n_unfinished, 'sample')} not finished")
+    if distances.n_without_verdict:
+        told.append(f"{counted(distances.n_without_verdict, 'sample')} on which an attack gave no verdict")
+    return [f"Left out of {distances.n_samples:,} samples: {', '.join(told)}."] if told else []
+
+
+def _on_failed(ledger: Ledger) -> list[str]:
+    rows = ledger.query(_FAILED).to_pylist()
+    if not rows:
+        return []
+    total = sum(row["n"] for row in rows)
+    names = [f"{row['arm']} against {row['model']}: {row['n']:,}" for row in rows[:3]]
+    more = f"; {len(rows) - 3} more" if len(rows) > 3 else ""
+    return [f"{total:,} rows ended in an error or a timeout, and say nothing ({'; '.join(names)}{more})."]
+
+
+def _on_flags(flags: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One sentence for each flag: which attacks may be blind."""
+    by_flag: dict[str, list[str]] = {}
+    for row in flags:
+        by_flag.setdefault(str(row["flag"]), []).append(f"{row['arm']} against {row['model']}")
+    return [
+        f"Flagged {flag}, {counted(len(pairs), 'time')} ({_some(pairs, 2)}): {FLAGS.get(flag, 'do not trust it')}."
+        for flag, pairs in by_flag.items()
+    ]
+
+
+def _on_few(ledger: Ledger) -> list[str]:
+    few = [f"class {row['label']} ({row['n']})" for row in ledger.query(_CLASSES).to_pylist() if row["n"] < FEW]
+    counts = Counter(
+        (str(name), str(value))
+        for row in ledger.query(_STRATA).to_pylist()
+        for name, value in _mapping(row["strata"]).items()
+    )
+    few += [f"{name} = {value} ({n})" for (name, value), n in sorted(counts.items()) if n < FEW]
+    return [f"Fewer than {FEW} samples, so that little can be said of them: {_some(few)}."] if few else []
+
+
+def _some(names: Iterable[str], most: int = _NAMED) -> str:
+    """A few names, and how many more there are."""
+    every = list(names)
+    more = [f"{len(every) - most} more"] if len(every) > most else []
+    return ", ".join(every[:most] + more)
+
+
+def _either(names: Sequence[str]) -> str:
+    """`l0, l1 or l2`."""
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))

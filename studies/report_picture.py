@@ -1,0 +1,57 @@
+"""The README's picture: the top of the report that `make demo` writes, photographed in a headless Chromium.
+
+Run: python -m studies.report_picture [FOLDER OF THE DEMO'S RUN]. Without a folder the demo is run first, in a temporary
+one.
+"""
+
+import io
+import sys
+import tempfile
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from advrisk import Run, Study
+from advrisk.core.files import whole_file
+from advrisk.report.pdf import find_chromium
+
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "report.png"
+WIDTH = 1180
+LARGEST = 300_000  # bytes
+_COLOURS = 256
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+def run_demo(folder: Path) -> Run:
+    """What `advrisk demo` does, without the words."""
+    with as_file(files("advrisk.demo")) as home:
+        return Study.load(home / "study.yaml").run(folder)
+
+
+def photograph(report: Path, target: Path = PICTURE) -> Path:
+    """The report down to its decision table, as a PNG file of few colours."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=_FLAGS)
+        page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
+        page.goto(report.resolve().as_uri())
+        page.wait_for_selector("#table .main-svg")
+        height = page.evaluate("document.querySelector('#table').getBoundingClientRect().bottom")
+        taken = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height + 16})
+        browser.close()
+    with Image.open(io.BytesIO(taken)) as picture, whole_file(target) as file:
+        picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return target
+
+
+def main() -> None:
+    """Run the demo unless its folder is given, write its report, and take the picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run.open(sys.argv[1]) if len(sys.argv) > 1 else run_demo(Path(folder) / "demo")
+        path = photograph(run.report(Path(folder) / "report.html"))
+    print(f"{path} written: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""The executive summary: each sentence is true of the run it is made from, and silence is named."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advrisk.ledger import Ledger
+from advrisk.ledger.tables import table_from
+from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
+from advrisk.report.findings import Findings
+from advrisk.report.untested import arm_facts, not_tested
+from advrisk.risk.assessment import DamageAssessment, assess_distances
+from advrisk.risk.distances import Distances
+from advrisk.risk.envelope import ArmComparison, ArmOptimality
+from advrisk.risk.evasion import threshold
+from advrisk.risk.indicators import RiskTensor, Scenario
+from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.comparison import compare_models
+from advrisk.study import DamageSpec
+
+PGD = {"arm": "pgd-linf-0.1", "kind": "attack", "family": "pgd", "norm": "linf", "eps": 0.1}
+STARTS = json.dumps({"random_start": True, "restarts": 1})
+
+
+def columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    rows = list(rows)
+    return {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
+
+
+def ledger(
+    folder: Path,
+    arms: Iterable[Mapping[str, Any]] = (PGD,),
+    *,
+    labels: Iterable[int] = (0,) * 40,
+    strata: Iterable[Mapping[str, str]] = (),
+    splits: Mapping[str, int] | None = None,
+    shape: tuple[int, ...] = (1, 8, 8),
+    failed: int = 0,
+) -> Ledger:
+    """A ledger of one model; `failed` of its rows ended in errors."""
+    labels = list(labels)
+    told = [dict(one) for one in strata] or [{} for _ in labels]
+    samples = [
+        {
+            "sample": f"s{n}",
+            "hash": f"h{n}",
+            "label": label,
+            "split": "evaluate",
+            "weight": 1.0,
+            "strata": json.dumps(own),
+        }
+        for n, (label, own) in enumerate(zip(labels, told, strict=True))
+    ]
+    for split, n in (splits or {}).items():
+        samples += [{"sample": f"{split}{k}", "hash": "h", "label": 0, "split": split, "weight": 1.0, "strata": "{}"}
+                    for k in range(n)]  # fmt: skip
+    common = {"model": "m", "recipe": "r", "origin": "study", "repeats": 1, "params": "{}"}
+    rows = []
+    for arm in arms:
+        passes = {"n_forward": arm.get("forward", 10), "n_backward": arm.get("backward", 10)}
+        for n in range(len(labels)):
+            outcome = "error" if n < failed else "resisted"
+            rows.append(
+                {"cell": arm["arm"], "model": "m", "sample": f"s{n}", "arm": arm["arm"], "outcome": outcome, **passes}
+            )
+    held = Ledger.open(folder, create=True)
+    known = [{name: value for name, value in arm.items() if name not in ("forward", "backward")} for arm in arms]
+    tables = {
+        "models": [{"model": "m", "digest": "d", "input_shape": list(shape)}],
+        "samples": samples,
+        "arms": [common | arm for arm in known],
+        "cells": [{"cell": arm["arm"], "recipe": "r", "model": "m", "arm": arm["arm"], "repeat": 0} for arm in known],
+        "outcomes": rows,
+    }
+    held.append({name: table_from(name, columns(found)) for name, found in tables.items() if found})
+    return Ledger.open(folder)
+
+
+def damage(by_model: Mapping[str, Iterable[float]], *, unfinished: int = 0, **more: Any) -> DamageAssessment:
+    found = {model: np.array(list(distances)) for model, distances in by_model.items()}
+    n = len(next(iter(found.values())))
+    distances = Distances("linf", ("pgd-linf-0.1",), tuple(map(str, range(n))), n + unfinished, found, unfinished, 0)
+    return assess_distances(distances, DamageSpec(), thresholds=(0.2,), rng=np.random.default_rng(0), **more)
+
+
+STRONG = [0.5 + i / 1000 for i in range(60)]
+WEAK = [0.1 + i / 1000 for i in range(60)]
+
+
+def told(tmp_path: Path, found: Findings, **more: Any) -> ExecutiveSummary:
+    return executive_summary(ledger(tmp_path, **more), None, found)
+
+
+def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path) -> None:
+    found = damage({"strong": STRONG, "weak": WEAK})
+    summary = told(tmp_path, Findings(damage=found))
+    assert summary.answer == "Ship strong: it suffers the least damage of the 2 models compared."
+    assert summary.undecided == ("Nothing: every comparison that was asked for is decided.",)
+    assert str(found.models[0].relative_damage) in summary.sure[0]
+    assert str(found.pairs[0].difference) in summary.sure[1]
+    assert any("60 samples and 1 attack configuration" in one and "lower bounds" in one for one in summary.sure)
+
+
+def test_what_would_decide_is_said_of_every_pair_that_is_open(tmp_path: Path) -> None:
+    draws = np.random.default_rng(3).random((2, 60))
+    found = damage({"a": draws[0], "b": draws[1]})
+    summary = told(tmp_path, Findings(damage=found))
+    assert summary.answer.startswith("The evidence does not decide")
+    assert found.pairs[0].more_samples is not None
+    assert summary.undecided == (
+        f"{found.pairs[0].lower} or {found.pairs[0].higher}: about {found.pairs[0].more_samples:,} more samples would "
+        "probably decide.",
+    )
+
+
+def test_one_model_leaves_open_whether_another_is_better(tmp_path: Path) -> None:
+    summary = told(tmp_path, Findings(damage=damage({"only": WEAK})))
+    assert summary.undecided == ("Whether another model would be better: only one was assessed.",)
+    assert any("there is no damage" in one for one in summary.untested)
+
+
+def test_parts_of_damage_and_the_attacks_that_made_it(tmp_path: Path) -> None:
+    distances = {"strong": [0.0] * 6 + STRONG[6:], "weak": [0.0] * 12 + WEAK[12:]}
+    found = damage(distances, evasion=threshold(0.3), cost=100.0)
+    rows = tuple(ArmOptimality(name, 1.0, None, 1.0, n, 0, None) for name, n in (("fgsm", 12), ("pgd", 90)))
+    attacks = ArmComparison(found.distances, {}, rows, rows, (), (), None, None)
+    summary = told(tmp_path, Findings(damage=found, attacks=attacks))
+    best = found.models[0]
+    assert best.clean_error_part == pytest.approx(0.1)
+    assert summary.drivers[0] == "Of the damage of strong, 10.0% is clean error and 0.0% is attack."
+    # 60 - 6 and 60 - 12 samples were broken by attack, of all models together
+    assert summary.drivers[1].endswith(": pgd 88%, fgsm 12%.")
+    assert any(one.startswith("An attacked input of strong costs 10 [") for one in summary.sure)
+    assert not any("relative" in one for one in summary.sure)
+
+
+def test_answers_that_name_different_models_are_called_different(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tensors = {
+        model: RiskTensor.from_arrays(
+            (rng.random((400, 2)) < harm).astype(float), arms=["clean", "rain"], kind=["clean", "corruption"],
+            label=np.zeros(400, int), model=model, ranges={"loss": (0, 1)},
+        )
+        for model, harm in (("strong", 0.6), ("weak", 0.05))
+    }  # fmt: skip
+    scenario = Scenario.from_mapping("town", {"wet": {"weight": 0.5, "arms": ["rain"]}})
+    result = compare_models(tensors, scenario)
+    assert result.ship == "weak"
+    indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
+    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
+    assert summary.ship[1].startswith("In the scenario town: ship weak")
+    assert "different models (strong, weak)" in summary.ship[2]
+    assert any("In the scenario town, the risk of weak comes from" in one for one in summary.drivers)
+
+
+def test_without_damage_the_reason_is_the_answer(tmp_path: Path) -> None:
+    summary = told(tmp_path, Findings(damage="no attack has a norm"))
+    assert summary.answer == "The evidence names no model: no attack has a norm."
+    assert "Damage: no attack has a norm." in summary.undecided
+
+
+def test_the_record_is_plain_lists(tmp_path: Path) -> None:
+    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK})))
+    plain = json.loads(json.dumps(summary.as_dict()))
+    assert list(plain) == ["ship", "sure", "drivers", "undecided", "untested"]
+    assert [list(sentences) for _, sentences in summary.parts()] == list(plain.values())
+
+
+class TestWhatWasNotTested:
+    """Each sentence goes once what it names is there."""
+
+    def said(self, held: Ledger, **more: Any) -> str:
+        return "\n".join(not_tested(held, None, Findings(damage="none", **more)))
+
+    def test_norms(self, tmp_path: Path) -> None:
+        arms = [PGD, PGD | {"arm": "pgd-l2-1", "norm": "l2", "eps": 1.0}]
+        assert "limited in l2 up to 1, linf up to 0.1; none was limited in l0 or l1" in self.said(
+            ledger(tmp_path, arms)
+        )
+
+    def test_an_attack_without_a_limit_is_told_without_one(self, tmp_path: Path) -> None:
+        held = ledger(tmp_path, [PGD, PGD | {"arm": "fmn-linf", "family": "fmn", "eps": None}])
+        assert "Attacks were limited in linf; none" in self.said(held)
+
+    def test_kinds_of_attack(self, tmp_path: Path) -> None:
+        missing = self.said(ledger(tmp_path / "a"), detection="not scored yet")
+        assert "missing: black-box (without gradients), transfer" in missing
+        assert "adaptive (one that knows a detector)" in missing
+        arms = [
+            PGD | {"params": json.dumps({"detector": "lid"})},
+            PGD | {"arm": "square", "family": "square", "backward": 0},
+            PGD | {"arm": "transfer", "family": "transfer", "backward": 0, "forward": 0},
+        ]
+        assert "missing" not in self.said(ledger(tmp_path / "b", arms), detection="not scored yet")
+
+    def test_a_transfer_alone_is_no_white_box(self, tmp_path: Path) -> None:
+        held = ledger(tmp_path, [PGD | {"family": "transfer", "backward": 3}])
+        assert "missing: white-box (with gradients), black-box" in self.said(held)
+
+    def test_uncounted_passes_say_so(self, tmp_path: Path) -> None:
+        held = ledger(tmp_path, [PGD | {"forward": None, "backward": None}])
+        assert "nobody counted their passes" in self.said(held)
+
+    def test_draws_of_random_starts(self, tmp_path: Path) -> None:
+        arms = [PGD | {"params": STARTS}, PGD | {"arm": "twice", "params": STARTS, "repeats": 2}]
+        held = ledger(tmp_path, arms)
+        assert [arm.at_random for arm in arm_facts(held)] == [True, False]
+        assert "Of 2 attacks, 1 began at one random point for each sample (pgd)" in self.said(held)
+
+    def test_corruptions_by_cause(self, tmp_path: Path) -> None:
+        rain = {"arm": "rain-1", "kind": "corruption", "family": "rain", "cause": "weather"}
+        noise = {"arm": "noise-1", "kind": "corruption", "family": "noise", "cause": "noise"}
+        assert "No corruption was run (sensor, noise or weather)" in self.said(ledger(tmp_path / "a"))
+        assert "No corruption was run (table)" in self.said(ledger(tmp_path / "b", shape=(4,)))
+        assert "were noise, rain only; none of sensor." in self.said(ledger(tmp_path / "c", [rain, noise]))
+        assert "No attack was run" in self.said(ledger(tmp_path / "d", [rain]))
+
+    def test_samples_to_calibrate(self, tmp_path: Path) -> None:
+        assert "no samples were set aside to calibrate" in self.said(ledger(tmp_path / "a"))
+        assert "no certificate was asked for" in self.said(ledger(tmp_path / "b", splits={"calibrate": 3}))
+        assert "Nothing is certified: not begun." in self.said(ledger(tmp_path / "c"), certificates="not begun")
+
+    def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
+        flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}"} for n in range(4)]
+        said = self.said(ledger(tmp_path, failed=7), flags=flags)
+        assert "7 rows ended in an error or a timeout, and say nothing (pgd-linf-0.1 against m: 7)." in said
+        assert "Flagged zero-gradients, 4 times (pgd0 against m, pgd1 against m, 2 more): gradients were zero" in said
+
+    def test_few_samples_of_a_class_or_stratum(self, tmp_path: Path) -> None:
+        strata = [{"light": "night"}] * 5 + [{"light": "day"}] * 65
+        held = ledger(tmp_path, labels=[0] * 30 + [1] * 29 + [2] * 11, strata=strata)
+        assert "little can be said of them: class 1 (29), class 2 (11), light = night (5)." in self.said(held)
+
+    def test_samples_left_out(self, tmp_path: Path) -> None:
+        found = damage({"a": WEAK, "b": STRONG}, unfinished=9)
+        held = ledger(tmp_path)
+        assert "Left out of 69 samples: 9 samples not finished." in not_tested(held, None, Findings(damage=found))
+
+
+def test_names_of_any_length_make_short_sentences() -> None:
+    assert brief("short enough") == "short enough"
+    assert len(brief("x" * 10_000 + " and " + "y" * 10_000)) < 140
+    assert len(brief("many words " * 1000)) == 600
+    assert "\u202e" not in brief("left\u202eright")
+    assert "\n" not in brief("two\nlines")
