@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from advrisk.api.run import Run
 
 FOLDER = "evidence"  # of a run
+RECORD, MARKDOWN = "report.json", "report.md"
 INDEX, INDEX_PAGE, INDEX_MARKDOWN = "index.json", "index.html", "index.md"
 LEDGER_DIGEST = "ledger-digest.json"
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # the first time that a zip can name
 _FILE_MODE = 0o100644 << 16
 _WHAT = {
     REPORT: "the report: every number, with figures",
+    RECORD: "the same for machines: every number",
+    MARKDOWN: "the same in short: the summary and the main tables",
     STUDY_FILE: "the study as it was understood: the question",
     EVASION_FILE: "the evasion curve that the study names",
     LEDGER_DIGEST: "SHA-256 of the run's rows and files",
@@ -81,6 +84,8 @@ def made_index(run: "Run", rows: str, found: Findings, folder: Path | None = Non
 def _fill(run: "Run", folder: Path, key: Path | None) -> None:
     found, digest = run.findings(), ledger_digest(run.ledger)
     write_report(run.folder, run.ledger, run.study, folder / REPORT, found)
+    run.report(folder / RECORD, form="json")
+    run.report(folder / MARKDOWN, form="markdown")
     for name in (STUDY_FILE, EVASION_FILE):
         if (run.folder / name).is_file():
             shutil.copyfile(run.folder / name, folder / name)

@@ -112,8 +112,8 @@ _AI_ACT_9 = (
         "Tests take place in the course of development, in any case before the system is placed on the market, against "
         "metrics and probabilistic thresholds that were set beforehand and fit the purpose.",
         "That the thresholds fit the purpose, and that the tests came at the right time.",
-        "A threshold (alpha) and an error rate (zeta) that were written down before the test, and its outcome.",
-        ("certificates",),
+        "Thresholds that the study states (a gate; alpha and zeta of a certificate), and whether they are met.",
+        ("gate", "certificates"),
         CONTRIBUTES,
     ),
     Clause(

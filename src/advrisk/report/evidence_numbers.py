@@ -182,6 +182,12 @@ def certificates_numbers(source: Source) -> Iterator[Number]:
                 yield Number(what, model.model, one.certificate.worst.risk, unit=SHARE, note=f"{one.verdict}; {terms}")
 
 
+def gate_numbers(source: Source) -> Iterator[Number]:
+    found = source.found.gate
+    for one in () if isinstance(found, str) else found.results:
+        yield Number(one.requirement, exact=one.verdict, note=one.reason)
+
+
 def people_numbers(source: Source) -> Iterator[Number]:
     damage = source.found.damage
     for row in () if isinstance(damage, str) else damage.models:

@@ -15,6 +15,7 @@ from advrisk.report.evidence_numbers import (
     corruptions_numbers,
     damage_numbers,
     detection_numbers,
+    gate_numbers,
     groups_numbers,
     measures_numbers,
     people_numbers,
@@ -159,6 +160,13 @@ TOPICS: Mapping[str, _Row] = {
         lambda source: _because(
             "nothing is certified; add `assess: {certificate: …}` to the study", source.found.certificates
         ),
+    ),
+    "gate": (
+        "Requirements",
+        "gate",
+        "What the study requires, and whether the whole interval, or none of it, meets that.",
+        gate_numbers,
+        lambda source: _because("the study requires nothing; add `gate` to it", source.found.gate),
     ),
     "people": (
         "What people noticed",

@@ -16,6 +16,7 @@ from advrisk.report.palette import cut_words, one_line
 from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
+from advrisk.report.verdicts import gate_verdicts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.certificate.statements import would_take
@@ -23,6 +24,7 @@ from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
@@ -94,6 +96,8 @@ def _to_ship(found: Findings) -> list[str]:
             f"These answers name different models ({', '.join(sorted(named))}), because the questions differ: go by "
             "the one that is yours."
         )
+    if gate := _of(found.gate, GateResult):
+        told.append(f"{gate_verdicts(gate).heading}.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
     return told

@@ -13,12 +13,15 @@ from advrisk.report.records import headlines
 from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, headline, on_spare_arms, percent
 from advrisk.report.survival import number_text, survival_headline
+from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.certificate.statements import size_text
+from advrisk.risk.compare.records import RunComparison
 from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.envelope import ArmComparison
+from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.failures import FailureModes
 from advrisk.risk.survival.assessment import SurvivalAssessment
@@ -46,6 +49,22 @@ def _(found: DamageAssessment) -> str:
         notes.append("Relative damage compares these models: with others the numbers change.")
     notes += found.notes
     return html_block(headline(found), html_table(columns, rows), notes=notes)
+
+
+@notebook_html.register
+def _(found: GateResult) -> str:
+    return _verdicts(gate_verdicts(found))
+
+
+@notebook_html.register
+def _(found: RunComparison) -> str:
+    return _verdicts(comparison_verdicts(found))
+
+
+def _verdicts(found: Verdicts) -> str:
+    rows = [[case.name, case.word, case.value, "; ".join((case.reason, *case.beside))] for case in found.cases]
+    table = html_table(["requirement", "verdict", "value", "why"], rows)
+    return html_block(found.heading, table, notes=list(found.notes))
 
 
 @notebook_html.register

@@ -3,11 +3,11 @@
 import json
 import platform
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.core.clock import time_of_making
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
@@ -23,6 +23,7 @@ from advrisk.report.html import arm_shares
 from advrisk.report.indicators import scenario_headlines
 from advrisk.report.summary import findings, headline
 from advrisk.report.survival import survival_headline
+from advrisk.report.verdicts import gate_verdicts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.indicators.failures import FailureModes
 from advrisk.study import StudySpec
@@ -45,6 +46,7 @@ QUESTIONS = {
     "indicators": "indicators",
     "survival": "survival",
     "certificate": "certificates",
+    "gate": "gate",
 }
 
 
@@ -59,7 +61,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
     record = {
         "schema": SCHEMA,
         "run": run_name,
-        "made_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "made_at": time_of_making().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "headlines": headlines(found),
         "executive": executive_summary(ledger, study, found).as_dict(),
         "provenance": provenance(ledger, study),
@@ -79,6 +81,7 @@ def headlines(found: Findings) -> list[str]:
     told = [] if isinstance(found.damage, str) else [headline(found.damage)]
     told += [] if isinstance(found.indicators, str) else scenario_headlines(found.indicators)
     told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
+    told += [] if isinstance(found.gate, str) else [gate_verdicts(found.gate).heading]
     return told + ([] if isinstance(found.certificates, str) else certificate_headlines(found.certificates))
 
 

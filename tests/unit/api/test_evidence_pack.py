@@ -32,7 +32,10 @@ NAMES = [
     "مرحبا",
     "n" * 10_000,
 ]
-FILES = ["index.html", "index.json", "index.md", "ledger-digest.json", "manifest.json", "report.html"]
+FILES = [
+    *("index.html", "index.json", "index.md", "ledger-digest.json", "manifest.json"),
+    *("report.html", "report.json", "report.md"),
+]
 
 
 def imported(folder: Path, models: list[str], factor: float = 1.0) -> Run:

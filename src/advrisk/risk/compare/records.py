@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.risk.gate.records import Verdict, verdict_counts, whole_verdict
 
 Word = Literal["not worse", "worse", "undecided"]
@@ -47,8 +48,18 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class RunComparison:
+class RunComparison(Tabular):
     """Everything that two runs can be compared by: not worse, if nothing is shown to be."""
+
+    columns: ClassVar[Columns] = {
+        **dict.fromkeys(("old", "new", "quantity"), "text"),
+        **dict.fromkeys(("old_value", "new_value"), "number"),
+        **ESTIMATE,  # of how much worse the new one is
+        "margin": "number",
+        "p": "number",
+        **dict.fromkeys(("verdict", "reason", "settle"), "text"),
+        "more_samples": "count",
+    }
 
     old: str  # names of the runs
     new: str
@@ -85,6 +96,16 @@ class RunComparison:
     def counts(self) -> Mapping[Verdict, int]:
         """How many numbers are not worse, worse and undecided."""
         return verdict_counts([one.verdict for one in self.results])
+
+    def rows(self) -> list[Row]:
+        """A row for each number of each pair of models."""
+        names = ("old", "new", "quantity", "margin", "p", "reason", "settle", "more_samples")
+        return [
+            {name: getattr(one, name) for name in names}
+            | {"old_value": one.old_value.value, "new_value": one.new_value.value, "verdict": one.word}
+            | one.worse_by.as_dict()
+            for one in self.results
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 Verdict = Literal["pass", "fail", "undecided"]
 Origin = Literal["study", "given"]
@@ -31,8 +32,17 @@ class Held:
 
 
 @dataclass(frozen=True)
-class GateResult:
+class GateResult(Tabular):
     """All requirements: the gate passes if all of them do, and fails if any fails."""
+
+    columns: ClassVar[Columns] = {
+        **dict.fromkeys(("requirement", "verdict", "origin"), "text"),
+        **ESTIMATE,
+        "limit": "number",
+        "reason": "text",
+        "settle": "text",
+        "more_samples": "count",
+    }
 
     name: str  # of the run
     results: tuple[Held, ...]
@@ -59,6 +69,14 @@ class GateResult:
     def counts(self) -> Mapping[Verdict, int]:
         """How many requirements pass, fail and are undecided."""
         return verdict_counts([one.verdict for one in self.results])
+
+    def rows(self) -> list[Row]:
+        """A row for each requirement."""
+        names = ("requirement", "verdict", "origin", "limit", "reason", "settle", "more_samples")
+        return [
+            {name: getattr(one, name) for name in names} | ({} if one.estimate is None else one.estimate.as_dict())
+            for one in self.results
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
