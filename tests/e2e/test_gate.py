@@ -188,3 +188,36 @@ def test_damage_with_a_detector(folder: Path) -> None:
     assert found[1].estimate == share_difference(up, down, 64)
     rows = {row.quantity: row for row in watched.compare(watched, models={"noisy": "plain"}).results}
     assert rows["damage with confidence"].worse_by == found[1].estimate
+
+
+def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:
+    run = Run.open(folder)
+    found = run.gate()
+    record = run.record()
+    assert record["gate"] == json.loads(json.dumps(found.as_dict()))
+    heading = f"Gate of {run.name}: pass (2 pass)"
+    assert heading in record["headlines"]
+    assert f"{heading}." in record["executive"]["ship"]
+    assert heading in found._repr_html_()
+    frame = found.to_pandas()
+    assert frame["requirement"].tolist() == [one.requirement for one in found.results]
+    assert frame["high"].tolist() == [one.estimate.high for one in found.results if one.estimate]
+    compared = run.compare(run, margin=0.3)
+    rows = compared.to_arrow().to_pylist()
+    assert [row["verdict"] for row in rows] == [one.word for one in compared.results]
+    assert [(row["value"], row["low"]) for row in rows] == [
+        (one.worse_by.value, one.worse_by.low) for one in compared.results
+    ]
+    assert compared.results[0].label in compared._repr_html_()
+
+
+def test_the_evidence_index_names_requirements(folder: Path, tmp_path: Path) -> None:
+    run = Run.open(folder)
+    run.evidence(tmp_path / "pack")
+    index = json.loads((tmp_path / "pack" / "index.json").read_text(encoding="utf-8"))
+    (topic,) = [topic for topic in index["numbers"] if topic["id"] == "gate"]
+    assert topic["where"] == "report.html#gate"
+    assert [(one["what"], one["exact"]) for one in topic["numbers"]] == [
+        (one.requirement, one.verdict) for one in run.gate().results
+    ]
+    assert {one["clause"] for one in topic["clauses"]} == {"Art. 9(8)"}
