@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from advrisk.cli import care
 from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.errors import StudyError
 from advrisk.core.traits import Norm
 
 ledger_app = typer.Typer(help="Look after a run's ledger.", no_args_is_help=True)
+for verb in (care.check, care.compact, care.diff, care.merge):
+    ledger_app.command()(verb)
 
 
 def import_(
