@@ -79,6 +79,11 @@ class Inspection:
     inputs: list[Path] = field(default_factory=list)  # to be moved aside
 
     @property
+    def has_faults(self) -> bool:
+        """Whether segments are damaged: then nobody knows of which cells."""
+        return any(self.faults.values())
+
+    @property
     def lost_inputs(self) -> list[Path]:
         """Files of inputs that are missing or not as they were written."""
         return [Path(finding.place) for finding in self.findings if finding.kind == "inputs"]
@@ -166,7 +171,7 @@ def _look_at_rows(found: Inspection, sound: Sequence[Path]) -> tuple[set[str], d
                 what = f"{counted(len(twice), 'cell')} with rows that stand there twice, {min(twice)} among them"
                 found.add("duplicate", found.ledger, f"{table}: {what}", _AGAIN.replace("it", "them", 1))
         unknown = {row["cell"] for row in rows(_UNKNOWN)}
-        if unknown:
+        if unknown and not found.has_faults:
             what = (
                 f"scores or measures of {counted(len(unknown), 'cell')} that are not there, {min(unknown)} among them"
             )
@@ -209,7 +214,8 @@ def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) ->
         if fault:
             _tell_of_inputs(found, path, fault, cells, redo)
     kept = [path for name, path in present.items() if path.parts[-3] in ("cells", "crafted")]
-    if orphans := [path for path in kept if path.stem not in cells and path.stem not in found.cells]:
+    orphans = [path for path in kept if path.stem not in cells and path.stem not in found.cells]
+    if orphans and not found.has_faults:
         what = f"{counted(len(orphans), 'file')} of cells that are not in the ledger, {orphans[0].name} among them"
         advice = "run the study again: cells that were stopped are finished, and use them; or delete them"
         found.add("orphan", home / "inputs", what, advice, damage=False)

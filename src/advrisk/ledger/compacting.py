@@ -39,19 +39,23 @@ def compact(folder: str | Path, *, largest_mb: float = LARGEST_MB) -> Compacted:
 
 
 def _groups(segments: Sequence[Path], largest: int) -> Iterator[list[Path]]:
-    """Neighbours that are not larger than that together."""
+    """Neighbours that are not larger than that together, where there are at least two."""
     group: list[Path] = []
     gathered = 0
     for segment in segments:
         size = sum(file.stat().st_size for file in segment.iterdir())
-        if group and gathered + size > largest:
-            if len(group) > 1:
-                yield group
+        if gathered + size > largest or _is_unfinished(segment):
+            yield from [group] if len(group) > 1 else []
             group, gathered = [], 0
-        group.append(segment)
-        gathered += size
-    if len(group) > 1:
-        yield group
+        if not _is_unfinished(segment):
+            group.append(segment)
+            gathered += size
+    yield from [group] if len(group) > 1 else []
+
+
+def _is_unfinished(segment: Path) -> bool:
+    """Whether the outcomes of its cells were deleted: these are run again, which must not be forgotten."""
+    return (segment / "cells.parquet").is_file() and not (segment / "outcomes.parquet").is_file()
 
 
 def _merge(ledger: Path, group: Sequence[Path]) -> int:

@@ -140,6 +140,8 @@ class Ledger:
             create_views(connection, self._segments)
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
+        if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
+            raise LedgerError(f"{self.path}: a segment is gone")
         return connection
 
 
