@@ -74,7 +74,7 @@ def _split(row: Mapping[str, Any]) -> str:
 
 
 def _by_key(ledger: Ledger, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-    rows: list[dict[str, Any]] = ledger.query(f"FROM {table}").to_pylist()
+    rows: list[dict[str, Any]] = ledger.query(f"FROM {table} ORDER BY {', '.join(KEYS[table])}").to_pylist()
     return {tuple(row[name] for name in KEYS[table]): row for row in rows}
 
 

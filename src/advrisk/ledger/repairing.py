@@ -96,7 +96,7 @@ def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
     inputs = _inputs_left(dict(told.inputs) if told else {}, found.cells if "cells" in left else own | found.cells)
     replaces = Replaces((segment.name,), aside=True)
     publish(found.ledger, left, number=number_of(segment), replaces=replaces, inputs=inputs)
-    tidy(found.ledger)
+    move_aside(found.ledger, segment.name)
 
 
 def _strange_rows(found: Inspection, segment: Path) -> set[str]:
