@@ -19,6 +19,7 @@ from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.remote import put_file, url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import Findings, arm_shares, flagged_arms, write_report
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
@@ -56,8 +57,9 @@ AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a si
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
-    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None) -> None:
+    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
+        self.url = url  # of a run on object storage, of which `folder` is a copy
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
@@ -65,7 +67,7 @@ class Run:
         ledger = Ledger.open(folder)
         home = ledger.path.parent
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
-        return cls(home, ledger, study)
+        return cls(home, ledger, study, url_of(folder))
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -371,9 +373,13 @@ class Run:
         return run_findings(self, lambda: self._assessed(*question))
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write one self-contained HTML file (default: report.html in the run's folder)."""
-        target = Path(path) if path else self.folder / "report.html"
-        return write_report(self.folder, self.ledger, self.study, target, self.findings())
+        """Write one self-contained HTML file (default: report.html in the run's folder); at a URL, a copy of it."""
+        url = url_of(path) if path else self.url and f"{self.url}/report.html"
+        target = Path(path) if path and not url else self.folder / "report.html"
+        written = write_report(self.folder, self.ledger, self.study, target, self.findings())
+        if url:
+            put_file(url, written)
+        return written
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}

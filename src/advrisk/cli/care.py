@@ -1,6 +1,7 @@
 """`advrisk ledger check`, `compact`, `diff` and `merge`: looking after ledgers."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,10 +29,12 @@ def check(
 
     Example: advrisk ledger check runs/signs --repair
     """
+    from advrisk.ledger import working_folder
     from advrisk.ledger.checking import check
     from advrisk.ledger.repairing import repair as repaired
 
-    found = repaired(folder) if repair else check(folder)
+    with working_folder(folder) if repair else nullcontext(folder) as home:
+        found = repaired(home) if repair else check(home)
     print(json.dumps(_facts(found, repair), indent=2)) if as_json else _print_check(found, folder, repair)
     raise typer.Exit(FAILED if found.damaged and not repair else DONE)
 
@@ -79,9 +82,11 @@ def compact(
 
     Example: advrisk ledger compact runs/signs
     """
+    from advrisk.ledger import working_folder
     from advrisk.ledger.compacting import compact as compacted
 
-    done = compacted(folder, largest_mb=largest_mb)
+    with working_folder(folder) as home:
+        done = compacted(home, largest_mb=largest_mb)
     void = f"; {counted(done.n_void, 'row')} of cells that had been run again are gone" if done.n_void else ""
     print(f"{counted(done.n_before, 'segment')} before, {done.n_after} now{void}")
 
@@ -125,9 +130,14 @@ def merge(
 
     Example: advrisk ledger merge runs/here runs/there --out runs/both
     """
+    from advrisk.ledger import readable_folder, working_folder
     from advrisk.ledger.merging import merge_ledgers
 
-    done = merge_ledgers(one, other, out=out)
+    if out is None:
+        with working_folder(one) as home:
+            done = merge_ledgers(home, other)
+    else:
+        done = merge_ledgers(one, other, out=readable_folder(out))
     print(
         f"{counted(done.n_cells, 'cell')} of {other} added to {done.folder}, {done.n_shared} were in both, "
         f"{counted(done.n_inputs, 'file')} of inputs copied"

@@ -42,14 +42,16 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
-        """The ledger in a run's folder (or the ledger's own folder)."""
-        folder = Path(path)
+        """The ledger in a run's folder (or the ledger's own folder); of a URL, a copy of what is there now."""
+        from advrisk.ledger.mirror import readable_folder  # which needs what is below
+
+        folder = home = readable_folder(path)
         if (folder / "ledger").is_dir():
             folder = folder / "ledger"
         if not (folder / "segments").is_dir():
             if not create:
                 raise LedgerError(f"{path}: holds no ledger; `advrisk run study.yaml --out {path}` makes one")
-            folder = Path(path) / "ledger"
+            folder = home / "ledger"
             try:
                 (folder / "segments").mkdir(parents=True, exist_ok=True)
             except OSError as error:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ FOLDER = "segments"
 ASIDE = "aside"  # beside the segments: what was damaged
 _UNFINISHED = ".unfinished-"
 _RETIRED = ".retired-"
+# Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
+PUSHES: dict[Path, Callable[[Path], None]] = {}
 _NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
 
 
@@ -99,7 +101,18 @@ def publish(
             f"{ledger}: a segment could not be written ({error.strerror or error}); what was published before is "
             "intact. Make room or mend the disk, then run the same command again"
         ) from error
+    _push(ledger, folder / name)
     return folder / name
+
+
+def _push(ledger: Path, segment: Path) -> None:
+    """Let a segment of a copy appear elsewhere; where that fails, it was never there."""
+    if push := PUSHES.get(ledger):
+        try:
+            push(segment)
+        except BaseException:
+            retire(segment)
+            raise
 
 
 def number_of(segment: Path) -> int:
@@ -113,7 +126,7 @@ def tidy(ledger: Path) -> None:
     merged = [manifest.read_replaces(segment) for segment in all_segments(ledger)]
     for name, aside in {name: one.aside for one in merged for name in one.segments}.items():
         if (ledger / FOLDER / name).is_dir():
-            move_aside(ledger, name) if aside else _retire(ledger / FOLDER / name)
+            move_aside(ledger, name) if aside else retire(ledger / FOLDER / name)
 
 
 def remove_unfinished(ledger: Path) -> None:
@@ -132,7 +145,7 @@ def move_aside(ledger: Path, name: str) -> Path:
     return target
 
 
-def _retire(segment: Path) -> None:
+def retire(segment: Path) -> None:
     """Delete a segment that was replaced. Its name goes first, so that who still reads it finds all of it, or none."""
     retired = segment.with_name(f"{_RETIRED}{segment.name}")
     segment.rename(retired)
