@@ -1,7 +1,6 @@
 """`advrisk ledger check`, `compact`, `diff` and `merge`: looking after ledgers."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,12 +28,15 @@ def check(
 
     Example: advrisk ledger check runs/signs --repair
     """
-    from advrisk.ledger import working_folder
+    from advrisk.ledger import readable_folder, working_folder
     from advrisk.ledger.checking import check
     from advrisk.ledger.repairing import repair as repaired
 
-    with working_folder(folder) if repair else nullcontext(folder) as home:
-        found = repaired(home) if repair else check(home)
+    if repair:
+        with working_folder(folder, verify=False) as home:
+            found = repaired(home)
+    else:
+        found = check(readable_folder(folder, verify=False))
     print(json.dumps(_facts(found, repair), indent=2)) if as_json else _print_check(found, folder, repair)
     raise typer.Exit(FAILED if found.damaged and not repair else DONE)
 
@@ -130,14 +132,14 @@ def merge(
 
     Example: advrisk ledger merge runs/here runs/there --out runs/both
     """
-    from advrisk.ledger import readable_folder, working_folder
+    from advrisk.ledger import working_folder
     from advrisk.ledger.merging import merge_ledgers
 
     if out is None:
         with working_folder(one) as home:
             done = merge_ledgers(home, other)
     else:
-        done = merge_ledgers(one, other, out=readable_folder(out))
+        done = merge_ledgers(one, other, out=out)
     print(
         f"{counted(done.n_cells, 'cell')} of {other} added to {done.folder}, {done.n_shared} were in both, "
         f"{counted(done.n_inputs, 'file')} of inputs copied"

@@ -18,6 +18,7 @@ from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.remote import local_path, url_of
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, refuse_damaged
 from advrisk.ledger.segments import publish, segment_folders, tidy
 
@@ -49,7 +50,11 @@ def merge_ledgers(one: str | Path, other: str | Path, *, out: str | Path | None 
         refuse_damaged(segment_folders(home / "ledger"))
     refuse_unlike(first, second)
     _refuse_unlike_files(first, second)
-    target = first if out is None else Path(out)
+    target = first if out is None else local_path(out)
+    if out is not None and (url := url_of(out)):
+        raise LedgerError(
+            f"{url}: is no folder of this machine; merge into a new folder, or into the first ledger there"
+        )
     notes = tuple(_notes(first, target, second))
     if out is None:
         return replace(_added(first, second), notes=notes)

@@ -32,19 +32,22 @@ _MEMBERS = {*(f"{name}.parquet" for name in TABLES), manifest.FILE, manifest.REP
 _DELETED_THERE = ("inputs/", "detectors/")  # what is deleted here is deleted there
 
 
-def readable_folder(path: str | Path) -> Path:
-    """A folder with what is at a URL now; a folder of this machine is returned as it is."""
+def readable_folder(path: str | Path, *, verify: bool = True) -> Path:
+    """A folder with what is at a URL now; a folder of this machine is returned as it is.
+
+    A damaged segment is refused; without `verify` it is there as far as it can be read, for whoever looks for damage.
+    """
     url = url_of(path)
     if url is None:
         return local_path(path)
-    home = _home(url, "read")
+    home = _home(url, "read" if verify else "check")
     with _alone(home, url, wait=True):
-        _pull(Remote.open(url), home)
+        _pull(Remote.open(url), home, verify=verify)
     return home
 
 
 @contextlib.contextmanager
-def working_folder(path: str | Path) -> Iterator[Path]:
+def working_folder(path: str | Path, *, verify: bool = True) -> Iterator[Path]:
     """A folder to write to. If the path is a URL, segments appear there as they are published, the rest at the end."""
     url = url_of(path)
     if url is None:
@@ -52,14 +55,21 @@ def working_folder(path: str | Path) -> Iterator[Path]:
         return
     remote, home = Remote.open(url), _home(url, "write")
     with _alone(home, url, wait=False), lease.leased(remote) as held:
-        _pull(remote, home)
+        _pull(remote, home, verify=verify)
         copy = _Copy(remote, home, held)
         segments.PUSHES[home / "ledger"] = copy.push_segment
         try:
             yield home
+        except BaseException as error:
+            try:
+                copy.push_rest()
+            except LedgerError as failure:
+                error.add_note(f"and what lies beside the ledger could not be put there: {failure}")
+            raise
+        else:
+            copy.push_rest()
         finally:
             del segments.PUSHES[home / "ledger"]
-            copy.push_rest()
 
 
 class _Copy:
@@ -95,7 +105,7 @@ class _Copy:
         self._sent |= changed
 
 
-def _pull(remote: Remote, home: Path) -> None:
+def _pull(remote: Remote, home: Path, *, verify: bool) -> None:
     """Make a folder here what it is elsewhere; what is here only, and was never put there, goes."""
     listing = remote.listing()
     known, beside = _state(home), {}
@@ -108,7 +118,7 @@ def _pull(remote: Remote, home: Path) -> None:
     if any(name.startswith("ledger/") for name in listing):
         (home / _SEGMENTS).mkdir(parents=True, exist_ok=True)
     held = {segment.name for segment in segments.all_segments(home / "ledger")}
-    _at_once(lambda name: _unpack(remote, packed[name], home / _SEGMENTS / name), packed.keys() - held)
+    _at_once(lambda name: _unpack(remote, packed[name], home / _SEGMENTS / name, verify), packed.keys() - held)
     for name in held - packed.keys():  # merged meanwhile, or never put there
         segments.retire(home / _SEGMENTS / name)
     for name in _files(home):
@@ -117,26 +127,29 @@ def _pull(remote: Remote, home: Path) -> None:
     _remember(home, beside)
 
 
-def _unpack(remote: Remote, name: str, segment: Path) -> None:
+def _unpack(remote: Remote, name: str, segment: Path, verify: bool) -> None:
     """Fetch a segment, and let it appear once it is known to be what was written."""
     unfinished = segment.with_name(f".unfinished-{segment.name}-{uuid.uuid4().hex[:8]}")
-    try:
-        with zipfile.ZipFile(io.BytesIO(remote.get(name))) as archive:
-            for entry in archive.infolist():
-                if entry.filename not in _MEMBERS or entry.compress_type != zipfile.ZIP_STORED:
-                    raise LedgerError(f"{remote.url}/{name}: {entry.filename!r} is no file of a segment")
-                _store(unfinished / entry.filename, archive.read(entry))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    fault = _unpacked(remote.get(name), unfinished)
+    if fault and verify:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise LedgerError(f"{remote.url}/{name}: cannot be read ({error}); {_REMEDY}") from None
-    faults, _ = faults_of(unfinished)
-    if faults:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise LedgerError(f"{remote.url}/{name}: {min(faults)} {faults[min(faults)]}; {_REMEDY}")
+        raise LedgerError(f"{remote.url}/{name}: {fault}; `advrisk ledger check {remote.url} --repair` moves it aside")
     unfinished.rename(segment)
 
 
-_REMEDY = "move it elsewhere, and run the study again: its cells are run again, and nothing else"
+def _unpacked(data: bytes, folder: Path) -> str:
+    """Write the files of a segment; returns what is wrong with them. What cannot be read at all leaves no manifest."""
+    _store(folder / manifest.FILE, b"")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for entry in archive.infolist():
+                if entry.filename not in _MEMBERS or entry.compress_type != zipfile.ZIP_STORED:
+                    return f"{entry.filename!r} is no file of a segment"
+                _store(folder / entry.filename, archive.read(entry))
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        return f"cannot be read ({error})"
+    faults, _ = faults_of(folder)
+    return f"{min(faults)} {faults[min(faults)]}" if faults else ""
 
 
 def _packed(segment: Path) -> bytes:
