@@ -207,17 +207,23 @@ def test_who_was_not_heard_of_for_long_is_replaced_and_publishes_nothing_more(
 ) -> None:
     url, models = "s3://bucket/runs/lost", {"models": table_from("models", {"model": ["a"]})}
     taken = "another process writes to this folder now"
-    with pytest.raises(LedgerError, match=taken) as caught, working_folder(url) as home:
-        ledger = Ledger.open(home, create=True)
-        ledger.append(models)
-        monkeypatch.setattr(lease, "LASTS_S", -1.0)
-        machine("second")
-        with working_folder(url) as other:
-            Ledger.open(other).append(models)
-        ledger.append(models)
+    homes = []
+
+    def outlasted() -> None:
+        with working_folder(url) as home:
+            homes.append(home)
+            Ledger.open(home, create=True).append(models)
+            monkeypatch.setattr(lease, "LASTS_S", -1.0)
+            machine("second")
+            with working_folder(url) as other:
+                Ledger.open(other).append(models)
+            Ledger.open(home).append(models)
+
+    with pytest.raises(LedgerError, match=taken) as caught:
+        outlasted()
     assert taken in caught.value.__notes__[0], "nor is anything else put there"
     assert len(keys(storage, "bucket/runs/lost")) == 2
-    assert len(segment_folders(home / "ledger")) == 1, "what was not put there was never published"
+    assert len(segment_folders(homes[0] / "ledger")) == 1, "what was not put there was never published"
 
 
 def test_an_address_that_is_wrong_is_told(
