@@ -15,7 +15,8 @@ from pyarrow import fs
 
 from advrisk import Run, Study
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, lease, remote, table_from, working_folder
+from advrisk.ledger import Ledger, lease, mirror, remote, table_from, working_folder
+from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.segments import segment_folders
 
@@ -232,3 +233,38 @@ def test_an_address_that_is_wrong_is_told(
     assert "holds no ledger" in advrisk("show", "s3://bucket/nothing").stderr
     wrong = advrisk("show", "s3://bucket/x?endpoint=a")
     assert (wrong.returncode, "unknown option 'endpoint'" in wrong.stderr) == (2, True)
+
+
+def test_what_cannot_be_kept_there_is_refused(
+    storage: fs.S3FileSystem, machine: Callable[[str], None], advrisk: Command, tmp_path: Path
+) -> None:
+    url = "s3://bucket/runs/small"
+    with working_folder(url) as home:
+        Ledger.open(home, create=True).append({"models": table_from("models", {"model": ["a"]})})
+    assert "answers cannot be kept there" in advrisk("label", url).stderr
+    with pytest.raises(LedgerError, match="certificates cannot be written there"):
+        Run.open(url).certify()
+
+
+def test_a_reader_starts_anew_where_segments_are_merged_meanwhile(
+    storage: fs.S3FileSystem, machine: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, real = "s3://bucket/runs/merged", remote.Remote.get
+    with working_folder(url) as home:
+        ledger = Ledger.open(home, create=True)
+        for name in "abc":
+            ledger.append({"models": table_from("models", {"model": [name]})})
+    merged = []
+
+    def get(self: remote.Remote, name: str) -> bytes:
+        if not merged and name.endswith(".zip"):
+            merged.append(name)
+            with working_folder(url) as home:
+                compact(home)
+        return real(self, name)
+
+    machine("second")
+    monkeypatch.setattr(mirror, "_AT_ONCE", 1)
+    monkeypatch.setattr(remote.Remote, "get", get)
+    assert Ledger.open(url).query("SELECT model FROM models ORDER BY ALL")["model"].to_pylist() == ["a", "b", "c"]
+    assert len(segment_folders(Ledger.open(url).path)) == 1

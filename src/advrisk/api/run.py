@@ -254,6 +254,8 @@ class Run:
         Into `certificates` of the run's folder, unless `out` is given. `norm` and `eps` say what to make claims about:
         that norm, and sizes up to that eps. `key` is the file of a private key to sign with.
         """
+        if self.url and out is None:
+            raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
         return write_certificates(
             self.ledger,
             self.study,

@@ -13,7 +13,7 @@ import os
 import shutil
 import uuid
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from advrisk.ledger.tables import TABLES
 _SEGMENTS = f"ledger/{segments.FOLDER}/"
 _STATE = ".mirror.json"
 _AT_ONCE = 8  # requests
+_SMALL = 2**20  # bytes
 _MEMBERS = {*(f"{name}.parquet" for name in TABLES), manifest.FILE, manifest.REPLACES_FILE}
 _DELETED_THERE = ("inputs/", "detectors/")  # what is deleted here is deleted there
 
@@ -106,15 +107,28 @@ class _Copy:
 
 
 def _pull(remote: Remote, home: Path, *, verify: bool) -> None:
-    """Make a folder here what it is elsewhere; what is here only, and was never put there, goes."""
+    """Make a folder here what it is elsewhere; once more if something was merged or deleted there meanwhile."""
     listing = remote.listing()
+    while True:
+        try:
+            return _pull_listed(remote, listing, home, verify=verify)
+        except LedgerError:
+            now = remote.listing()
+            if now.keys() >= listing.keys():
+                raise
+            listing = now
+
+
+def _pull_listed(remote: Remote, listing: Mapping[str, Seen], home: Path, *, verify: bool) -> None:
+    """Fetch what is new, or small and maybe changed within a second; what is here only, and never was there, goes."""
     known, beside = _state(home), {}
     packed = {Path(name).stem: name for name in listing if name.startswith(_SEGMENTS) and name.endswith(".zip")}
     for name, seen in listing.items():
         if not name.startswith(_SEGMENTS) and name != lease.FILE:
             beside[name] = seen
+    small = {name for name, seen in beside.items() if seen.bytes < _SMALL and not name.startswith("inputs/")}
     changed = [name for name, seen in beside.items() if known.get(name) != seen or not (home / name).is_file()]
-    _at_once(lambda name: _store(home / name, remote.get(name)), changed)
+    _at_once(lambda name: _store(home / name, remote.get(name)), {*changed, *small})
     if any(name.startswith("ledger/") for name in listing):
         (home / _SEGMENTS).mkdir(parents=True, exist_ok=True)
     held = {segment.name for segment in segments.all_segments(home / "ledger")}
