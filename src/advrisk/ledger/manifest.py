@@ -54,11 +54,6 @@ class Manifest:
         return digest(sorted([name, one.digest] for name, one in self.files.items() if name.endswith(".parquet")))
 
 
-def stamp_of(data: Any) -> Stamp:
-    """The stamp of bytes in memory."""
-    return Stamp(len(data), hashlib.blake2b(data, digest_size=16).hexdigest())
-
-
 def stamp_file(path: Path) -> Stamp:
     """The stamp of a file as it is now; an OSError where it cannot be read."""
     with open(path, "rb") as file:
