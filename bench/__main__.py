@@ -4,8 +4,8 @@ import importlib
 import sys
 
 # Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`,
-# `labelling`, `fitting`, `detection_coverage`, `indicator_coverage`, `survival_coverage`, `certificate_validity`, and
-# `coverage` (more than an hour).
+# `labelling`, `fitting`, `detection_coverage`, `indicator_coverage`, `survival_coverage`, `certificate_validity`,
+# `ledger_size`, and `coverage` (more than an hour).
 ALL = (
     *("startup", "ledger", "passes", "attacks", "distances", "workers"),
     *("damage", "detection", "corruptions", "indicators", "survival", "certificate", "search"),

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from advrisk.ledger import OUTCOMES, TABLES, Ledger, SegmentWriter, table_from
+from advrisk.ledger.compacting import compact
 
 Row = dict[str, Any]
 
@@ -229,3 +230,18 @@ def test_however_it_was_cut_readers_see_the_latest_run_of_the_current_recipe(
     latest = {event.cell: event for event in history if isinstance(event, Ran)}
     assert ledger.finished_cells() == set(latest), "whatever their recipe"
     assert ledger.finished_cells(without_errors=True) == {cell for cell, ran in latest.items() if not ran.n_errors}
+
+
+@settings(max_examples=8)
+@given(history=HISTORIES, cuts=CUTS, largest_kb=st.sampled_from([20, 40, 1000]))
+@example([*CHANGED, Asked("a", "push", "r1")], [True] * 14, 1000)
+def test_compacted_or_not_readers_see_the_same(
+    folders: Iterator[Path], history: list[Event], cuts: list[bool], largest_kb: int
+) -> None:
+    folder = next(folders)
+    before = write(folder, history, cuts)
+    done = compact(folder, largest_mb=largest_kb / 1024)
+    assert done.n_after <= max(done.n_before, 1)
+    for ledger in (Ledger.open(folder), before):  # one that is opened now, and one that was before
+        assert answers(ledger) == expected(history)
+        assert ledger.finished_cells() == {event.cell for event in history if isinstance(event, Ran)}

@@ -11,6 +11,7 @@ from advrisk.core.files import whole_file
 from advrisk.core.names import did_you_mean
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.plain import json_text
+from advrisk.ledger.remote import put_file, url_of
 from advrisk.report import write_report
 from advrisk.report.csv_files import write_folder
 from advrisk.report.html import report_page
@@ -34,9 +35,15 @@ class ReportForm:
 
 
 def write_form(run: "Run", path: str | Path | None, form: Form) -> Path:
-    """Write the report in one form, into the run's folder unless a path is given."""
+    """Write the report in one form, into the run's folder unless a path is given; at a URL, a copy of it."""
     found = _known(form)
-    return found.write(run, Path(path) if path else run.folder / found.name)
+    url = url_of(path) if path else run.url and f"{run.url}/{found.name}"
+    if url and form == "csv":
+        raise RunError(f"{url}: a folder of tables cannot be written there; say into which folder of this machine")
+    written = found.write(run, Path(path) if path and not url else run.folder / found.name)
+    if url:
+        put_file(url, written)
+    return written
 
 
 def form_text(run: "Run", form: Form) -> str:

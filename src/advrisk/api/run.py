@@ -25,6 +25,7 @@ from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.ledger.remote import url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
@@ -64,8 +65,9 @@ if TYPE_CHECKING:
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
-    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None) -> None:
+    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
+        self.url = url  # of a run on object storage, of which `folder` is a copy
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
@@ -73,7 +75,7 @@ class Run:
         ledger = Ledger.open(folder)
         home = ledger.path.parent
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
-        return cls(home, ledger, study)
+        return cls(home, ledger, study, url_of(folder))
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -238,6 +240,8 @@ class Run:
         Into `certificates` of the run's folder, unless `out` is given. `norm` and `eps` say what to make claims about:
         that norm, and sizes up to that eps. `key` is the file of a private key to sign with.
         """
+        if self.url and out is None:
+            raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
         return write_certificates(
             self.ledger,
             self.study,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.api.run import Run
+from advrisk.ledger import readable_folder, working_folder
 from advrisk.study import StudySpec, load_study, study_from
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Study:
         detectors: "Mapping[str, Scores] | None" = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
-        """Carry out what the folder's ledger does not hold yet, and open the result.
+        """Carry out what the folder's ledger does not hold yet, and open the result. The folder may be a URL.
 
         `modules` gives the models whose source is `object`: torch modules that exist in this process.
         `detectors` gives detectors beside those that the study names: name -> any object with `score(x)`.
@@ -56,9 +57,8 @@ class Study:
         from advrisk.run.campaign import Options, run_study
 
         options = Options(workers, device, max_hours, retry_errors, publish_every_s)
-        run_study(
-            self.spec, Path(folder), options=options, modules=modules, detectors=detectors, on_progress=on_progress
-        )
+        with working_folder(folder) as home:
+            run_study(self.spec, home, options=options, modules=modules, detectors=detectors, on_progress=on_progress)
         return Run.open(folder)
 
     def doubts(self) -> list[str]:
@@ -82,4 +82,4 @@ class Study:
         from advrisk.run.dry import dry_run
 
         options = Options(workers=workers, device=device, retry_errors=retry_errors)
-        return dry_run(self.spec, Path(folder), options=options, modules=modules, detectors=detectors)
+        return dry_run(self.spec, readable_folder(folder), options=options, modules=modules, detectors=detectors)

@@ -76,12 +76,15 @@ def label(
 
     Example: advrisk label runs/signs --design side-by-side --open
     """
+    from advrisk.ledger.remote import url_of
     from advrisk.web.labelling import Wishes
 
     if sum((invite is not None, summary, fit is not None)) > 1:
         raise RunError("--invite, --summary and --fit are different things to do; say one of them")
     if as_json and not summary:
         raise RunError("--json prints a summary for machines: say --summary, too")
+    if answers is None and (url := url_of(folder)):
+        raise RunError(f"{url}: answers cannot be kept there; name a database with --answers")
     wishes = Wishes(answers, norm, design, seconds)
     if summary:
         _print_summary(folder, wishes, as_json=as_json)

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from advrisk.cli import care
 from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.errors import StudyError
 from advrisk.core.traits import Norm
 
 ledger_app = typer.Typer(help="Look after a run's ledger.", no_args_is_help=True)
+for verb in (care.check, care.compact, care.diff, care.merge):
+    ledger_app.command()(verb)
 
 
 def import_(
@@ -26,20 +29,24 @@ def import_(
 
     Example: advrisk import distances.csv runs/theirs --norm linf
     """
+    from advrisk.ledger import working_folder
     from advrisk.ledger.importing import import_outcomes
     from advrisk.ledger.score_file import holds_scores, import_scores, incomplete
 
     if holds_scores(source):
         if norm is not None:
             raise StudyError(f"--norm {norm} is for a column of distances, and {source} holds scores; leave it out")
-        found = import_scores(source, folder)
+        with working_folder(folder) as home:
+            found = import_scores(source, home)
         left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
         names = " and ".join(found.detectors)
         print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show {folder} detection")
         for sentence in incomplete(found, folder):
             print(sentence, file=sys.stderr)
         return
-    print(f"{import_outcomes(source, folder, norm=norm)} rows imported. Next: advrisk show {folder}")
+    with working_folder(folder) as home:
+        n = import_outcomes(source, home, norm=norm)
+    print(f"{n} rows imported. Next: advrisk show {folder}")
 
 
 def export(
@@ -127,8 +134,10 @@ def ledger_delete_inputs(
 
     Example: advrisk ledger delete-inputs runs/signs --sample signs/000017
     """
-    from advrisk.ledger import Ledger
+    from advrisk.ledger import Ledger, working_folder
     from advrisk.ledger.exporting import delete_inputs
 
-    ledger = Ledger.open(folder)
-    print(f"{delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)} files changed")
+    with working_folder(folder) as home:
+        ledger = Ledger.open(home)
+        n = delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)
+    print(f"{n} files changed")

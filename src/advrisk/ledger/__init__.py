@@ -2,6 +2,7 @@
 
 from advrisk.ledger.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.mirror import readable_folder, working_folder
 from advrisk.ledger.tables import OUTCOMES, TABLES, Outcome, constant, table_from
 from advrisk.ledger.writer import SegmentWriter
 
@@ -14,5 +15,7 @@ __all__ = [
     "SegmentWriter",
     "constant",
     "locked",
+    "readable_folder",
     "table_from",
+    "working_folder",
 ]

@@ -15,6 +15,7 @@ from advrisk.ledger.inputs import (
     crafted_inputs,
     detector_states,
     examples_of,
+    note_deleted,
     read_inputs,
     shard_inputs,
     write_inputs,
@@ -99,6 +100,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
             files += examples_of(folder, model).glob("*.npz")
             files += detector_states(folder).glob(f"*/{model}.safetensors")
             present = [path for path in files if path.is_file()]
+            note_deleted(folder, [path for path in present if path.suffix == ".npz"])
             for path in present:
                 path.unlink()
             return len(present)
@@ -112,6 +114,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
         for path in sorted((folder / "inputs").rglob("*.npz")):
             inputs = read_inputs(path)
             if sample in inputs:
+                note_deleted(folder, [path])
                 del inputs[sample]
                 changed += 1
                 if inputs:

@@ -9,8 +9,10 @@ of the space say what is black and what is white.
 """
 
 import io
+import json
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
 
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
+_DELETED = "deleted.json"
 
 
 def cell_inputs(run_folder: Path, cell: str) -> Path:
@@ -95,14 +98,13 @@ def write_inputs(target: Path, samples: Sequence[str], x: Array) -> None:
     """Store inputs by sample; the file appears in full or not at all."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            whole_file(target) as path,
-            zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        ):
+        with whole_file(target) as path, zipfile.ZipFile(path, "w") as archive:
             for name, array in (("sample", np.array(samples)), ("x", x)):
                 buffer = io.BytesIO()
                 np.lib.format.write_array(buffer, array, allow_pickle=False)
-                archive.writestr(f"{name}.npy", buffer.getbuffer())
+                # Without the time of day: the same inputs make the same file, whoever writes it again.
+                entry = zipfile.ZipInfo(f"{name}.npy")
+                archive.writestr(entry, buffer.getbuffer(), zipfile.ZIP_DEFLATED, compresslevel=1)
     except OSError as error:
         raise LedgerError(f"{target}: inputs could not be stored: {error.strerror}") from error
 
@@ -119,3 +121,31 @@ def read_inputs(path: Path) -> dict[str, Array]:
     if samples is None or x is None or samples.ndim != 1 or x.shape[:1] != samples.shape:
         raise LedgerError(f"{path}: cannot be read: an id for each input is needed")
     return dict(zip(map(str, samples.tolist()), x, strict=True))
+
+
+def unreadable_inputs(path: Path) -> str:
+    """Why stored inputs cannot be read; empty where they can."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"the checksum of {bad} is wrong" if (bad := archive.testzip()) else ""
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+        return f"cannot be read ({error})"
+
+
+def deleted_inputs(run_folder: Path) -> set[str]:
+    """The files, by their path in the run's folder, from which somebody deleted inputs."""
+    path = run_folder / "inputs" / _DELETED
+    try:
+        return set(map(str, json.loads(path.read_text(encoding="utf-8"))))
+    except FileNotFoundError:
+        return set()
+    except (OSError, ValueError, TypeError) as error:
+        raise LedgerError(f"{path}: cannot be read ({error}); delete it: it says which inputs were deleted") from None
+
+
+def note_deleted(run_folder: Path, files: Iterable[Path]) -> None:
+    """Write down from which files inputs were deleted: what is gone is then not taken for lost."""
+    names = {str(path.relative_to(run_folder)) for path in files}
+    if names:
+        with whole_file(run_folder / "inputs" / _DELETED) as file:
+            file.write_text(json.dumps(sorted(deleted_inputs(run_folder) | names), indent=0) + "\n", encoding="utf-8")

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
+from advrisk.ledger.manifest import ADVICE, read_replaces
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 
@@ -32,20 +33,25 @@ _LATEST_FIRST = "filename DESC, file_row_number DESC"
 
 @dataclass(frozen=True)
 class Ledger:
-    """The append-only tables of a run. A snapshot: open it again to see what was appended since."""
+    """The append-only tables of a run. A snapshot: open it again to see what was appended since.
+
+    Segments that are merged meanwhile are read where their rows are then.
+    """
 
     path: Path
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
-        """The ledger in a run's folder (or the ledger's own folder)."""
-        folder = Path(path)
+        """The ledger in a run's folder (or the ledger's own folder); of a URL, a copy of what is there now."""
+        from advrisk.ledger.mirror import readable_folder  # which needs what is below
+
+        folder = home = readable_folder(path)
         if (folder / "ledger").is_dir():
             folder = folder / "ledger"
         if not (folder / "segments").is_dir():
             if not create:
                 raise LedgerError(f"{path}: holds no ledger; `advrisk run study.yaml --out {path}` makes one")
-            folder = Path(path) / "ledger"
+            folder = home / "ledger"
             try:
                 (folder / "segments").mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -63,6 +69,14 @@ class Ledger:
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """The answer to a SQL query over outcomes, outputs, scores, measures, cells, arms, models and samples."""
+        while True:
+            try:
+                return self._answer(sql, parameters)
+            except LedgerError:
+                if not self._caught_up():
+                    raise
+
+    def _answer(self, sql: str, parameters: Mapping[str, Any] | None) -> pa.Table:
         import duckdb
 
         try:
@@ -84,13 +98,38 @@ class Ledger:
 
         A cell is published together with its outcomes; one whose outcomes somebody deleted is run again.
         """
-        whole = [folder.name for folder in segment_folders(self.path) if (folder / "outcomes.parquet").is_file()]
+        listed = self._segments
+        whole = [folder.name for folder in listed if (folder / "outcomes.parquet").is_file()]
         latest = (
             "SELECT cell, arg_max(n_errors, (filename, file_row_number)) AS n_errors FROM all_cells "
             "WHERE list_contains($whole, parse_path(filename)[-2]) GROUP BY cell"
         )
         condition = "n_errors = 0" if without_errors else "true"
-        return set(self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", {"whole": whole})["cell"].to_pylist())
+        found = self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", {"whole": whole})
+        if self._segments is not listed:  # they were merged meanwhile, and bear other names
+            return self.finished_cells(without_errors=without_errors)
+        return set(found["cell"].to_pylist())
+
+    @cached_property
+    def _segments(self) -> list[Path]:
+        return segment_folders(self.path)
+
+    def _caught_up(self) -> bool:
+        """Whether segments were merged since they were listed; then the merged ones stand in for them from now on."""
+        gone = {segment.name for segment in self._segments if not segment.is_dir()}
+        if not gone:
+            return False
+        listed, now = {segment.name for segment in self._segments}, []
+        for segment in segment_folders(self.path):
+            held = {segment.name, *read_replaces(segment).segments}
+            if held & listed:
+                now.append(segment)
+                gone -= held
+        if gone:
+            raise LedgerError(f"{self.path}: {min(gone)} was taken away while it was read; open the ledger again")
+        self.__dict__.pop("_connection", None)
+        self.__dict__["_segments"] = now
+        return True
 
     @cached_property
     def _connection(self) -> "DuckDBPyConnection":
@@ -100,13 +139,16 @@ class Ledger:
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
         try:
-            _create_views(connection, segment_folders(self.path))
+            create_views(connection, self._segments)
         except duckdb.Error as error:
-            raise LedgerError(f"{self.path}: a segment cannot be read: {error}") from None
+            raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
+        if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
+            raise LedgerError(f"{self.path}: a segment is gone")
         return connection
 
 
-def _create_views(connection: "DuckDBPyConnection", segments: list[Path]) -> None:
+def create_views(connection: "DuckDBPyConnection", segments: Sequence[Path]) -> None:
+    """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …)."""
     for name, schema in TABLES.items():
         files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
         empty = pa.schema([*schema, *_PLACE]).empty_table()
@@ -173,7 +215,7 @@ def _columns(file: Path) -> list[str]:
         schema = pq.read_schema(file)
         version = int((schema.metadata or {}).get(VERSION_KEY, b"0"))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}") from None
+        raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}; {ADVICE}") from None
     if version > SCHEMA_VERSION:
         raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")
     return list(schema.names)

@@ -1,9 +1,10 @@
 """Segments: the unit of file. A segment is a folder of Parquet files that appears all at once.
 
-    ledger/segments/00000017-3f2a9c1b/{outcomes,outputs,cells,…}.parquet
+    ledger/segments/00000017-3f2a9c1b/{outcomes,outputs,cells,…}.parquet, segment.json
 
 It is written under a name that readers do not look at, made durable, and renamed. Numbers rise, so
-of two rows for the same thing the one in the later segment counts.
+of two rows for the same thing the one in the later segment counts. A segment may take the place of others
+(`ledger.manifest`): from the moment it has its name, readers leave those out.
 """
 
 import contextlib
@@ -11,42 +12,83 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
+from advrisk.ledger import manifest
+from advrisk.ledger.manifest import Manifest, Replaces, Stamp
 from advrisk.ledger.tables import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 FOLDER = "segments"
+ASIDE = "aside"  # beside the segments: what was damaged
 _UNFINISHED = ".unfinished-"
+_RETIRED = ".retired-"
+# Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
+PUSHES: dict[Path, Callable[[Path], None]] = {}
 _NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
 
 
 def segment_folders(ledger: Path) -> list[Path]:
-    """The published segments, oldest first."""
+    """The published segments, oldest first; those that another one takes the place of are left out."""
+    while True:
+        found = all_segments(ledger)
+        try:
+            replaced = {name for segment in found for name in manifest.read_replaces(segment).segments}
+        except FileNotFoundError:  # it was replaced itself meanwhile
+            continue
+        return [segment for segment in found if segment.name not in replaced]
+
+
+def all_segments(ledger: Path) -> list[Path]:
+    """All that bears the name of a segment, oldest first, also what another one takes the place of.
+
+    A folder that changes while it is listed may lack both a new entry and an old one that it replaced. Two lists in
+    a row that agree cannot.
+    """
     folder = ledger / FOLDER
+    before: list[Path] | None = None
     try:
-        return sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+        while True:
+            found = sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+            if found == before:
+                return found
+            before = found
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise LedgerError(f"{folder}: cannot be read: {error.strerror}") from None
 
 
-def publish(ledger: Path, tables: Mapping[str, pa.Table]) -> Path:
-    """Write the tables as one new segment: after a crash it is there in full, or not at all."""
+def publish(
+    ledger: Path,
+    tables: Mapping[str, pa.Table],
+    *,
+    number: int | None = None,
+    replaces: Replaces | None = None,
+    inputs: Mapping[str, Stamp] | None = None,
+) -> Path:
+    """Write the tables as one new segment: after a crash it is there in full, or not at all.
+
+    One that `replaces` others says what it knows of `inputs`, and has the number of the last of those.
+    """
     folder = ledger / FOLDER
-    existing = segment_folders(ledger)
-    number = int(existing[-1].name.partition("-")[0]) + 1 if existing else 1
+    if number is None:
+        existing = all_segments(ledger)
+        number = number_of(existing[-1]) + 1 if existing else 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"
     unfinished = folder / f"{_UNFINISHED}{name}"
     try:
         unfinished.mkdir(parents=True)
-        for table_name, table in tables.items():
-            _write(unfinished / f"{table_name}.parquet", table_name, table)
+        files = {f"{one}.parquet": _write(unfinished / f"{one}.parquet", one, table) for one, table in tables.items()}
+        if replaces is not None:
+            files[manifest.REPLACES_FILE] = _put(unfinished / manifest.REPLACES_FILE, manifest.replaces_text(replaces))
+        if inputs is None:
+            inputs = manifest.kept_inputs(ledger.parent, tables.get("cells"))
+        _put(unfinished / manifest.FILE, manifest.manifest_text(Manifest(files, inputs)))
         _make_durable(unfinished)
         unfinished.rename(folder / name)
         _make_durable(folder)
@@ -57,16 +99,58 @@ def publish(ledger: Path, tables: Mapping[str, pa.Table]) -> Path:
             f"{ledger}: a segment could not be written ({error.strerror or error}); what was published before is "
             "intact. Make room or mend the disk, then run the same command again"
         ) from error
+    _push(ledger, folder / name)
     return folder / name
+
+
+def _push(ledger: Path, segment: Path) -> None:
+    """Let a segment of a copy appear elsewhere; where that fails, it was never there."""
+    if push := PUSHES.get(ledger):
+        try:
+            push(segment)
+        except BaseException:
+            retire(segment)
+            raise
+
+
+def number_of(segment: Path) -> int:
+    """The number in a segment's name."""
+    return int(segment.name.partition("-")[0])
+
+
+def tidy(ledger: Path) -> None:
+    """Delete what a killed writer left behind, and what was replaced. Only the holder of the lock may do this."""
+    remove_unfinished(ledger)
+    merged = [manifest.read_replaces(segment) for segment in all_segments(ledger)]
+    for name, aside in {name: one.aside for one in merged for name in one.segments}.items():
+        if (ledger / FOLDER / name).is_dir():
+            move_aside(ledger, name) if aside else retire(ledger / FOLDER / name)
 
 
 def remove_unfinished(ledger: Path) -> None:
     """Delete what a killed writer left behind. Only the holder of the lock may do this."""
-    for entry in (ledger / FOLDER).glob(f"{_UNFINISHED}*"):
-        shutil.rmtree(entry)
+    for pattern in (f"{_UNFINISHED}*", f"{_RETIRED}*"):
+        for entry in (ledger / FOLDER).glob(pattern):
+            shutil.rmtree(entry)
 
 
-def _write(path: Path, name: str, table: pa.Table) -> None:
+def move_aside(ledger: Path, name: str) -> Path:
+    """Take a segment out of the ledger without deleting it."""
+    target = ledger / ASIDE / name
+    target.parent.mkdir(exist_ok=True)
+    (ledger / FOLDER / name).rename(target)
+    _make_durable(ledger / FOLDER)
+    return target
+
+
+def retire(segment: Path) -> None:
+    """Delete a segment that was replaced. Its name goes first, so that who still reads it finds all of it, or none."""
+    retired = segment.with_name(f"{_RETIRED}{segment.name}")
+    segment.rename(retired)
+    shutil.rmtree(retired)
+
+
+def _write(path: Path, name: str, table: pa.Table) -> Stamp:
     metadata = {**(table.schema.metadata or {}), VERSION_KEY: str(SCHEMA_VERSION).encode()}
     floats = [field.name for field in TABLES[name] if pa.types.is_floating(field.type)]
     with open(path, "wb") as file:
@@ -79,6 +163,15 @@ def _write(path: Path, name: str, table: pa.Table) -> None:
         )
         file.flush()
         os.fsync(file.fileno())
+    return manifest.stamp_file(path)  # it is still in memory; to hash it takes a quarter as long as to write it
+
+
+def _put(path: Path, text: str) -> Stamp:
+    with open(path, "wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    return manifest.stamp_file(path)
 
 
 def _make_durable(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger.ledger import Ledger
-from advrisk.ledger.segments import remove_unfinished
+from advrisk.ledger.segments import tidy
 
 PUBLISH_EVERY_S = 3.0
 PUBLISH_EVERY_BYTES = 64 * 2**20
@@ -23,7 +23,7 @@ class SegmentWriter:
         self._waiting: dict[str, list[pa.Table]] = {}
         self._waiting_bytes = 0
         self._began = self._published_at = time.monotonic()
-        remove_unfinished(ledger.path)
+        tidy(ledger.path)
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Take the tables of a finished cell."""

@@ -16,6 +16,7 @@ from advrisk.ledger import Ledger, SegmentWriter
 from advrisk.ledger.segments import publish, remove_unfinished, segment_folders
 
 Tables = dict[str, Any]
+FILES = ["cells.parquet", "outcomes.parquet", "outputs.parquet", "segment.json"]
 
 
 class Crash(BaseException):
@@ -34,11 +35,11 @@ def test_a_segment_is_a_folder_of_parquet_files(ledger: Ledger, cell: Callable[.
     segment = publish(ledger.path, cell("c1"))
     assert segment_folders(ledger.path) == [segment]
     assert segment.parent == ledger.path / "segments"
-    assert sorted(file.name for file in segment.iterdir()) == ["cells.parquet", "outcomes.parquet", "outputs.parquet"]
+    assert sorted(file.name for file in segment.iterdir()) == FILES
 
 
 def test_the_schema_version_is_in_every_file(ledger: Ledger, cell: Callable[..., Tables]) -> None:
-    for file in publish(ledger.path, cell("c1")).iterdir():
+    for file in publish(ledger.path, cell("c1")).glob("*.parquet"):
         assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"5"
 
 
@@ -87,12 +88,12 @@ def test_everything_is_on_disk_before_it_has_its_name(
     monkeypatch.setattr(os, "rename", rename)
     publish(ledger.path, cell("c1"))
     before, after = steps[: steps.index("rename")], steps[steps.index("rename") + 1 :]
-    assert sorted(before[:-1]) == ["cells.parquet", "outcomes.parquet", "outputs.parquet"]
+    assert sorted(before[:-1]) == FILES
     assert before[-1] == ".unfinished", "the folder's entries, once the files are there"
     assert after == ["segments"], "the new name itself"
 
 
-@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("step", range(6))
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), Crash()])
 def test_a_failure_at_any_step_leaves_what_was_published_before(
     ledger: Ledger,
@@ -102,7 +103,7 @@ def test_a_failure_at_any_step_leaves_what_was_published_before(
     step: int,
     failure: BaseException,
 ) -> None:
-    """Steps 0 to 2 are the three files, 3 is the folder, 4 the rename; an OSError is told, a crash is not."""
+    """Steps 0 to 3 are the four files, 4 is the folder, 5 the rename; an OSError is told, a crash is not."""
     publish(ledger.path, cell("c1") | arms(("plain", "push", "r1")))
     real = {"fsync": os.fsync, "rename": os.rename}
     done: list[str] = []

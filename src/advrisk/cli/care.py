@@ -1,0 +1,148 @@
+"""`advrisk ledger check`, `compact`, `diff` and `merge`: looking after ledgers."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advrisk.cli import DONE, FAILED
+from advrisk.cli.options import AsJson, RunFolder
+from advrisk.core.names import counted
+
+if TYPE_CHECKING:
+    from advrisk.ledger.checking import Inspection
+    from advrisk.ledger.diffing import LedgerDiff
+
+_MOST_SHOWN = 20
+
+
+def check(
+    folder: RunFolder,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move what is damaged aside, so that the next run does it again.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for data that were truncated, altered, doubled or lost; exit code 1 if there are any.
+
+    Example: advrisk ledger check runs/signs --repair
+    """
+    from advrisk.ledger import readable_folder, working_folder
+    from advrisk.ledger.checking import check
+    from advrisk.ledger.repairing import repair as repaired
+
+    if repair:
+        with working_folder(folder, verify=False) as home:
+            found = repaired(home)
+    else:
+        found = check(readable_folder(folder, verify=False))
+    print(json.dumps(_facts(found, repair), indent=2)) if as_json else _print_check(found, folder, repair)
+    raise typer.Exit(FAILED if found.damaged and not repair else DONE)
+
+
+def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
+    counts = {name: getattr(found, name) for name in ("n_cells", "n_rows", "n_inputs", "n_without_digest")}
+    return {
+        "damaged": found.damaged,
+        "repaired": found.damaged and repaired,
+        "n_segments": len(found.segments),
+        **counts,
+        "n_cells_to_redo": len(found.cells),
+        "findings": [vars(finding) for finding in found.findings],
+    }
+
+
+def _print_check(found: "Inspection", folder: Path, repaired: bool) -> None:
+    print(
+        f"{counted(len(found.segments), 'segment')}, {counted(found.n_cells, 'cell')}, {counted(found.n_rows, 'row')}, "
+        f"{counted(found.n_inputs, 'file')} of inputs"
+    )
+    if found.n_without_digest:
+        older = counted(found.n_without_digest, "segment")
+        print(f"{older} of an earlier version: no digest, structure only (`advrisk ledger compact` adds digests)")
+    for finding in found.findings[:_MOST_SHOWN]:
+        mark = "damaged" if finding.damage else "note"
+        print(
+            f"{mark}: {finding.place}: {finding.what}" + ("" if repaired and finding.damage else f"; {finding.remedy}")
+        )
+    if (n_more := len(found.findings) - _MOST_SHOWN) > 0:
+        print(f"and {n_more} more: --json lists all")
+    if not found.damaged:
+        print("nothing is damaged")
+    elif repaired:
+        print(f"moved to {found.ledger / 'aside'}. Next: advrisk run STUDY.yaml --out {folder}, which does it again")
+
+
+def compact(
+    folder: RunFolder,
+    largest_mb: Annotated[
+        float, typer.Option(min=0.001, help="Merge neighbours until they are about so many megabytes together.")
+    ] = 256.0,
+) -> None:
+    """Merge many small segments into few; whoever reads meanwhile notices nothing.
+
+    Example: advrisk ledger compact runs/signs
+    """
+    from advrisk.ledger import working_folder
+    from advrisk.ledger.compacting import compact as compacted
+
+    with working_folder(folder) as home:
+        done = compacted(home, largest_mb=largest_mb)
+    void = f"; {counted(done.n_void, 'row')} of cells that had been run again are gone" if done.n_void else ""
+    print(f"{counted(done.n_before, 'segment')} before, {done.n_after} now{void}")
+
+
+def diff(
+    one: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    other: Annotated[Path, typer.Argument(help="The folder of another run.")],
+    times: Annotated[bool, typer.Option("--times", help="Compare times and run ids, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say in what two ledgers differ: cells, rows, models, samples; exit code 1 if they do.
+
+    Example: advrisk ledger diff runs/signs runs/signs-again
+    """
+    from advrisk.ledger.diffing import diff_ledgers
+
+    found = diff_ledgers(one, other, times=times)
+    print(json.dumps(found.as_dict(), indent=2, default=str)) if as_json else _print_diff(found, one, other)
+    raise typer.Exit(DONE if found.equal else FAILED)
+
+
+def _print_diff(found: "LedgerDiff", one: Path, other: Path) -> None:
+    for part in found.tables:
+        for folder, only in ((one, part.only_one), (other, part.only_other)):
+            if only.n:
+                print(f"{part.table}: {only.n} only in {folder}, as {only.shown}")
+        if part.differ.n:
+            columns = ", ".join(f"{name} ({n})" for name, n in part.columns.items())
+            print(f"{part.table}: {part.differ.n} differ, as {part.differ.shown}; in {columns}")
+    print("equal" if found.equal else "different")
+
+
+def merge(
+    one: Annotated[Path, typer.Argument(help="The folder of a run, into which the other goes unless --out is given.")],
+    other: Annotated[Path, typer.Argument(help="The folder of a run of the same study.")],
+    out: Annotated[Path | None, typer.Option(help="A new folder for both; the first stays as it is.")] = None,
+) -> None:
+    """Put two ledgers of one study together, as when it was run on two machines.
+
+    What both hold must be the same, but for times; else nothing is merged.
+
+    Example: advrisk ledger merge runs/here runs/there --out runs/both
+    """
+    from advrisk.ledger import working_folder
+    from advrisk.ledger.merging import merge_ledgers
+
+    if out is None:
+        with working_folder(one) as home:
+            done = merge_ledgers(home, other)
+    else:
+        done = merge_ledgers(one, other, out=out)
+    print(
+        f"{counted(done.n_cells, 'cell')} of {other} added to {done.folder}, {done.n_shared} were in both, "
+        f"{counted(done.n_inputs, 'file')} of inputs copied"
+    )
+    for sentence in done.notes:
+        print(sentence)

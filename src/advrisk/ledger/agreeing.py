@@ -1,0 +1,149 @@
+"""Whether two ledgers tell of the same study: the same models, samples and settings, and the same rows where both have
+a cell; and what of the question only the second one knows."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from advrisk.core.errors import LedgerError
+from advrisk.core.names import counted
+from advrisk.ledger.diffing import COMPARED, TIMES
+from advrisk.ledger.layout import STUDY_FILE
+from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.tables import KEYS, table_from
+from advrisk.study import load_study
+
+_DROPPED = "dropped"
+# What must be the same of a thing that both name; null where one does not know it, as of imported samples.
+_SAME = {
+    "models": ("digest",),
+    "samples": ("hash", "label", "weight", "strata", "shard", "place"),
+    "arms": ("recipe", "seed"),
+}
+_WHY = {
+    "models": "they are not the same model",
+    "samples": "the data differ, or samples were added in other steps",
+    "arms": "settings, seeds or versions differ",
+}
+
+
+def refuse_unlike(one: Path, other: Path) -> None:
+    """Two runs that cannot be one: of other studies, models, samples or settings, or with other rows for a cell."""
+    studies = [folder / STUDY_FILE for folder in (one, other)]
+    if all(path.is_file() for path in studies):
+        names = [load_study(path).name for path in studies]
+        if names[0] != names[1]:
+            raise LedgerError(f"{one} holds the study {names[0]!r}, and {other} {names[1]!r}; they cannot be merged")
+    first, second = Ledger.open(one), Ledger.open(other)
+    for table, columns in _SAME.items():
+        held = _by_key(first, table)
+        for key, row in _by_key(second, table).items():
+            _refuse_row(table, key, columns, held.get(key, {}), row, one, other)
+    shared_cells(first, second)
+
+
+def _refuse_row(
+    table: str,
+    key: tuple[Any, ...],
+    columns: Sequence[str],
+    ours: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    one: Path,
+    other: Path,
+) -> None:
+    for column in columns:
+        found = [row.get(column) for row in (ours, theirs)]
+        if None not in found and found[0] != found[1]:
+            raise LedgerError(
+                f"{table}: {' against '.join(map(str, reversed(key)))} has the {column} {found[0]} in {one} and "
+                f"{found[1]} in {other}: {_WHY[table]}, so the two ledgers cannot be merged"
+            )
+    if table == "samples" and ours and _split(ours) != _split(theirs):
+        raise LedgerError(
+            f"samples: {key[0]} was used as {_split(ours)!r} in {one} and as {_split(theirs)!r} in {other}, so the two "
+            "ledgers cannot be merged"
+        )
+
+
+def _split(row: Mapping[str, Any]) -> str:
+    """The split of a sample, also if it is not asked for any more."""
+    split = str(row["split"])
+    return "evaluate" if split == _DROPPED else split.removeprefix(f"{_DROPPED}-")
+
+
+def _by_key(ledger: Ledger, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    rows: list[dict[str, Any]] = ledger.query(f"FROM {table} ORDER BY {', '.join(KEYS[table])}").to_pylist()
+    return {tuple(row[name] for name in KEYS[table]): row for row in rows}
+
+
+def shared_cells(one: Ledger, other: Ledger) -> tuple[set[str], set[str]]:
+    """The cells that both hold, and those of them that ended in errors in the first ledger only.
+
+    Cells with different rows and no error in either are refused, by name.
+    """
+    ours, theirs = _digests(one), _digests(other)
+    shared = ours.keys() & theirs.keys()
+    better = {cell for cell in shared if ours[cell][0] and not theirs[cell][0]}
+    unlike = sorted(cell for cell in shared if not ours[cell][0] and not theirs[cell][0] and ours[cell] != theirs[cell])
+    if unlike:
+        raise LedgerError(
+            f"{one.path.parent} and {other.path.parent} hold different rows for {counted(len(unlike), 'cell')}: "
+            + "; ".join(_conflict(one, other, cell) for cell in unlike[:3])
+            + ". Find out which is right, with `advrisk ledger diff`; they cannot be merged"
+        )
+    return shared, better
+
+
+def _digests(ledger: Ledger) -> dict[str, tuple[int, ...]]:
+    """Cell -> rows with errors, and digests of its outcomes and outputs, times aside."""
+    columns = {name: [one for one in COMPARED[name].columns if one not in TIMES] for name in ("outcomes", "outputs")}
+    parts = {
+        name: f"SELECT cell, count(*) AS n, bit_xor(hash(sample, {', '.join(own)})) AS digest FROM {name} GROUP BY cell"
+        for name, own in columns.items()
+    }
+    rows = ledger.query(
+        "SELECT c.cell, coalesce(c.n_errors, 0), coalesce(o.n, 0), coalesce(o.digest, 0), coalesce(u.n, 0), "
+        f"coalesce(u.digest, 0) FROM cells c LEFT JOIN ({parts['outcomes']}) o USING (cell) "
+        f"LEFT JOIN ({parts['outputs']}) u USING (cell)"
+    ).to_pylist()
+    return {cell: tuple(map(int, told)) for cell, *told in (row.values() for row in rows)}
+
+
+def _conflict(one: Ledger, other: Ledger, cell: str) -> str:
+    """Which cell, and the first row in which it differs."""
+    columns = [name for name in COMPARED["outcomes"].columns if name not in TIMES]
+    asked = f"SELECT model, arm, repeat, sample, {', '.join(columns)} FROM outcomes WHERE cell = $cell ORDER BY sample"
+    ours, theirs = (ledger.query(asked, {"cell": cell}).to_pylist() for ledger in (one, other))
+    name = f"cell {cell}" if not ours else f"{ours[0]['arm']} against {ours[0]['model']}, repeat {ours[0]['repeat']}"
+    by_sample = {row["sample"]: row for row in theirs}
+    for row in ours:
+        found = by_sample.get(row["sample"])
+        unlike = ["its rows"] if found is None else [key for key in row if repr(row[key]) != repr(found[key])]
+        if unlike:
+            return f"{name}, sample {row['sample']} ({', '.join(unlike)})"
+    return f"{name} (its outputs)"
+
+
+def added_question(ledger: Ledger, other: Ledger) -> dict[str, pa.Table]:
+    """Models, arms and samples that only the other ledger knows, or that only it asks for still."""
+    added = {}
+    for table in KEYS:
+        held = _by_key(ledger, table)
+        rows = [row for key, row in _by_key(other, table).items() if _is_news(table, held.get(key), row)]
+        if rows:
+            added[table] = table_from(table, {name: [row[name] for row in rows] for name in rows[0]})
+    return added
+
+
+def _is_news(table: str, ours: Mapping[str, Any] | None, theirs: Mapping[str, Any]) -> bool:
+    if ours is None:
+        return True
+    if table == "arms":
+        dropped = ours["origin"] == _DROPPED != theirs["origin"]
+        return dropped or (theirs["origin"] != _DROPPED and (theirs["repeats"] or 0) > (ours["repeats"] or 0))
+    if table == "samples":
+        dropped = [str(row["split"]).startswith(_DROPPED) for row in (ours, theirs)]
+        return dropped == [True, False] or (ours["shard"] is None and theirs["shard"] is not None)
+    return False

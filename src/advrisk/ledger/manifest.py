@@ -1,0 +1,122 @@
+"""What a segment says of itself: a digest of each of its files, and of the inputs that were kept for its cells.
+
+    segment.json     {"files": {"cells.parquet": {"bytes": 8123, "digest": "…"}, …}, "inputs": {…}, "digest": "…"}
+    replaces.json    {"segments": ["00000001-3f2a9c1b", …], "aside": false}
+
+`segment.json` is there for whoever checks; readers do not look at it, and segments of earlier versions have none.
+`replaces.json` is in a segment that was made of others: readers leave those out from the moment it is there. They are
+deleted later, or moved aside if something was wrong with them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from advrisk.core.digest import digest
+from advrisk.core.errors import LedgerError
+from advrisk.ledger.inputs import cell_inputs, crafted_inputs, shard_inputs
+
+FILE = "segment.json"
+REPLACES_FILE = "replaces.json"
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The size and the content of a file."""
+
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Replaces:
+    """The segments, by name, that one takes the place of; `aside`: they are kept, as something is wrong with them."""
+
+    segments: tuple[str, ...] = ()
+    aside: bool = False
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """File name -> stamp, of a segment; and path in the run's folder -> stamp, of inputs kept for its cells."""
+
+    files: Mapping[str, Stamp]
+    inputs: Mapping[str, Stamp] = field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """What is in the tables: the same for a copy of a segment, whatever it is called."""
+        return digest(sorted([name, one.digest] for name, one in self.files.items() if name.endswith(".parquet")))
+
+
+def stamp_file(path: Path) -> Stamp:
+    """The stamp of a file as it is now; an OSError where it cannot be read."""
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    return Stamp(path.stat().st_size, found)
+
+
+def kept_inputs(run_folder: Path, cells: pa.Table | None) -> dict[str, Stamp]:
+    """The stamps of all inputs that lie beside the ledger for these cells, by their path in the run's folder."""
+    if cells is None or not (run_folder / "inputs").is_dir():
+        return {}
+    paths = [of(run_folder, cell) for cell in cells["cell"].to_pylist() for of in (cell_inputs, crafted_inputs)]
+    paths += [shard_inputs(run_folder, shard) for shard in set(cells["shard"].to_pylist()) if shard is not None]
+    return {str(path.relative_to(run_folder)): stamp_file(path) for path in paths if path.is_file()}
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """What is written into `segment.json`."""
+    content = {name: _plain(stamps) for name, stamps in (("files", manifest.files), ("inputs", manifest.inputs))}
+    return json.dumps(content | {"digest": digest(content)}) + "\n"
+
+
+def read_manifest(segment: Path) -> Manifest | None:
+    """What a segment says of itself; None where an earlier version wrote it. One that was altered is an error."""
+    path = segment / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        told = content.pop("digest")
+        if told != digest(content):
+            raise LedgerError(f"{path}: was altered; {ADVICE}")
+        stamps = {name: {key: Stamp(**one) for key, one in content[name].items()} for name in ("files", "inputs")}
+        return Manifest(**stamps)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LedgerError(f"{path}: cannot be read ({error}); {ADVICE}") from None
+
+
+def replaces_text(replaces: Replaces) -> str:
+    """What is written into `replaces.json`."""
+    return json.dumps({"segments": list(replaces.segments), "aside": replaces.aside}) + "\n"
+
+
+def read_replaces(segment: Path) -> Replaces:
+    """What a segment takes the place of; a FileNotFoundError where it is gone itself."""
+    try:
+        content = json.loads((segment / REPLACES_FILE).read_text(encoding="utf-8"))
+        return Replaces(tuple(map(str, content["segments"])), bool(content["aside"]))
+    except FileNotFoundError:
+        if not segment.is_dir():
+            raise
+        return Replaces()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{segment / REPLACES_FILE}: cannot be read ({error}); {ADVICE}") from None
+
+
+def inputs_of(manifests: Sequence[Manifest | None]) -> dict[str, Stamp]:
+    """The inputs that several segments tell of; of one file, what the last of them says."""
+    return {path: one for manifest in manifests if manifest for path, one in manifest.inputs.items()}
+
+
+def _plain(stamps: Mapping[str, Stamp]) -> dict[str, dict[str, Any]]:
+    return {name: vars(one) for name, one in stamps.items()}
+
+
+ADVICE = "`advrisk ledger check RUN --repair` moves what is damaged aside"

@@ -1,0 +1,211 @@
+"""Two ledgers of one study, run on two machines, put together. What both hold must agree; else nothing is changed."""
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from advrisk.core.errors import LedgerError
+from advrisk.core.files import whole_file
+from advrisk.core.names import counted
+from advrisk.ledger.agreeing import added_question, refuse_unlike, shared_cells
+from advrisk.ledger.frozen import FILE as FROZEN_FILE
+from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
+from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.lock import locked
+from advrisk.ledger.remote import local_path, url_of
+from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, refuse_damaged
+from advrisk.ledger.segments import publish, segment_folders, tidy
+
+_NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
+_KEYS = {"scores": ("cell", "sample", "detector"), "measures": ("cell", "sample", "measure")}
+_LATEST = "SELECT cell, max(parse_path(filename)[-2]) AS segment FROM all_cells GROUP BY cell"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Where both are now, and what came from the second: cells added, cells that both had, files of inputs copied."""
+
+    folder: Path
+    n_cells: int
+    n_shared: int
+    n_inputs: int
+    notes: tuple[str, ...] = ()
+
+
+def merge_ledgers(one: str | Path, other: str | Path, *, out: str | Path | None = None) -> Merged:
+    """Add what only `other` holds to `one`, or, with `out`, put both into a new folder.
+
+    Of a cell that both hold, the rows must be equal but for times; where one ended in errors, the other one counts.
+    """
+    first, second = Ledger.open(one).path.parent, Ledger.open(other).path.parent
+    if first.resolve() == second.resolve():
+        raise LedgerError(f"{one} and {other} are the same folder; there is nothing to merge")
+    for home in (first, second):
+        refuse_damaged(segment_folders(home / "ledger"))
+    refuse_unlike(first, second)
+    _refuse_unlike_files(first, second)
+    target = first if out is None else local_path(out)
+    if out is not None and (url := url_of(out)):
+        raise LedgerError(
+            f"{url}: is no folder of this machine; merge into a new folder, or into the first ledger there"
+        )
+    notes = tuple(_notes(first, target, second))
+    if out is None:
+        return replace(_added(first, second), notes=notes)
+    if target.exists():
+        raise LedgerError(f"{target}: is there already; choose a new folder for the merged ledger")
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        shutil.copytree(first, unfinished, ignore=_NOT_COPIED)
+        done = _added(unfinished, second)
+        unfinished.rename(target)
+    except OSError as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise LedgerError(f"{target}: cannot be written: {error}") from None
+    return replace(done, folder=target, notes=notes)
+
+
+def _added(target: Path, source: Path) -> Merged:
+    """Append what only the source holds: inputs first, as segments tell of them, and the question before the cells."""
+    with locked(target):
+        ledger, other = Ledger.open(target), Ledger.open(source)
+        tidy(ledger.path)
+        shared, better = shared_cells(ledger, other)
+        cells = set(other.query("SELECT DISTINCT cell FROM all_cells")["cell"].to_pylist())
+        taken = (cells - _cells(ledger)) | better
+        n_inputs = _copy_inputs(source, target, better)
+        _copy_files(source, target)
+        if question := added_question(ledger, other):
+            ledger.append(question)
+        _append_cells(ledger, other, taken)
+    return Merged(target, len(taken), len(shared - better), n_inputs)
+
+
+def _cells(ledger: Ledger) -> set[str]:
+    return set(ledger.query("SELECT DISTINCT cell FROM all_cells")["cell"].to_pylist())
+
+
+def _append_cells(ledger: Ledger, other: Ledger, taken: set[str]) -> None:
+    """The rows of these cells, segment by segment, and scores and measures that the ledger does not hold yet."""
+    latest = {row["cell"]: row["segment"] for row in other.query(_LATEST).to_pylist()}
+    held = {name: _held(ledger, name) for name in AFTER_CELL}
+    for segment in segment_folders(other.path):
+        tables = read_tables(segment, (*OF_CELL, *AFTER_CELL))
+        own = {cell for cell in cells_in(tables) & taken if latest[cell] == segment.name}
+        void = {cell for cell, at in latest.items() if at > segment.name}
+        new: Tables = {name: _of_cells(tables[name], own) for name in OF_CELL if name in tables}
+        for name in AFTER_CELL:
+            if name in tables:
+                new[name] = _unheld(tables[name], _KEYS[name], held[name], taken, void)
+        new = {name: table for name, table in new.items() if table.num_rows}
+        if new:
+            publish(ledger.path, new)
+
+
+def _of_cells(table: pa.Table, cells: set[str]) -> pa.Table:
+    return table.filter(pa.array([cell in cells for cell in table["cell"].to_pylist()], pa.bool_()))
+
+
+def _held(ledger: Ledger, name: str) -> set[tuple[str, ...]]:
+    rows = ledger.query(f"SELECT DISTINCT {', '.join(_KEYS[name])} FROM {name}").to_pylist()
+    return {tuple(row.values()) for row in rows}
+
+
+def _unheld(
+    table: pa.Table, key: tuple[str, ...], held: set[tuple[str, ...]], taken: set[str], void: set[str]
+) -> pa.Table:
+    places = zip(*(table[name].to_pylist() for name in key), strict=True)
+    return table.filter(
+        pa.array([place[0] not in void and (place[0] in taken or place not in held) for place in places], pa.bool_())
+    )
+
+
+def _copy_inputs(source: Path, target: Path, better: set[str]) -> int:
+    """Copy files that the target lacks, or that belong to cells that are better there; returns how many."""
+    n_copied = 0
+    for path in sorted((source / "inputs").rglob("*.np[yz]")):
+        place = target / path.relative_to(source)
+        if not place.exists() or path.stem in better:
+            _copy(path, place)
+            n_copied += 1
+    return n_copied
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """What lies beside the ledger: lists of detectors and searches are put together, the rest is copied if missing."""
+    _join_lists(source, target, DETECTORS_FILE)
+    _join_lists(source, target, "search/current.json")
+    for path in _files_beside(source):
+        if not (target / path.relative_to(source)).exists():
+            _copy(path, target / path.relative_to(source))
+
+
+def _files_beside(folder: Path) -> Iterable[Path]:
+    named = [folder / name for name in (STUDY_FILE, EVASION_FILE, FROZEN_FILE)]
+    found = [
+        *named,
+        *sorted((folder / "search").glob("*.json")),
+        *sorted((folder / "detectors").rglob("*.safetensors")),
+    ]
+    return [path for path in found if path.is_file()]
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as path:
+            shutil.copyfile(source, path)
+    except OSError as error:
+        raise LedgerError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def _join_lists(source: Path, target: Path, name: str) -> None:
+    """A file with a list, or with several by name: those of the target, and what only the source has."""
+    if not (source / name).is_file() or not (target / name).is_file():
+        if (source / name).is_file():
+            _copy(source / name, target / name)
+        return
+    try:
+        ours, theirs = (json.loads((folder / name).read_text(encoding="utf-8")) for folder in (target, source))
+        joined: Any = (
+            {key: list(dict.fromkeys([*ours[key], *theirs[key]])) for key in ours}
+            if isinstance(ours, dict)
+            else list(dict.fromkeys([*ours, *theirs]))
+        )
+        with whole_file(target / name) as file:
+            file.write_text(json.dumps(joined, indent=2) + "\n", encoding="utf-8")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{source / name}: cannot be merged ({error}); run its study again") from None
+
+
+def _refuse_unlike_files(one: Path, other: Path) -> None:
+    """What was searched for or certified on both, and came out differently, cannot be one run's."""
+    searches = [path.relative_to(other) for path in sorted((other / "search").glob("*.json"))]
+    for name in (Path(FROZEN_FILE), *(name for name in searches if name.name != "current.json")):
+        if not (one / name).is_file() or not (other / name).is_file():
+            continue
+        if (one / name).read_bytes() != (other / name).read_bytes():
+            raise LedgerError(
+                f"{name} of {one} and {other} differ: what was searched for and certified belongs to one of them; "
+                "merge before certifying, or keep them apart"
+            )
+
+
+def _notes(one: Path, target: Path, source: Path) -> Iterable[str]:
+    studies = [folder / STUDY_FILE for folder in (one, source)]
+    if all(path.is_file() for path in studies) and _question(studies[0]) != _question(studies[1]):
+        yield f"the study kept in {target} is the first one's; run the whole study there next: it does what is left"
+    if answers := sorted(path.name for path in source.glob("*.sqlite*")):
+        yield f"{counted(len(answers), 'database')} of answers in {source} not merged: {', '.join(answers)}"
+
+
+def _question(path: Path) -> list[str]:
+    """A study as it was written down, without the comment that says where."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]

@@ -1,0 +1,110 @@
+"""Taking what is damaged out of a ledger, so that the next run does those cells again, and nothing else.
+
+Nothing is deleted: segments and inputs go to `ledger/aside`. What is sound in a damaged segment is published again in
+its place. Whenever this ends, the ledger can be read, and a second repair finishes the first.
+"""
+
+from pathlib import Path
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import manifest
+from advrisk.ledger.checking import Inspection, check
+from advrisk.ledger.inputs import note_deleted
+from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.lock import locked
+from advrisk.ledger.manifest import Replaces, Stamp
+from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, without_cells
+from advrisk.ledger.segments import ASIDE, move_aside, number_of, publish, tidy
+from advrisk.ledger.tables import TABLES
+
+_QUESTION = ("models", "arms", "samples")  # every run compares these with its study, and adds what is not right
+
+
+def repair(folder: str | Path) -> Inspection:
+    """Check a run, and move aside what is damaged; returns what was found before."""
+    ledger = Ledger.open(folder).path
+    with locked(ledger.parent):
+        found = check(ledger)
+        if not found.damaged:
+            return found
+        for path in found.inputs:
+            _move_inputs(ledger, path)
+        # Many segments tell of the clean inputs of a shard; that these are gone is known from now on.
+        note_deleted(ledger.parent, [path for path in found.lost_inputs if path.parent.name == "shards"])
+        for name in found.copies:
+            move_aside(ledger, name)
+        known = _cells_left(found)
+        for segment in found.segments:
+            if segment.name not in found.copies:
+                _mend(found, segment, known)
+        tidy(ledger)
+    return found
+
+
+def _move_inputs(ledger: Path, path: Path) -> None:
+    target = ledger / ASIDE / path.relative_to(ledger.parent)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.replace(target)
+
+
+def _cells_left(found: Inspection) -> set[str]:
+    """The cells, and the recipes, that scores and measures may be about after the repair."""
+    left: set[str] = set()
+    for segment in found.segments:
+        if segment.name in found.copies:
+            continue
+        tables = _sound(found, segment, ("cells", "arms"))
+        left |= cells_in(tables)
+        left |= set(tables["arms"]["recipe"].to_pylist()) if "arms" in tables else set()
+    return left - found.cells
+
+
+def _sound(found: Inspection, segment: Path, names: tuple[str, ...] = tuple(TABLES)) -> Tables:
+    """The tables of a segment that are as they were written; of cells all tables, or none."""
+    faults = found.faults[segment.name]
+    lost = {name.removesuffix(".parquet") for name in faults}
+    if manifest.FILE in faults:  # nothing can be verified any more
+        lost |= TABLES.keys() - set(_QUESTION)
+    if lost & set(OF_CELL):
+        lost |= set(OF_CELL)
+    wanted = [name for name in names if name not in lost]
+    if not faults:
+        return read_tables(segment, wanted)
+    tables: Tables = {}
+    for name in wanted:
+        try:
+            tables |= read_tables(segment, [name])
+        except LedgerError:
+            continue  # a table that cannot be read goes aside with the segment
+    return tables
+
+
+def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
+    """Publish what is sound of a segment in its place, and move it aside; one without a fault is left as it is."""
+    tables = _sound(found, segment, AFTER_CELL)
+    void = {cell for table in tables.values() for cell in table["cell"].unique().to_pylist() if cell not in known}
+    own = cells_in(_sound(found, segment, ("cells",)))
+    strange = _strange_rows(found, segment)
+    if not found.faults[segment.name] and not void and not own & found.cells and not strange:
+        return
+    whole = _sound(found, segment)
+    left = without_cells(without_cells(whole, found.cells | strange, OF_CELL), void, AFTER_CELL)
+    if not left:
+        move_aside(found.ledger, segment.name)
+        return
+    told = found.manifests[segment.name]
+    inputs = _inputs_left(dict(told.inputs) if told else {}, found.cells if "cells" in left else own | found.cells)
+    replaces = Replaces((segment.name,), aside=True)
+    publish(found.ledger, left, number=number_of(segment), replaces=replaces, inputs=inputs)
+    move_aside(found.ledger, segment.name)
+
+
+def _strange_rows(found: Inspection, segment: Path) -> set[str]:
+    """Cells to be done again of which a segment has rows, but which it does not say are finished."""
+    tables = _sound(found, segment, ("outcomes", "outputs"))
+    there = {cell for table in tables.values() for cell in table["cell"].unique().to_pylist()}
+    return there & found.cells
+
+
+def _inputs_left(inputs: dict[str, Stamp], gone: set[str]) -> dict[str, Stamp]:
+    return {path: stamp for path, stamp in inputs.items() if Path(path).stem not in gone}

@@ -1,0 +1,153 @@
+"""Two ledgers of one study become one; what contradicts is refused by name, and then nothing has changed."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.checking import check
+from advrisk.ledger.diffing import diff_ledgers
+from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
+from advrisk.ledger.merging import merge_ledgers
+from advrisk.ledger.segments import segment_folders
+
+Tables = dict[str, Any]
+
+
+@pytest.fixture
+def make(tmp_path: Path, cell: Callable[..., Tables]) -> Callable[..., Path]:
+    """A run of some models: one cell each, with inputs and a score."""
+
+    def run(
+        name: str,
+        models: str,
+        *,
+        outcome: str = "success",
+        d_linf: float | None = 0.1,
+        recipe: str = "r",
+        hash_: str = "h",
+        shard: str = "g",
+    ) -> Path:
+        home = tmp_path / name
+        ledger = Ledger.open(home, create=True)
+        ledger.append(question(models, recipe, hash_, shard))
+        for model in models:
+            made = cell(f"cell-{model}", model=model, recipe=recipe, outcome=outcome, d_linf=d_linf)
+            made["cells"] = with_shard(made["cells"], shard)
+            write_inputs(cell_inputs(home, f"cell-{model}"), ["s1"], np.full((1, 3), d_linf or 0.0))
+            ledger.append(made)
+            score = {"cell": [f"cell-{model}"], "sample": ["s1"], "detector": ["d"], "score": [d_linf or 0.0]}
+            ledger.append({"scores": table_from("scores", score)})
+        return home
+
+    return run
+
+
+def question(models: str, recipe: str, hash_: str, shard: str) -> Tables:
+    n = len(models)
+    arms = {"model": list(models), "arm": ["push"] * n, "recipe": [recipe] * n, "origin": ["study"] * n}
+    arms |= {"repeats": [1] * n}
+    samples = {"sample": ["s1", "s2"], "hash": [hash_] * 2, "split": ["evaluate"] * 2, "shard": [shard] * 2}
+    return {
+        "models": table_from("models", {"model": list(models), "digest": [f"digest-{name}" for name in models]}),
+        "arms": table_from("arms", arms),
+        "samples": table_from("samples", samples | {"place": [0, 1]}),
+    }
+
+
+def with_shard(cells: pa.Table, shard: str) -> pa.Table:
+    place = cells.schema.get_field_index("shard")
+    return cells.set_column(place, cells.schema.field(place), pa.array([shard]).dictionary_encode())
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "lock"
+    }
+
+
+def test_what_two_machines_did_is_what_one_would_have_done(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other, both = make("one", "ab"), make("other", "bc"), make("both", "abc")
+    before = bytes_of(one)
+    done = merge_ledgers(one, other, out=tmp_path / "merged")
+    assert (done.folder, done.n_cells, done.n_shared, done.n_inputs) == (tmp_path / "merged", 1, 1, 1)
+    assert diff_ledgers(tmp_path / "merged", both).tables == ()
+    assert bytes_of(one) == before
+    assert check(tmp_path / "merged").findings == []
+    assert read_inputs(cell_inputs(tmp_path / "merged", "cell-c")).keys() == {"s1"}
+    merge_ledgers(one, other)
+    assert diff_ledgers(one, both).tables == ()
+    assert merge_ledgers(one, other).n_cells == 0, "it is all there"
+    assert diff_ledgers(one, both).tables == ()
+
+
+def test_a_cell_that_failed_here_and_not_there_is_taken_from_there(make: Callable[..., Path]) -> None:
+    for order in (("bad", "good"), ("good2", "bad2")):
+        runs = {
+            name: make(name, "a", **({"outcome": "error", "d_linf": None} if "bad" in name else {})) for name in order
+        }
+        merge_ledgers(runs[order[0]], runs[order[1]])
+        rows = Ledger.open(runs[order[0]]).outcomes(["outcome", "d_linf"]).to_pylist()
+        assert rows == [{"outcome": "success", "d_linf": 0.1}] * 2
+        assert Ledger.open(runs[order[0]]).query("SELECT score FROM scores")["score"].to_pylist() == [0.1]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"d_linf": 0.2}, r"hold different rows for 1 cell: push against b, repeat 0, sample s1 \(d_linf\)"),
+        ({"recipe": "r2"}, "arms: push against b has the recipe r in .*one and r2 in .*other: settings"),
+        ({"hash_": "h2"}, "samples: s1 has the hash h in .*one and h2 in .*other: the data differ"),
+        ({"shard": "g2"}, "samples: s1 has the shard g in .* samples were added in other steps"),
+    ],
+)
+def test_what_contradicts_is_refused_by_name(make: Callable[..., Path], change: dict[str, Any], complaint: str) -> None:
+    one, other = make("one", "ab"), make("other", "bc", **change)
+    before = bytes_of(one)
+    with pytest.raises(LedgerError, match=complaint):
+        merge_ledgers(one, other)
+    assert bytes_of(one) == before
+
+
+def test_another_study_another_model_the_same_folder(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    with pytest.raises(LedgerError, match="are the same folder"):
+        merge_ledgers(one, one / "ledger")
+    with pytest.raises(LedgerError, match="is there already; choose a new folder"):
+        merge_ledgers(one, other, out=tmp_path)
+    Ledger.open(other).append({"models": table_from("models", {"model": ["a"], "digest": ["x"]})})
+    with pytest.raises(LedgerError, match=r"models: a has the digest digest-a in .*: they are not the same model"):
+        merge_ledgers(one, other)
+
+
+def test_damage_is_not_merged(make: Callable[..., Path]) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    file = segment_folders(other / "ledger")[1] / "cells.parquet"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(LedgerError, match=r"cells.parquet: is truncated"):
+        merge_ledgers(one, other)
+
+
+def test_lists_beside_the_ledger_are_put_together(make: Callable[..., Path]) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    for home, name in ((one, "x"), (other, "y")):
+        (home / "detectors.json").write_text(json.dumps({"study": ["d@1", f"{name}@1"], "imported": []}))
+        (home / "search").mkdir()
+        (home / "search" / f"{name}.json").write_text("{}")
+        (home / "search" / "current.json").write_text(json.dumps([name]))
+    shutil.copy(other / "search" / "y.json", one / "search" / "y.json")
+    merge_ledgers(one, other)
+    assert json.loads((one / "detectors.json").read_text())["study"] == ["d@1", "x@1", "y@1"]
+    assert json.loads((one / "search" / "current.json").read_text()) == ["x", "y"]
+    (other / "search" / "y.json").write_text('{"other": 1}')
+    with pytest.raises(LedgerError, match=r"search/y.json of .* differ"):
+        merge_ledgers(one, other)
