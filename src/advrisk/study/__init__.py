@@ -14,6 +14,7 @@ from advrisk.study.assess import (
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import validated
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
+from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
@@ -53,6 +54,7 @@ __all__ = [
     "Norm",
     "RangeSpec",
     "RecipeSpec",
+    "ResourcesSpec",
     "SearchEntry",
     "Source",
     "StudySpec",

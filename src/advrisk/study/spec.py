@@ -28,6 +28,7 @@ from advrisk.study.fields import (
     Strict,
     validated,
 )
+from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
@@ -234,6 +235,7 @@ class StudySpec(Strict):
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
+    resources: ResourcesSpec = ResourcesSpec()
     assess: AssessSpec = AssessSpec()
 
     _where: Source = PrivateAttr(default_factory=Source)
