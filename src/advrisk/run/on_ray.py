@@ -195,21 +195,22 @@ class OnRay:
 
     def _news(self, agenda: Agenda) -> Iterator[CellResult]:
         """Wait a moment, then hear those who have something to say, and stop those who have been silent too long."""
-        awaited = [worker.answer for worker in self._workers if worker.answer is not None]
-        if awaited:
-            self._ray.wait(awaited, num_returns=1, timeout=TICK_S, fetch_local=False)
-        else:
-            time.sleep(TICK_S)
-        ready, _ = (
-            self._ray.wait(awaited, num_returns=len(awaited), timeout=0, fetch_local=False) if awaited else ((), ())
-        )
-        arrived = set(ready)
+        arrived = self._arrived()
         for worker in list(self._workers):
             has_news = worker.answer in arrived
             result = self._heard(worker, agenda) if has_news else self._stopped_if_it_hangs(worker)
             if result is not None:
                 agenda.finished(result.cell, lost=worker not in self._workers)
                 yield result
+
+    def _arrived(self) -> set[Any]:
+        awaited = [worker.answer for worker in self._workers if worker.answer is not None]
+        if not awaited:
+            time.sleep(TICK_S)
+            return set()
+        self._ray.wait(awaited, num_returns=1, timeout=TICK_S, fetch_local=False)
+        arrived, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0, fetch_local=False)
+        return set(arrived)
 
     def _heard(self, worker: _Worker, agenda: Agenda) -> CellResult | None:
         """What a worker has to say: that it has begun, a result, or that it is lost."""

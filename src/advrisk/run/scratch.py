@@ -4,8 +4,11 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
+
+_DYING_S = 5.0
 
 
 class Scratch:
@@ -19,7 +22,10 @@ class Scratch:
         self.path = unlocked.rename(unlocked.with_name(prefix + unlocked.name.removeprefix(".")))  # locked before found
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove it; others that are about to end may write into it for a moment yet."""
+        ends = time.monotonic() + _DYING_S
+        while self.path.exists() and time.monotonic() < ends:
+            shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._handle)
 
 
