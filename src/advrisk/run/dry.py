@@ -79,7 +79,7 @@ def dry_run(
     plan = plan_study(study, ledger, bench, known)
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
-    missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
+    missing = list(unfinished_cells(plan, ledger, retry_errors=options.retry_errors))
     beside, n_beside_done = cells_to_come(bench, plan, ledger, retry_errors=options.retry_errors)
     again = _crafted_again(ledger, bench, plan, missing)
     counted, counted_again = (

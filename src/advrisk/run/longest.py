@@ -6,7 +6,8 @@ to keep all workers busy for twice the longest cell, is taken longest first (Gra
 anomalies", 1969).
 """
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
@@ -15,16 +16,22 @@ from advrisk.run.passes import is_counted, most_passes
 _ROUNDS = 2
 
 
-def longest_last_first(cells: Sequence[Cell], work: Callable[[Cell], float], *, workers: int) -> list[Cell]:
-    """The cells in their order, the last of them the longest first; those that need others, after all of these."""
-    amounts = [work(cell) for cell in cells]
-    enough = _ROUNDS * workers * max(amounts, default=0.0)
-    begin, left = len(cells), 0.0
-    while begin > 0 and left < enough:
-        begin -= 1
-        left += amounts[begin]
-    places = sorted(range(begin, len(cells)), key=lambda place: (bool(cells[place].needs), -amounts[place]))
-    return [*cells[:begin], *(cells[place] for place in places)]
+def longest_last_first(cells: Iterable[Cell], work: Callable[[Cell], float], *, workers: int) -> Iterator[Cell]:
+    """The cells in their order, the last of them the longest first; those that need others, after all of these.
+
+    No more of them are held than are the last ones, if no others come.
+    """
+    last: deque[tuple[float, Cell]] = deque()
+    held = longest = 0.0
+    for cell in cells:
+        amount = work(cell)
+        last.append((amount, cell))
+        held, longest = held + amount, max(longest, amount)
+        while held - last[0][0] >= _ROUNDS * workers * longest:
+            amount, first = last.popleft()
+            held -= amount
+            yield first
+    yield from (cell for _, cell in sorted(last, key=lambda entry: (bool(entry[1].needs), -entry[0])))
 
 
 def expected_work(bench: Workbench) -> Callable[[Cell], float]:

@@ -123,7 +123,7 @@ class OnRay:
 
     def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
         self._alone_since = time.monotonic()
-        in_order = longest_last_first(list(cells), expected_work(self._bench), workers=self._n_wanted())
+        in_order = longest_last_first(cells, expected_work(self._bench), workers=self._n_wanted())
         agenda, backlog = Agenda(in_order, deadline), list[Cell]()
         try:
             while True:

@@ -1,6 +1,7 @@
 """The last of the work is taken longest first, and nothing else changes places."""
 
 import heapq
+from collections.abc import Iterator
 from itertools import permutations
 
 import numpy as np
@@ -51,7 +52,22 @@ def test_what_is_needed_comes_first_however_short() -> None:
 
 
 def test_nothing_to_do_is_nothing_to_order() -> None:
-    assert longest_last_first([], lambda _: 1.0, workers=3) == []
+    assert list(longest_last_first([], lambda _: 1.0, workers=3)) == []
+
+
+def test_of_a_long_plan_only_the_last_cells_are_held() -> None:
+    asked: list[str] = []
+
+    def plan() -> Iterator[Cell]:
+        for number in range(1000):
+            asked.append(str(number))
+            yield cell(str(number))
+
+    found = longest_last_first(plan(), lambda one: 1.0 + (int(one.id) % 3), workers=2)
+    assert next(found).id == "0"
+    assert len(asked) == 7, (
+        "as much as two workers do in twice the longest cell, 12, beside the one that was handed out"
+    )
 
 
 def test_the_end_is_never_later_than_grahams_bound() -> None:
