@@ -93,6 +93,7 @@ def scratch() -> Iterator[Path]:
     """A folder with a short name, which workers write into, too; pytest's are too long for Ray's sockets."""
     with tempfile.TemporaryDirectory(prefix="rt-", dir="/tmp") as name, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", name)
+        patch.setattr(tempfile, "tempdir", name)  # Python has asked for the variable already
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("ADVRISK_TRIES", f"{name}/tries-")
         yield Path(name)
