@@ -1,14 +1,16 @@
-"""Two workers against one, what a cell costs beside its work here and on Ray, and planning a very large study.
+"""Two workers against one, a cell's cost beside its work, planning a thousand models, and what 64 GPUs would need.
 
 Others who use the machine spoil the first figure: two workers then share what is left. The cores that the workers had
 are measured with it, and it is called invalid where two workers had much less than two.
 """
 
+import pickle
 import statistics
 import time
 import tracemalloc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.errors import RunError
@@ -27,14 +29,20 @@ FOREVER = float("inf")
 WHOLE = 0.9  # of the cores that workers could have had
 LONG = {"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "steps": 40, "keep": "last"}
 SHORT = {"attack": "fgsm", "norm": "linf", "eps": [number / 1000 for number in range(1, 41)]}
+FORWARD, BACKWARD = 42, 40  # of a sample under PGD-40, with the clean pass and the judge's
+GFLOP = 1.1  # of a ResNet-18 on 32 x 32 pixels, forward; about as much back to the input
+TFLOPS = 30  # that a GPU sustains in float32 on such a model
+WEIGHTS_MB = 45  # of a ResNet-18
+GPUS = 64
 MODELS, ARMS, SAMPLES, SHARD = 1_000, 100, 10_000, 64
 
 
 def main() -> None:
-    """Print all three."""
+    """Print all four."""
     _two_against_one()
     _beside_the_work()
     _planning()
+    _sixty_four_gpus()
 
 
 def _two_against_one() -> None:
@@ -78,6 +86,15 @@ def _rate(executor: Executor, place: Shop, workers: int) -> tuple[float, float]:
     return len(steady) / elapsed_s, busy_s / elapsed_s
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Medians over cells, in milliseconds; `driver` is processor time of the process that hands out and collects."""
+
+    beside: float
+    work: float
+    driver: float
+
+
 def _beside_the_work() -> None:
     """What passes between two results of one worker that is not the work on a cell."""
     with shop([SHORT], samples=64, shard=16) as place:
@@ -90,18 +107,21 @@ def _beside_the_work() -> None:
                 _print_beside("a worker on Ray", _beside(far, place))
 
 
-def _print_beside(name: str, milliseconds: tuple[float, float]) -> None:
-    print(f"  {name:16} {milliseconds[0]:6.2f} ms beside {milliseconds[1]:.2f} ms of work", flush=True)
+def _print_beside(name: str, found: Beside) -> None:
+    driver = "" if name == "this process" else f"; the driver was busy for {found.driver:.2f} ms"
+    print(f"  {name:16} {found.beside:6.2f} ms beside {found.work:.2f} ms of work{driver}", flush=True)
 
 
-def _beside(executor: Executor, place: Shop) -> tuple[float, float]:
-    times, works = [], []
+def _beside(executor: Executor, place: Shop) -> Beside:
+    times, works, began = [], [], 0.0
     for result in executor.run(place.cells, deadline=FOREVER):
         if result is not None:
             times.append(time.perf_counter())
             works.append(result.tables["cells"]["wall_s"][0].as_py())
+            began = began or time.process_time()  # starting up is left out
+    driver = (time.process_time() - began) / (len(times) - 1)
     beside = [after - before - work for before, after, work in zip(times, times[1:], works[1:], strict=False)]
-    return 1000 * statistics.median(beside), 1000 * statistics.median(works)
+    return Beside(1000 * statistics.median(beside), 1000 * statistics.median(works), 1000 * driver)
 
 
 @contextmanager
@@ -151,6 +171,32 @@ def _planning() -> None:
     tracemalloc.stop()
     planned_mb, most_mb = (planned - before) / 1e6, (most - before) / 1e6
     print(f"  memory: the plan {planned_mb:.0f} MB, at most {most_mb:.0f} MB while cells are handed out")
+
+
+def _sixty_four_gpus() -> None:
+    """The arithmetic of that study on a cluster; what is measured here, and what is assumed."""
+    with shop([LONG], samples=SHARD, shard=SHARD) as place, _on_ray(place, 1) as far:
+        if far is None:
+            return
+        (result, *_) = [found for found in far.run(place.cells, deadline=FOREVER) if found is not None]
+        kilobytes = len(pickle.dumps(result)) / 1e3
+    with shop([SHORT], samples=SHARD * 4, shard=SHARD) as place, _on_ray(place, 1) as far:
+        assert far is not None
+        driver_s = _beside(far, place).driver / 1000
+    rows = MODELS * ARMS * SAMPLES
+    flop = rows * (FORWARD + BACKWARD) * GFLOP * 1e9
+    seconds = flop / (GPUS * TFLOPS * 1e12)
+    cells = -(-SAMPLES // SHARD) * MODELS * (ARMS + 1)
+    print(f"{rows:,} rows of PGD-40, {FORWARD} forward and {BACKWARD} backward passes of {GFLOP} GFLOP each (assumed)")
+    print(f"  = {flop:.1e} FLOP; {GPUS} GPUs at {TFLOPS} TFLOP/s each (assumed): {seconds / 3600:.1f} h")
+    for shard in (SHARD, 8 * SHARD):
+        per_s = cells * SHARD / shard / seconds
+        size = kilobytes * shard / SHARD
+        print(f"  shards of {shard}: {per_s:.0f} results/s of {size:.0f} kB = {per_s * size / 1e3:.0f} MB/s", end="")
+        print(f"; at {1000 * driver_s:.1f} ms each (measured) the driver is busy for {per_s * driver_s:.2f} of a core")
+    fifty_gb = 50 * WEIGHTS_MB / 1000
+    print(f"  weights in each worker: {MODELS * WEIGHTS_MB / 1000:.0f} GB of all models", end="; ")
+    print(f"of 50 models {fifty_gb:.2f} GB, and {4 * fifty_gb:.0f} GB on a GPU that four workers share")
 
 
 def _handed_out(plan: Plan) -> Iterator[Any]:

@@ -36,6 +36,7 @@ from advrisk.run.scratch import Scratch
 from advrisk.run.worker import set_up_bench
 
 TRIES = 3  # a cell that loses so many workers gives error rows; so many workers that fail to start end the run
+SILENT_TRIES = 2  # a machine that is cut off is silent, too, and Ray may notice that later than the time limit ends
 START_S = 600.0  # how long a run waits for its first worker, or for another one when all are lost
 _LOOK_S = 5.0  # how often it is asked how large the cluster is
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -109,6 +110,7 @@ class OnRay:
         self._n_stillborn = 0
         self._alone_since = 0.0
         self._lost: Counter[str] = Counter()  # cell -> how many workers it has lost
+        self._silent: Counter[str] = Counter()  # cell -> how many did not say a word for too long
 
     def __enter__(self) -> Self:
         self._cluster.__enter__()
@@ -198,7 +200,7 @@ class OnRay:
         arrived = self._arrived()
         for worker in list(self._workers):
             has_news = worker.answer in arrived
-            result = self._heard(worker, agenda) if has_news else self._stopped_if_it_hangs(worker)
+            result = self._heard(worker, agenda) if has_news else self._stopped_if_silent(worker, agenda)
             if result is not None:
                 agenda.finished(result.cell, lost=worker not in self._workers)
                 yield result
@@ -248,11 +250,16 @@ class OnRay:
         agenda.again(cell)
         return None
 
-    def _stopped_if_it_hangs(self, worker: _Worker) -> CellResult | None:
+    def _stopped_if_silent(self, worker: _Worker, agenda: Agenda) -> CellResult | None:
+        """A cell that hangs is stopped. Whether it hangs, or its machine is gone, is known when another one tells."""
         limit, cell = self._bench.study.max_cell_s, worker.cell
         if cell is None or limit is None or time.monotonic() - worker.began <= limit + GRACE_S:
             return None
         self._dismiss([worker])
+        self._silent[cell.id] += 1
+        if self._silent[cell.id] < SILENT_TRIES:
+            agenda.again(cell)
+            return None
         return self._failed(cell, "timeout", f"hung for more than {limit:g} s and was stopped")
 
     def _refuse_to_wait_for_ever(self) -> None:

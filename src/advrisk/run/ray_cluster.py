@@ -6,6 +6,7 @@ Only what was started here is ended here. Nothing in this file knows what a cell
 import importlib
 import logging
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -27,6 +29,7 @@ ADDRESS = "RAY_ADDRESS"  # the variable in which Ray's own tools, too, look for 
 ANSWER_S = 30.0  # how long a cluster may take to answer
 _FOLDER = "advrisk-ray-"
 _REPORTS = "RAY_USAGE_STATS_ENABLED"
+_TOKENS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _LONGEST = 20  # of a folder for Ray: its sockets lie some 85 characters below, and a socket's path has 107 at most
 _QUESTION = "import logging, sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)"
 
@@ -106,7 +109,7 @@ class Cluster:
         usual = Path(tempfile.gettempdir())
         self.is_ours = True
         self._scratch = Scratch(_FOLDER, usual if len(str(usual)) <= _LONGEST else Path("/tmp"))
-        with _no_reports():
+        with _to_ourselves():
             self._init(address=LOCAL, num_cpus=self._cpus, include_dashboard=False, _temp_dir=str(self._scratch.path))
 
     def _init(self, **settings: Any) -> None:
@@ -130,6 +133,11 @@ def _ask(address: str) -> None:
     except subprocess.TimeoutExpired:
         raise _no_answer(address, f"nothing that Ray understands came within {ANSWER_S:g} s") from None
     if asked.returncode:
+        if "InvalidAuthToken" in asked.stderr or "AuthenticationError" in asked.stderr:
+            raise RunError(
+                f"the Ray cluster at {address} wants a token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
+                "RAY_AUTH_TOKEN_PATH to the cluster's own"
+            )
         raise _no_answer(address, _complaint(asked.stderr))
 
 
@@ -165,17 +173,28 @@ def _host_and_port(address: str) -> tuple[str, int] | None:
 
 
 @contextmanager
-def _no_reports() -> Iterator[None]:
-    """Ray would tell its makers that it is used."""
-    before = os.environ.get(_REPORTS)
+def _to_ourselves() -> Iterator[None]:
+    """Ray's settings for a cluster that is started here, where the user has made none.
+
+    It tells nobody that it is used. And it takes work from those only who know a token, which Ray
+    would else write into the user's home.
+    """
+    before = {name: os.environ.get(name) for name in (_REPORTS, *_TOKENS)}
     os.environ[_REPORTS] = "0"
+    if not any(before[name] for name in _TOKENS):
+        os.environ["RAY_AUTH_TOKEN"] = _token()
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_REPORTS]
-        else:
-            os.environ[_REPORTS] = before
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ |= {} if value is None else {name: value}
+
+
+@cache
+def _token() -> str:
+    """One for all clusters that this process starts: Ray remembers the first that it is told."""
+    return secrets.token_hex(32)
 
 
 @contextmanager

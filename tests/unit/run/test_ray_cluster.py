@@ -1,5 +1,6 @@
 """Clusters that are not there are refused in a few seconds, with what to do about it."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ class Ray:
 
     def __init__(self, nodes: list[dict[str, Any]] | None = None) -> None:
         self.found, self.began, self.ended = nodes or [], list[dict[str, Any]](), 0
+        self.environments: list[dict[str, str]] = []
         self.connected = False
         self.fails: BaseException | None = None
 
@@ -37,6 +39,7 @@ class Ray:
         return self.connected
 
     def init(self, **settings: Any) -> None:
+        self.environments.append({name: value for name, value in os.environ.items() if name.startswith("RAY_")})
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray takes it over
         self.began.append(settings)
         if self.fails is not None:
@@ -122,6 +125,12 @@ class TestRefusals:
         with pytest.raises(RunError, match=r"is of another version: .*Ray: 2.9.0 Python: 3.10.1. Install the same"):
             refuse_without_cluster(deaf)
 
+    def test_a_cluster_that_wants_a_token_is_told_from_one_that_is_not_there(self, ray, deaf, monkeypatch):
+        said = "Unauthenticated: RPC error: InvalidAuthToken\\nConnectionError: Failed to connect"
+        monkeypatch.setattr(ray_cluster, "_QUESTION", f"import sys; sys.exit('{said}')")
+        with pytest.raises(RunError, match="wants a token: set RAY_AUTH_MODE=token"):
+            refuse_without_cluster(deaf)
+
     def test_a_client_needs_more_than_ray_alone(self, ray, deaf, monkeypatch):
         monkeypatch.setattr(ray_cluster, "_QUESTION", "import sys; sys.exit('requires pip package `ray[client]`.')")
         with pytest.raises(RunError, match=r"ray:// needs more than ray alone: pip install 'advrisk\[ray\]'"):
@@ -187,6 +196,21 @@ class TestClusters:
                 pass
         assert ray.ended == 2
         assert set(Path("/tmp").glob("advrisk-ray-*")) <= before
+
+    def test_nobody_is_told_and_nobody_else_may_use_it(self, ray, monkeypatch):
+        for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_USAGE_STATS_ENABLED"):
+            monkeypatch.delenv(name, raising=False)
+        before = dict(os.environ)
+        for _ in range(2):
+            with Cluster(None, cpus=1):
+                assert dict(os.environ) == before
+        first, second = ray.environments
+        assert first == second
+        assert first["RAY_USAGE_STATS_ENABLED"] == "0"
+        assert len(first["RAY_AUTH_TOKEN"]) == 64
+        monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+        with Cluster(None, cpus=1):
+            assert "RAY_AUTH_TOKEN" not in ray.environments[-1], "the user has decided"
 
     def test_sigterm_means_what_it_meant_before(self, ray):
         before = signal.getsignal(signal.SIGTERM)
