@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from advrisk import Run, Study
+from advrisk.core.errors import RunError
 from advrisk.run import campaign, on_ray, ray_cluster
 from advrisk.testing.ledgers import outcome_rows, output_rows
 
@@ -101,8 +102,8 @@ def scratch() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cluster(scratch: Path) -> Iterator[str]:
-    """The address of a cluster with two cores."""
-    made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **SMALL})
+    """The address of a cluster with two cores, which claims to have a GPU."""
+    made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 1, **SMALL})
     try:
         yield made.address
     finally:
@@ -135,6 +136,7 @@ def loaded(study: Study_, folder: Path) -> Study:
 @pytest.mark.usefixtures("quick")
 def test_rows_and_inputs_are_those_of_this_process(study: Study_, tmp_path: Path, cluster: str) -> None:
     study["arms"].append(TRANSFER)
+    study |= {"resources": {"cpus": 1, "gpus": 0.5}, "device": "cpu"}
     seen: list[Any] = []
     Study.from_dict(study).run(tmp_path / "here")
     Study.from_dict(study).run(tmp_path / "ray", on="ray", workers=1, address=cluster, on_progress=seen.append)
@@ -146,6 +148,13 @@ def test_rows_and_inputs_are_those_of_this_process(study: Study_, tmp_path: Path
     assert seen[-1].finished
     assert seen[-1].n_done == 4 * 2 * (1 + 4 + 2 + 1) + 4, "of each shard, the points to transfer are crafted once"
     assert not ray.is_initialized(), "the connection is ended with the run"
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_no_machine_has_is_refused(study: Study_, tmp_path: Path, cluster: str) -> None:
+    study |= {"resources": {"gpus": 2}, "device": "cpu"}
+    with pytest.raises(RunError, match="no machine of the Ray cluster has 1 CPU and 2 GPU, which `resources`"):
+        Study.from_dict(study).run(tmp_path / "ray", on="ray", address=cluster)
 
 
 @pytest.mark.usefixtures("quick")

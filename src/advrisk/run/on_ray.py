@@ -35,7 +35,9 @@ from advrisk.run.rows import CellResult, failed_result
 from advrisk.run.scratch import Scratch
 from advrisk.run.worker import set_up_bench
 
-TRIES = 3  # a cell that loses so many workers gives error rows; so many workers that fail to start end the run
+TRIES = 3  # a cell that loses so many workers gives error rows
+START_TRIES = 5  # so many workers that fail to start, one after the other, end a run that has no other
+_PAUSE_S = 2.0  # before another one is started, and longer after each: a lost machine may still be thought alive
 SILENT_TRIES = 2  # a machine that is cut off is silent, too, and Ray may notice that later than the time limit ends
 START_S = 600.0  # how long a run waits for its first worker, or for another one when all are lost
 _LOOK_S = 5.0  # how often it is asked how large the cluster is
@@ -106,8 +108,8 @@ class OnRay:
         self._ray = self._cluster.ray
         self._parcel: Parcel | None = None
         self._workers: list[_Worker] = []
-        self._room, self._looked = 0, float("-inf")
-        self._n_stillborn = 0
+        self._room, self._had_room, self._looked = 0, False, float("-inf")
+        self._n_stillborn, self._patient_until = 0, float("-inf")
         self._alone_since = 0.0
         self._lost: Counter[str] = Counter()  # cell -> how many workers it has lost
         self._silent: Counter[str] = Counter()  # cell -> how many did not say a word for too long
@@ -149,6 +151,7 @@ class OnRay:
         """How many workers there should be: the cluster may have grown or shrunk."""
         if time.monotonic() - self._looked > _LOOK_S:
             self._room, self._looked = self._cluster.room_for(self._bench.study.resources), time.monotonic()
+            self._had_room |= self._room > 0
         return self._most or max(self._room, 1)
 
     def _fill(self, backlog: list[Cell], agenda: Agenda) -> Iterator[CellResult]:
@@ -163,6 +166,8 @@ class OnRay:
                 backlog.append(cell)
 
     def _hire(self, n_waiting: int) -> None:
+        if time.monotonic() < self._patient_until:
+            return
         free = sum(worker.cell is None for worker in self._workers)
         for _ in range(min(n_waiting - free, self._n_wanted() - len(self._workers))):
             self._workers.append(self._hired())
@@ -235,12 +240,7 @@ class OnRay:
         self._dismiss([worker])
         self._looked = float("-inf")
         if cell is None:
-            self._n_stillborn += 1
-            if self._n_stillborn >= TRIES:
-                raise RunError(
-                    f"{counted(TRIES, 'worker')} of the Ray cluster could not start: {cause}. advrisk of the same "
-                    "version must be installed on all its machines"
-                )
+            self._after_failed_start(cause)
             return None
         self._lost[cell.id] += not worker.rested  # or a cell would pay for idle workers of a machine that is gone
         if self._lost[cell.id] >= TRIES:
@@ -249,6 +249,15 @@ class OnRay:
             )
         agenda.again(cell)
         return None
+
+    def _after_failed_start(self, cause: str) -> None:
+        self._n_stillborn += 1
+        self._patient_until = time.monotonic() + _PAUSE_S * self._n_stillborn
+        if self._n_stillborn >= START_TRIES and not any(worker.ready for worker in self._workers):
+            raise RunError(
+                f"{counted(self._n_stillborn, 'worker')} of the Ray cluster could not start, the last one: {cause}. "
+                "advrisk of the same version must be installed on all its machines"
+            )
 
     def _stopped_if_silent(self, worker: _Worker, agenda: Agenda) -> CellResult | None:
         """A cell that hangs is stopped. Whether it hangs, or its machine is gone, is known when another one tells."""
@@ -269,7 +278,9 @@ class OnRay:
             return
         resources = self._bench.study.resources
         wanted = f"{resources.cpus:g} CPU" + (f" and {resources.gpus:g} GPU" if resources.gpus else "")
-        if not self._room and (self._cluster.is_ours or not self._most):
+        if not self._room and self._had_room and self._cluster.is_ours:
+            raise RunError("the Ray cluster of this run is gone. Run the same command again to go on")
+        if not self._room and not self._had_room and (self._cluster.is_ours or not self._most):
             raise RunError(
                 f"no machine of the Ray cluster has {wanted}, which `resources` of the study asks for each cell; ask "
                 "for less, or add machines"
