@@ -7,7 +7,7 @@ import sys
 # `labelling`, `fitting`, `detection_coverage`, `indicator_coverage`, `survival_coverage`, `certificate_validity`,
 # `ledger_size`, and `coverage` (more than an hour).
 ALL = (
-    *("startup", "ledger", "passes", "attacks", "distances", "workers"),
+    *("startup", "ledger", "passes", "attacks", "distances", "workers", "scaling"),
     *("damage", "detection", "corruptions", "indicators", "survival", "certificate", "search"),
 )
 

@@ -15,7 +15,7 @@ from advrisk import Study
 from advrisk.engine import Model
 from advrisk.ledger import Ledger
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell
+from advrisk.plan import Cell, Plan
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, set_up
 from advrisk.run.perturb import load_target, perturb
@@ -32,6 +32,7 @@ class Shop:
 
     bench: Workbench
     cells: list[Cell]
+    plan: Plan
 
     @property
     def model(self) -> Model:
@@ -132,4 +133,4 @@ def shop(
         bench = set_up(study, folder, DEFAULTS)
         plan = plan_study(study, Ledger(folder / "ledger"), bench)
         torch.set_num_threads(1)
-        yield Shop(bench, [cell for cell in plan.cells() if cell.arm.kind == "attack"])
+        yield Shop(bench, [cell for cell in plan.cells() if cell.arm.kind == "attack"], plan)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
 from advrisk.ledger import readable_folder, working_folder
@@ -47,16 +47,20 @@ class Study:
         publish_every_s: float = 3.0,
         modules: "Mapping[str, nn.Module] | None" = None,
         detectors: "Mapping[str, Scores] | None" = None,
+        on: Literal["local", "ray"] = "local",
+        address: str | None = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
         """Carry out what the folder's ledger does not hold yet, and open the result. The folder may be a URL.
 
         `modules` gives the models whose source is `object`: torch modules that exist in this process.
         `detectors` gives detectors beside those that the study names: name -> any object with `score(x)`.
+        `on="ray"` carries the cells out on the Ray cluster at `address` (host:port, ray://host:port or auto), by
+        default on that of the variable RAY_ADDRESS, or on one that is started here and ended with the run.
         """
         from advrisk.run.campaign import Options, run_study
 
-        options = Options(workers, device, max_hours, retry_errors, publish_every_s)
+        options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address)
         with working_folder(folder) as home:
             run_study(self.spec, home, options=options, modules=modules, detectors=detectors, on_progress=on_progress)
         return Run.open(folder)

@@ -16,7 +16,7 @@ from advrisk.cli.evidence import evidence
 from advrisk.cli.gating import compare, gate
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
-from advrisk.cli.options import AsJson, Device, RunFolder, Workers
+from advrisk.cli.options import Address, AsJson, Device, On, RunFolder, Workers
 from advrisk.cli.reporting import report
 from advrisk.cli.showing import select, show
 from advrisk.core.errors import RiskError, StudyError
@@ -143,6 +143,8 @@ def run(
     max_hours: Annotated[float | None, typer.Option(min=0.0, help="Begin no cell after so many hours.")] = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run cells with error rows again.")] = False,
     publish_s: Annotated[float, typer.Option(min=0.0, help="Make results durable every so many seconds.")] = 3.0,
+    on: On = "local",
+    address: Address = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -162,7 +164,7 @@ def run(
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
     options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
-    options["publish_every_s"] = publish_s
+    options |= {"publish_every_s": publish_s, "on": on, "address": address}
     raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))
 
 

@@ -81,6 +81,16 @@ OfHardware = Annotated[
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
 
+On = Annotated[Literal["local", "ray"], typer.Option("--on", help="Where cells are carried out.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="Of a Ray cluster: host:port, ray://host:port or auto (default: RAY_ADDRESS, or one started here).",
+    ),
+]
+
+
 def hardware_of(text: str | None) -> dict[str, Any] | None:
     """A machine and its price, as a study has it."""
     if text is None:

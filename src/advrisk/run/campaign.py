@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from torch import nn
 
 from advrisk.core.errors import RunError
+from advrisk.core.names import did_you_mean
 from advrisk.core.registry import Part
 from advrisk.engine import OutOfTimeError
 from advrisk.ledger import Ledger, SegmentWriter, locked
@@ -29,6 +30,7 @@ from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.fitting import fit_detectors
 from advrisk.run.loading import OBJECT, choose_device
 from advrisk.run.measuring import failed_measures, measured, unmeasured
+from advrisk.run.on_ray import OnRay
 from advrisk.run.progress import Progress
 from advrisk.run.question import (
     configured_detectors,
@@ -37,8 +39,11 @@ from advrisk.run.question import (
     refuse_another_study,
     refuse_impossible,
 )
+from advrisk.run.ray_cluster import refuse_without_cluster
 from advrisk.run.scoring import scored, unscored
 from advrisk.study import StudySpec
+
+Place = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,12 @@ class Options:
     max_hours: float | None = None
     retry_errors: bool = False
     publish_every_s: float = 3.0
+    on: Place = "local"
+    address: str | None = None  # of a Ray cluster
 
 
 DEFAULTS = Options()
+_ELSEWHERE = "put it into a file or a module that the study names, or leave out --on ray"
 
 __all__ = [
     "DEFAULTS",
@@ -80,6 +88,7 @@ def run_study(
 
     `detectors` (name -> any object with `score(x)`) score beside those that the study names.
     """
+    _refuse_place(study, options)
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
     known = know_detectors(bench, detectors or {})
     refuse_impossible(study, bench, known)
@@ -87,6 +96,8 @@ def run_study(
         refuse_another_study(study, folder)
         ledger = Ledger.open(folder, create=True)
         plan = plan_study(study, ledger, bench, known)
+        if options.on == "ray" and (found := _only_here(bench, plan)):
+            raise RunError(f"{found}: it cannot be sent to a Ray cluster; {_ELSEWHERE}")
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
         progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing))
@@ -177,17 +188,42 @@ def set_up(
     return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, modules=modules)
 
 
+def _refuse_place(study: StudySpec, options: Options) -> None:
+    """Before anything is loaded: a place that is unknown, does not answer, or cannot compute on the asked device."""
+    if options.on not in get_args(Place):
+        raise RunError(f"on: found {options.on!r}; {did_you_mean(options.on, get_args(Place))}")
+    if options.on == "ray":
+        _far_device(study, options)
+        refuse_without_cluster(options.address)
+    elif options.address is not None:
+        raise RunError(f"an address, {options.address}, is that of a Ray cluster: add --on ray, or on='ray' in Python")
+
+
 def worker_count(bench: Workbench, plan: Plan, options: Options) -> int:
-    """One worker per core, but one in all on an accelerator; 0: the work is done in this process.
+    """One worker per core, but one in all on an accelerator, unless `resources` says otherwise; 0: in this process.
 
     A model, a detector or a part that exists in this process only cannot be had elsewhere.
     """
-    given = any(spec.source == OBJECT for spec in bench.study.models.values())
-    given |= any(isinstance(bench.detectors[name], HandedOver) for name in plan.watched)
-    if given or "__main__" in _homes(plan, bench):
+    if _only_here(bench, plan):
         return 0
     on_accelerator = any(model.device != "cpu" for model in bench.material.models.values())
-    return options.workers or (1 if on_accelerator else _n_cores())
+    resources = bench.study.resources
+    if on_accelerator:
+        room = resources.fitting(_n_cores(), 1) if resources.gpus else 1
+    else:
+        room = int(_n_cores() / resources.cpus + 1e-9)
+    return options.workers or max(room, 1)
+
+
+def _only_here(bench: Workbench, plan: Plan) -> str:
+    """A model, a detector or a part that exists in this process only; nothing where there is none."""
+    for name, spec in bench.study.models.items():
+        if spec.source == OBJECT:
+            return f"the model {name} is an object of this process"
+    for name in plan.watched:
+        if isinstance(bench.detectors[name], HandedOver):
+            return f"the detector {name} is an object of this process"
+    return "a part of the study is defined in the script that was started" if "__main__" in _homes(plan, bench) else ""
 
 
 def _n_cores() -> int:
@@ -209,20 +245,40 @@ def _homes(plan: Plan, bench: Workbench) -> tuple[str, ...]:
 
 
 def _executor(bench: Workbench, plan: Plan, options: Options) -> Executor:
+    if options.on == "ray":
+        assignment = _assignment(bench, plan, device=_far_device(bench.study, options))
+        return OnRay(assignment, bench, address=options.address, workers=options.workers, cores=_n_cores())
     workers = worker_count(bench, plan, options)
     if workers == 0:
         return InProcess(bench)
+    device = next(iter(bench.material.models.values())).device
+    return WorkerPool(_assignment(bench, plan, device=device), workers=workers)
+
+
+def _far_device(study: StudySpec, options: Options) -> str:
+    """Where workers of a cluster compute, which may have accelerators where this machine has none."""
+    asked, gpus = options.device or study.device, study.resources.gpus
+    if asked == "auto":
+        return "cuda" if gpus else "cpu"
+    if asked != "cpu" and not gpus:
+        raise RunError(
+            f"device {asked} on Ray: a cell is given no accelerator unless the study says how much of one it takes, as "
+            "in `resources: {gpus: 0.25}`"
+        )
+    return asked
+
+
+def _assignment(bench: Workbench, plan: Plan, *, device: str) -> Assignment:
     material = bench.material
     rows = [material.rows[name] for shard in plan.all_shards for name in shard.samples]
-    assignment = Assignment(
+    return Assignment(
         study=bench.study,
         folder=bench.folder,
         run=bench.run,
-        device=next(iter(material.models.values())).device,
+        device=device,
         data=material.data.subset(rows),
         digests={name: model.digest for name, model in material.models.items()},
         python_path=tuple(sys.path),
         modules=_homes(plan, bench),
         detectors=tuple(configured_detectors(bench)),
     )
-    return WorkerPool(assignment, workers=workers)

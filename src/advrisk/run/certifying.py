@@ -1,6 +1,6 @@
 """Towards a certificate: search, freeze the list of attacks, then hold it once against the samples to calibrate."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Set
 from dataclasses import replace
 from itertools import groupby
 
@@ -39,7 +39,7 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_e
     _carry_out(bench, missing, crew, asked)
 
 
-def _carry_out(bench: Workbench, cells: Sequence[Cell], crew: Crew, asked: CertificateSpec) -> None:
+def _carry_out(bench: Workbench, cells: Collection[Cell], crew: Crew, asked: CertificateSpec) -> None:
     """Every cell; by bets shard by shard, in the order of looks, until every list is decided."""
     if asked.method != BETTING:
         crew.carry_out(cells)

@@ -1,7 +1,9 @@
 """Those who carry out cells while a run lasts: results are written as they come, and whoever watches is told."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Set
+from dataclasses import dataclass
+from functools import cached_property
 
 from advrisk.ledger import Ledger, SegmentWriter
 from advrisk.plan import Cell, Plan
@@ -31,7 +33,7 @@ class Crew:
         """Whether nothing is begun any more."""
         return time.monotonic() > self._deadline
 
-    def carry_out(self, cells: Sequence[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
+    def carry_out(self, cells: Collection[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
         """Carry out cells that `progress` counts already."""
         for result in self._executor.run(cells, deadline=self._deadline) if cells else ():
             if result is None:
@@ -43,7 +45,7 @@ class Crew:
 
     def carry_out_more(
         self,
-        cells: Sequence[Cell],
+        cells: Collection[Cell],
         *,
         phase: str,
         n_skipped: int = 0,
@@ -62,7 +64,27 @@ class Crew:
         self._on_progress(progress)
 
 
-def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> list[Cell]:
+@dataclass(frozen=True)
+class Unfinished:
+    """The cells of a plan but for some, made one by one as they are asked for: a large plan has millions."""
+
+    plan: Plan
+    finished: Set[str]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for cell in self.plan.cells() if cell.id not in self.finished)
+
+    def __len__(self) -> int:
+        return self._n_cells
+
+    @cached_property
+    def _n_cells(self) -> int:
+        return sum(1 for _ in self) if self.finished else self.plan.n_cells
+
+    def __contains__(self, cell: object) -> bool:
+        return any(cell == one for one in self)
+
+
+def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> Unfinished:
     """The cells of a plan that are still to be run."""
-    finished = ledger.finished_cells(without_errors=retry_errors)
-    return [cell for cell in plan.cells() if cell.id not in finished]
+    return Unfinished(plan, ledger.finished_cells(without_errors=retry_errors))

@@ -10,10 +10,7 @@ import torch
 from torch import nn
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import RunError
-from advrisk.core.traits import Watch, gives
 from advrisk.engine import Model
-from advrisk.engine.heard import CONFIRM_DRAWS
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.parts.detectors import Detector
@@ -22,12 +19,12 @@ from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
-from advrisk.run.judge import JUDGE_DRAWS
 from advrisk.run.measuring import measure_passes, unmeasured
+from advrisk.run.passes import is_counted, judge_passes, most_passes
 from advrisk.run.question import plan_study, refuse_impossible, splits
 from advrisk.run.scoring import is_kept, unscored
 from advrisk.run.search.cost import cells_to_come, n_settings
-from advrisk.study import Arm, StudySpec
+from advrisk.study import StudySpec
 
 # How long a cell is tried out, and about how long all of them together; single passes may take longer.
 _TRIAL_S = 0.3
@@ -82,19 +79,19 @@ def dry_run(
     plan = plan_study(study, ledger, bench, known)
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
-    missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
+    missing = list(unfinished_cells(plan, ledger, retry_errors=options.retry_errors))
     beside, n_beside_done = cells_to_come(bench, plan, ledger, retry_errors=options.retry_errors)
     again = _crafted_again(ledger, bench, plan, missing)
     counted, counted_again = (
-        [cell for cell in some if _is_counted(cell.model, cell.arm, bench)] for some in ([*missing, *beside], again)
+        [cell for cell in some if is_counted(cell.model, cell.arm, bench)] for some in ([*missing, *beside], again)
     )
     pass_s = _seconds_per_pass([*counted, *counted_again], bench)
     n_forward, n_backward, longest_s, again_s = 0, 0, 0.0, 0.0
-    by_arm = {arm.id: 0 for model, arm in plan.attempts if _is_counted(model, arm, bench)}
-    by_arm |= {cell.arm.id: 0 for cell in beside if _is_counted(cell.model, cell.arm, bench)}
+    by_arm = {arm.id: 0 for model, arm in plan.attempts if is_counted(model, arm, bench)}
+    by_arm |= {cell.arm.id: 0 for cell in beside if is_counted(cell.model, cell.arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
     for place, cell in enumerate([*counted, *counted_again]):
-        forward, backward = _most_passes(cell, bench)
+        forward, backward = most_passes(cell, bench)
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
         by_arm[cell.arm.id] += n * (forward + backward)
@@ -169,48 +166,6 @@ def _score_s(name: str, detector: Detector, model: Model, bench: Workbench) -> f
     return (time.perf_counter() - began) / len(x)
 
 
-def _most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
-    """Forward and backward passes of each sample of a cell at most, those of the judge included."""
-    forward, backward = _arm_passes(cell.model, cell.arm, bench)
-    return forward + _judge_passes(cell, bench), backward
-
-
-def _judge_passes(cell: Cell, bench: Workbench) -> int:
-    draws = JUDGE_DRAWS if bench.material.models[cell.model].random else 1
-    return 2 * draws if cell.arm.kind == "attack" else draws
-
-
-def _is_counted(model: str, arm: Arm, bench: Workbench) -> bool:
-    """Whether it is known how many passes an arm takes at most."""
-    if arm.kind != "attack":
-        return True
-    traits = bench.registries.attacks.get(arm.family).traits
-    return traits.passes is not None and (not traits.watches or _watch(model, arm, bench) is not None)
-
-
-def _watch(model: str, arm: Arm, bench: Workbench) -> Watch | None:
-    """What is known of the detector that an arm knows; None where it has none, or one that has yet to learn."""
-    try:
-        suspicion = bench.suspicion(model, arm)
-    except RunError:
-        return None
-    if suspicion is None:
-        return None
-    follows_model = gives(bench.material.models[model].capability, "gradients")
-    return Watch(suspicion.passes, follows_model and suspicion.differentiable, follows_model)
-
-
-def _arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
-    passes = bench.registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
-    if passes is None:
-        return 0, 0
-    given = {**arm.params, "watch": _watch(model, arm, bench)}
-    forward, backward = passes(given, bench.material.models[model].n_classes)
-    if bench.material.models[model].random:  # asked so often, and again where it looks like a success
-        forward, backward = forward * max(arm.draws, CONFIRM_DRAWS), backward * arm.draws
-    return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward
-
-
 def _kind(cell: Cell) -> str:
     """Cells that differ in eps, samples or repeat alone take about as long per pass."""
     arm = cell.arm
@@ -246,5 +201,5 @@ def _timed(cell: Cell, bench: Workbench) -> float:
     wall_s = time.perf_counter() - began
     seen = max(result.tables["outcomes"]["n_forward"].to_pylist(), default=0)
     if not seen:  # the model has all of these samples wrong, say: other cells will hardly be longer
-        return wall_s / _most_passes(cell, bench)[0]
-    return wall_s / (seen + _judge_passes(cell, bench))
+        return wall_s / most_passes(cell, bench)[0]
+    return wall_s / (seen + judge_passes(cell, bench))

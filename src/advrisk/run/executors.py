@@ -23,6 +23,7 @@ from advrisk.engine.threads import one_thread
 from advrisk.ledger import Outcome
 from advrisk.parts.data import Dataset
 from advrisk.plan import Cell, ConfiguredDetector
+from advrisk.run.agenda import Agenda
 from advrisk.run.bench import Workbench
 from advrisk.run.rows import CellResult, failed_result
 from advrisk.study import StudySpec
@@ -84,7 +85,7 @@ class Assignment:
 
 
 # glibc would hand the memory of every large tensor back to the system and fetch it anew; ignored elsewhere.
-_KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 
 
 @dataclass
@@ -94,45 +95,6 @@ class _Worker:
     cell: Cell | None = None
     began: float = 0.0
     ready: bool = False
-
-
-class _Agenda:
-    """Cells in their order, but each only when those it needs are finished. They come after those they need."""
-
-    def __init__(self, cells: Iterable[Cell], deadline: float) -> None:
-        self._todo = iter(cells)
-        self._deadline = deadline
-        self._waiting: list[Cell] = []
-        self._unfinished: set[str] = set()  # handed out or waiting
-        self._lost: set[str] = set()
-
-    def next(self) -> Cell | None:
-        """The next cell that can be begun; None if there is none now."""
-        if time.monotonic() > self._deadline:
-            return None
-        for place, cell in enumerate(self._waiting):
-            if self._is_ready(cell):
-                return self._waiting.pop(place)
-        for cell in self._todo:
-            ready = self._is_ready(cell)
-            self._unfinished.add(cell.id)
-            if ready:
-                return cell
-            self._waiting.append(cell)
-        return None
-
-    def finished(self, cell: str, *, lost: bool = False) -> None:
-        """A cell is over; `lost` with the process that carried it out."""
-        self._unfinished.discard(cell)
-        if lost:
-            self._lost.add(cell)
-
-    def lost_need(self, cell: Cell) -> Cell | None:
-        """A cell that this one needs and that was lost: carried out again, it would be lost again."""
-        return next((need for need in cell.needs if need.id in self._lost), None)
-
-    def _is_ready(self, cell: Cell) -> bool:
-        return not any(need.id in self._unfinished for need in cell.needs)
 
 
 class WorkerPool:
@@ -156,7 +118,7 @@ class WorkerPool:
         self._stop_all()
 
     def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
-        agenda = _Agenda(cells, deadline)
+        agenda = Agenda(cells, deadline)
         workers = self._workers
         try:
             while True:
@@ -180,7 +142,7 @@ class WorkerPool:
         while self._workers:
             _stop(self._workers.pop())
 
-    def _hand_out(self, agenda: _Agenda, workers: list[_Worker]) -> Iterator[CellResult]:
+    def _hand_out(self, agenda: Agenda, workers: list[_Worker]) -> Iterator[CellResult]:
         """Give a cell to every worker that is idle or can still be hired; cells that need a lost one fail at once."""
         idle = [worker for worker in workers if worker.cell is None and _is_alive(worker)]
         for worker in [worker for worker in workers if worker.cell is None and worker not in idle]:
@@ -237,7 +199,7 @@ class WorkerPool:
             [sys.executable, "-P", "-m", "advrisk.run.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdout=sys.stderr.fileno() if hasattr(sys.stderr, "fileno") else None,  # results own our output
-            env=_KEEP_MEMORY | os.environ | threads,
+            env=KEEP_MEMORY | os.environ | threads,
             process_group=0,  # Ctrl-C is for the parent alone
         )
         theirs.close()

@@ -25,7 +25,7 @@ def main(connection: Connection) -> None:
     try:
         assignment: Assignment = connection.recv()
         try:
-            bench = _set_up(assignment)
+            bench = set_up_bench(assignment)
         except AdvriskError as error:
             connection.send(RunError(f"a worker process could not start: {error}"))
             return
@@ -36,7 +36,8 @@ def main(connection: Connection) -> None:
         return  # the parent has gone
 
 
-def _set_up(assignment: Assignment) -> Workbench:
+def set_up_bench(assignment: Assignment) -> Workbench:
+    """The workbench that an assignment describes, whose models must be those that were planned for."""
     sys.path += [entry for entry in assignment.python_path if entry not in sys.path]
     for name in assignment.modules:
         importlib.import_module(name)

@@ -16,6 +16,7 @@ from advrisk.study.fields import validated
 from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, expanded
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
+from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
@@ -58,6 +59,7 @@ __all__ = [
     "RangeSpec",
     "RecipeSpec",
     "Requirement",
+    "ResourcesSpec",
     "SearchEntry",
     "Source",
     "StudySpec",

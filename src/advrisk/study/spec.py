@@ -29,6 +29,7 @@ from advrisk.study.fields import (
     validated,
 )
 from advrisk.study.gate import parse_requirement
+from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
@@ -237,6 +238,7 @@ class StudySpec(Strict):
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
+    resources: ResourcesSpec = ResourcesSpec()
     assess: AssessSpec = AssessSpec()
     gate: list[Annotated[str, AfterValidator(_a_requirement)]] = Field(default_factory=list)
 

@@ -3,7 +3,7 @@
 import time
 
 from advrisk.plan import Cell, Shard
-from advrisk.run.executors import _Agenda
+from advrisk.run.agenda import Agenda
 from advrisk.study import CLEAN
 
 NEVER = float("inf")
@@ -16,7 +16,7 @@ def cell(name: str, *needs: Cell) -> Cell:
 def test_a_cell_waits_for_what_it_needs_and_others_pass_it() -> None:
     first, alone, later = cell("first"), cell("alone"), cell("later")
     moved = cell("moved", first)
-    agenda = _Agenda([first, moved, alone, later], NEVER)
+    agenda = Agenda([first, moved, alone, later], NEVER)
     assert agenda.next() == first
     assert agenda.next() == alone
     agenda.finished("first")
@@ -28,7 +28,7 @@ def test_a_cell_waits_for_what_it_needs_and_others_pass_it() -> None:
 def test_nothing_is_handed_out_while_all_wait_and_nothing_is_lost() -> None:
     first = cell("first")
     moved = [cell(f"moved{number}", first) for number in range(3)]
-    agenda = _Agenda([first, *moved], NEVER)
+    agenda = Agenda([first, *moved], NEVER)
     assert agenda.next() == first
     assert agenda.next() is None
     agenda.finished("first")
@@ -37,12 +37,12 @@ def test_nothing_is_handed_out_while_all_wait_and_nothing_is_lost() -> None:
 
 def test_what_was_finished_in_an_earlier_run_is_not_waited_for() -> None:
     moved = cell("moved", cell("done before"))
-    assert _Agenda([moved], NEVER).next() == moved
+    assert Agenda([moved], NEVER).next() == moved
 
 
 def test_nothing_is_begun_after_the_deadline_however_long_it_waited() -> None:
     first = cell("first")
-    agenda = _Agenda([first, cell("moved", first)], time.monotonic() + 0.05)
+    agenda = Agenda([first, cell("moved", first)], time.monotonic() + 0.05)
     assert agenda.next() == first
     assert agenda.next() is None
     agenda.finished("first")
@@ -53,7 +53,7 @@ def test_nothing_is_begun_after_the_deadline_however_long_it_waited() -> None:
 def test_a_cell_that_needs_a_lost_one_is_told() -> None:
     first = cell("first")
     moved = cell("moved", first)
-    agenda = _Agenda([first, moved], NEVER)
+    agenda = Agenda([first, moved], NEVER)
     assert agenda.lost_need(moved) is None
     agenda.finished("first", lost=True)
     assert agenda.lost_need(moved) == first

@@ -1,0 +1,318 @@
+"""Cells on a Ray cluster: one actor for each worker, one cell at a time for each actor.
+
+Each actor sets up its workbench once, from what lies in the cluster's object store. This process alone writes the
+ledger and the inputs that are kept. A worker that is lost, with its machine or without, costs nothing but time: its
+cell is carried out again elsewhere, unless it is lost time and again.
+
+What Ray moves between machines it pickles; nothing is read from outside the cluster (docs/ray.md).
+"""
+
+import platform
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from advrisk.core.errors import AdvriskError, RunError
+from advrisk.core.names import counted
+from advrisk.core.version import VERSION
+from advrisk.ledger import Outcome
+from advrisk.plan import Cell
+from advrisk.run.agenda import Agenda
+from advrisk.run.bench import Workbench
+from advrisk.run.executors import GRACE_S, KEEP_MEMORY, TICK_S, Assignment
+from advrisk.run.longest import expected_work, longest_last_first
+from advrisk.run.parcel import FarResult, Files, Parcel, carried_out, keep, pack, points_for, unpack
+from advrisk.run.ray_cluster import Cluster
+from advrisk.run.rows import CellResult, failed_result
+from advrisk.run.scratch import Scratch
+from advrisk.run.worker import set_up_bench
+
+TRIES = 3  # a cell that loses so many workers gives error rows
+START_TRIES = 5  # so many workers that fail to start, one after the other, end a run that has no other
+_PAUSE_S = 2.0  # before another one is started, and longer after each: a lost machine may still be thought alive
+SILENT_TRIES = 2  # a machine that is cut off is silent, too, and Ray may notice that later than the time limit ends
+START_S = 600.0  # how long a run waits for its first worker, or for another one when all are lost
+_LOOK_S = 5.0  # how often it is asked how large the cluster is
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def versions() -> dict[str, str]:
+    """What must be the same everywhere, or rows would depend on who made them."""
+    return {"advrisk": VERSION, "torch": str(torch.__version__), "Python": platform.python_version()}
+
+
+class FarWorker:
+    """A worker as it lives on the cluster: a workbench in a folder of its own."""
+
+    def __init__(self) -> None:
+        self._scratch = Scratch("advrisk-worker-", Path(tempfile.gettempdir()))
+        self._bench: Workbench | None = None
+
+    def begin(self, parcel: Parcel, expected: dict[str, str]) -> str:
+        """Set up the workbench; why it cannot be, or nothing."""
+        import ray
+
+        torch.set_num_threads(1)
+        # What lies in the object store is shared, and cannot be written to; nobody here wants to.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        for name, version in versions().items():
+            if version != expected[name]:
+                return f"{name} is {version} on {platform.node()} and {expected[name]} here; install the same one there"
+        try:
+            self._bench = set_up_bench(unpack(parcel, self._scratch.path, ray.get))
+        except AdvriskError as error:
+            return f"on {platform.node()}: {error}"
+        return ""
+
+    def carry_out(self, cell: Cell, given: Files) -> FarResult:
+        """The rows of a cell, and the files that it made."""
+        assert self._bench is not None  # begun before any cell is handed out
+        return carried_out(cell, given, self._bench)
+
+    def leave(self) -> None:
+        """Take away what was written here."""
+        self._scratch.remove()
+
+
+@dataclass(eq=False)
+class _Worker:
+    actor: Any
+    answer: Any  # what is waited for: that it has begun, then the result of a cell
+    cell: Cell | None = None
+    began: float = 0.0
+    ready: bool = False
+    free_since: float = 0.0
+    rested: bool = False  # it had nothing to do before this cell: whether it was still there, nobody knew
+
+
+class OnRay:
+    """Workers on a cluster, as many as it has room for, or at most so many as are asked for.
+
+    It is a context manager: what was started is ended when that is left, by whatever way.
+    """
+
+    def __init__(
+        self, assignment: Assignment, bench: Workbench, *, address: str | None, workers: int | None, cores: int
+    ) -> None:
+        needed = bench.study.resources.cpus * (workers or 1)
+        self._cluster = Cluster(address, cpus=max(float(cores), needed))
+        self._assignment, self._bench, self._most = assignment, bench, workers
+        self._ray = self._cluster.ray
+        self._parcel: Parcel | None = None
+        self._workers: list[_Worker] = []
+        self._room, self._had_room, self._looked = 0, False, float("-inf")
+        self._n_stillborn, self._patient_until = 0, float("-inf")
+        self._alone_since = 0.0
+        self._lost: Counter[str] = Counter()  # cell -> how many workers it has lost
+        self._silent: Counter[str] = Counter()  # cell -> how many did not say a word for too long
+
+    def __enter__(self) -> Self:
+        self._cluster.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._dismiss(self._workers)
+        finally:
+            self._parcel = None
+            self._cluster.__exit__()
+
+    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
+        self._alone_since = time.monotonic()
+        in_order = longest_last_first(cells, expected_work(self._bench), workers=self._n_wanted())
+        agenda, backlog = Agenda(in_order, deadline), list[Cell]()
+        try:
+            while True:
+                yield from self._fill(backlog, agenda)
+                if time.monotonic() > deadline:  # what was not begun is for the next run
+                    backlog.clear()
+                if not backlog and not self._busy():
+                    return
+                self._hire(len(backlog))
+                self._hand_out(backlog)
+                yield from self._news(agenda)
+                self._refuse_to_wait_for_ever()
+                yield None
+        finally:
+            self._dismiss(self._busy())  # nobody would take what they bring
+
+    def _busy(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker.cell is not None]
+
+    def _n_wanted(self) -> int:
+        """How many workers there should be: the cluster may have grown or shrunk."""
+        if time.monotonic() - self._looked > _LOOK_S:
+            self._room, self._looked = self._cluster.room_for(self._bench.study.resources), time.monotonic()
+            self._had_room |= self._room > 0
+        return self._most or max(self._room, 1)
+
+    def _fill(self, backlog: list[Cell], agenda: Agenda) -> Iterator[CellResult]:
+        """Take as many cells as workers could begin, and no more; cells that need a lost one fail at once."""
+        room = self._n_wanted() - len(self._busy())
+        while len(backlog) < room and (cell := agenda.next()):
+            if need := agenda.lost_need(cell):
+                agenda.finished(cell.id, lost=True)
+                message = f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
+                yield self._failed(cell, "error", message)
+            else:
+                backlog.append(cell)
+
+    def _hire(self, n_waiting: int) -> None:
+        if time.monotonic() < self._patient_until:
+            return
+        free = sum(worker.cell is None for worker in self._workers)
+        for _ in range(min(n_waiting - free, self._n_wanted() - len(self._workers))):
+            self._workers.append(self._hired())
+
+    def _hired(self) -> _Worker:
+        if self._parcel is None:
+            self._parcel = pack(self._assignment, self._bench, self._ray.put)
+        resources = self._bench.study.resources
+        actor = (
+            self._ray.remote(FarWorker)
+            .options(
+                num_cpus=resources.cpus,
+                num_gpus=resources.gpus,
+                max_restarts=0,
+                scheduling_strategy="SPREAD",
+                runtime_env={"env_vars": self._environment()},
+            )
+            .remote()
+        )
+        return _Worker(actor, actor.begin.remote(self._parcel, versions()))
+
+    def _environment(self) -> dict[str, str]:
+        folder = self._cluster.folder  # what workers write into a folder of ours goes with it
+        return KEEP_MEMORY | _THREADS | ({} if folder is None else {"TMPDIR": str(folder)})
+
+    def _hand_out(self, backlog: list[Cell]) -> None:
+        for worker in self._workers:
+            if backlog and worker.ready and worker.cell is None:
+                now = time.monotonic()
+                worker.cell, worker.began, worker.rested = backlog.pop(0), now, now - worker.free_since > 2 * TICK_S
+                worker.answer = worker.actor.carry_out.remote(worker.cell, points_for(worker.cell, self._bench.folder))
+
+    def _news(self, agenda: Agenda) -> Iterator[CellResult]:
+        """Wait a moment, then hear those who have something to say, and stop those who have been silent too long."""
+        arrived = self._arrived()
+        for worker in list(self._workers):
+            has_news = worker.answer in arrived
+            result = self._heard(worker, agenda) if has_news else self._stopped_if_silent(worker, agenda)
+            if result is not None:
+                agenda.finished(result.cell, lost=worker not in self._workers)
+                yield result
+
+    def _arrived(self) -> set[Any]:
+        awaited = [worker.answer for worker in self._workers if worker.answer is not None]
+        if not awaited:
+            time.sleep(TICK_S)
+            return set()
+        self._ray.wait(awaited, num_returns=1, timeout=TICK_S, fetch_local=False)
+        arrived, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0, fetch_local=False)
+        return set(arrived)
+
+    def _heard(self, worker: _Worker, agenda: Agenda) -> CellResult | None:
+        """What a worker has to say: that it has begun, a result, or that it is lost."""
+        try:
+            said = self._ray.get(worker.answer)
+        except self._ray.exceptions.RayError as error:
+            return self._after_loss(worker, _cause(error), agenda)
+        worker.answer, worker.free_since = None, time.monotonic()
+        if isinstance(said, FarResult):
+            worker.cell = None
+            return keep(said, self._bench.folder)
+        if said:
+            raise RunError(f"a worker of the Ray cluster could not start: {said}")
+        worker.ready, self._n_stillborn = True, 0
+        return None
+
+    def _after_loss(self, worker: _Worker, cause: str, agenda: Agenda) -> CellResult | None:
+        """The cell is begun again elsewhere; one that has lost many workers fails."""
+        cell = worker.cell
+        self._dismiss([worker])
+        self._looked = float("-inf")
+        if cell is None:
+            self._after_failed_start(cause)
+            return None
+        self._lost[cell.id] += not worker.rested  # or a cell would pay for idle workers of a machine that is gone
+        if self._lost[cell.id] >= TRIES:
+            return self._failed(
+                cell, "error", f"lost {counted(TRIES, 'worker')} of the Ray cluster, the last one: {cause}"
+            )
+        agenda.again(cell)
+        return None
+
+    def _after_failed_start(self, cause: str) -> None:
+        self._n_stillborn += 1
+        self._patient_until = time.monotonic() + _PAUSE_S * self._n_stillborn
+        if self._n_stillborn >= START_TRIES and not any(worker.ready for worker in self._workers):
+            raise RunError(
+                f"{counted(self._n_stillborn, 'worker')} of the Ray cluster could not start, the last one: {cause}. "
+                "advrisk of the same version must be installed on all its machines"
+            )
+
+    def _stopped_if_silent(self, worker: _Worker, agenda: Agenda) -> CellResult | None:
+        """A cell that hangs is stopped. Whether it hangs, or its machine is gone, is known when another one tells."""
+        limit, cell = self._bench.study.max_cell_s, worker.cell
+        if cell is None or limit is None or time.monotonic() - worker.began <= limit + GRACE_S:
+            return None
+        self._dismiss([worker])
+        self._silent[cell.id] += 1
+        if self._silent[cell.id] < SILENT_TRIES:
+            agenda.again(cell)
+            return None
+        return self._failed(cell, "timeout", f"hung for more than {limit:g} s and was stopped")
+
+    def _refuse_to_wait_for_ever(self) -> None:
+        """A cluster that has no room, or none any more, would keep a run waiting without a word."""
+        if any(worker.ready for worker in self._workers):
+            self._alone_since = time.monotonic()
+            return
+        resources = self._bench.study.resources
+        wanted = f"{resources.cpus:g} CPU" + (f" and {resources.gpus:g} GPU" if resources.gpus else "")
+        if not self._room and self._had_room and self._cluster.is_ours:
+            raise RunError("the Ray cluster of this run is gone. Run the same command again to go on")
+        if not self._room and not self._had_room and (self._cluster.is_ours or not self._most):
+            raise RunError(
+                f"no machine of the Ray cluster has {wanted}, which `resources` of the study asks for each cell; ask "
+                "for less, or add machines"
+            )
+        if time.monotonic() - self._alone_since > START_S:
+            raise RunError(
+                f"no worker with {wanted} could begin within {START_S:g} s: the cluster is busy with other work, or "
+                "has lost its machines (`ray status`). Run the same command again to go on"
+            )
+
+    def _failed(self, cell: Cell, outcome: Outcome, message: str) -> CellResult:
+        criterion = self._assignment.study.criterion
+        return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
+
+    def _dismiss(self, workers: Iterable[_Worker]) -> None:
+        """End workers; those that are idle tidy up first."""
+        leaving = list(workers)
+        idle = [worker.actor.leave.remote() for worker in leaving if worker.ready and worker.cell is None]
+        with suppress(Exception):  # whatever became of the cluster, there is nothing left to do for it
+            self._ray.wait(idle, num_returns=len(idle), timeout=5) if idle else None
+        for worker in leaving:
+            with suppress(Exception):
+                self._ray.kill(worker.actor)
+            self._workers.remove(worker)
+
+
+def _cause(error: Exception) -> str:
+    """Why a worker was lost, in one line of the many that Ray writes."""
+    text = " ".join(str(error).split())
+    for mark in ("Worker exit detail: ", "error_message: ", "because "):
+        _, found, rest = text.partition(mark)
+        if found:
+            text = rest
+            break
+    return text.split(". ")[0][:300].rstrip(".")

@@ -1,0 +1,173 @@
+"""What is sent to machines that may not see this one's files, and what they send back.
+
+Files travel as their bytes: those that models are made from, the modules beside the study, what detectors learned, and
+the points that a transfer takes over; back come the inputs that a cell kept. Nothing here knows who carries them.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advrisk.core.digest import digest_bytes
+from advrisk.core.errors import LedgerError
+from advrisk.core.files import whole_file
+from advrisk.ledger.inputs import crafted_inputs, detector_state
+from advrisk.plan import Cell
+from advrisk.run.bench import Workbench
+from advrisk.run.executors import Assignment
+from advrisk.run.loading import OBJECT
+from advrisk.run.rows import CellResult
+from advrisk.study import StudySpec
+
+Files = dict[str, bytes]  # path below the run's folder -> content
+Put = Callable[[Any], Any]  # stores something for all workers, and returns what they find it by
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Everything that a worker elsewhere needs to set up its workbench.
+
+    Its contents are not in it but stored by `put`, so that a machine fetches each of them once for all its workers.
+    """
+
+    assignment: Any  # what the assignment is found by
+    weights: Mapping[tuple[str, str], tuple[str, str, Any]]  # (model, parameter) -> path, digest, content
+    modules: Mapping[str, Any]  # path below the study's folder -> content
+    states: Mapping[str, Any]  # path below the run's folder -> content
+
+
+@dataclass(frozen=True)
+class FarResult:
+    """The rows of a cell, and the files that belong to it."""
+
+    result: CellResult
+    files: Files
+
+
+def pack(assignment: Assignment, bench: Workbench, put: Put) -> Parcel:
+    """Store what workers need; a file that several models are made from, once."""
+    stored: dict[str, Any] = {}
+
+    def put_file(path: Path) -> tuple[str, Any]:
+        content = path.read_bytes()
+        name = digest_bytes(content)
+        if name not in stored:
+            stored[name] = put(np.frombuffer(content, np.uint8))
+        return name, stored[name]
+
+    weights = {place: (str(path), *put_file(path)) for place, path in _named_files(bench).items()}
+    states = [
+        detector_state(bench.folder, one.id, model) for one in assignment.detectors for model in assignment.digests
+    ]
+    return Parcel(
+        assignment=put(assignment),
+        weights=weights,
+        modules={name: put_file(path)[1] for name, path in modules_beside(bench.study).items()},
+        states={str(path.relative_to(bench.folder)): put_file(path)[1] for path in states if path.is_file()},
+    )
+
+
+def unpack(parcel: Parcel, folder: Path, get: Callable[[Any], Any]) -> Assignment:
+    """The assignment as it is carried out in a folder of this machine."""
+    assignment: Assignment = get(parcel.assignment)
+    for name, found in parcel.modules.items():
+        _write(folder / "code" / name, get(found))
+    for name, found in parcel.states.items():
+        _write(folder / name, get(found))
+    models = dict(assignment.study.models)
+    for (model, parameter), (path, content, found) in parcel.weights.items():
+        place = Path(path)
+        if not _holds(place, content):
+            place = folder / "weights" / content / place.name
+            if not place.exists():
+                _write(place, get(found))
+        models[model] = models[model].model_copy(update={parameter: str(place)})
+    return replace(
+        assignment,
+        study=assignment.study.model_copy(update={"models": models}),
+        folder=folder,
+        python_path=(*assignment.python_path, str(folder / "code")),
+    )
+
+
+def points_for(cell: Cell, folder: Path) -> Files:
+    """The file with the points that a cell takes over, if they were kept: else it crafts them again."""
+    paths = [crafted_inputs(folder, need.id) for need in cell.needs]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.is_file()}
+
+
+def carried_out(cell: Cell, given: Files, bench: Workbench) -> FarResult:
+    """A cell with the files it needs put into place, and those it made taken out again."""
+    for name, content in given.items():
+        _write(bench.folder / name, content)
+    result = bench.carry_out(cell)
+    for name in given:
+        (bench.folder / name).unlink()
+    return FarResult(result, _taken(bench.folder))
+
+
+def keep(far: FarResult, folder: Path) -> CellResult:
+    """Put the files of a result where those of a cell that is carried out here lie."""
+    for name, content in far.files.items():
+        target = folder / name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(target) as path:
+                path.write_bytes(content)
+        except OSError as error:
+            raise LedgerError(f"{target}: inputs could not be stored: {error.strerror}") from error
+    return far.result
+
+
+def modules_beside(study: StudySpec) -> dict[str, Path]:
+    """The Python files in the study's folder that were imported from there, by their path below it."""
+    if study.where.path is None:
+        return {}
+    folder, found = study.where.folder.resolve(), {}
+    for name, module in list(sys.modules.items()):
+        path = Path(getattr(module, "__file__", None) or "").resolve()
+        expected = folder / name.replace(".", "/")
+        if path in (expected.with_suffix(".py"), expected / "__init__.py") and path.is_file():
+            found[str(path.relative_to(folder))] = path
+    return found
+
+
+def _named_files(bench: Workbench) -> dict[tuple[str, str], Path]:
+    """The files that sources of models are given, by model and parameter."""
+    found: dict[tuple[str, str], Path] = {}
+    for name, spec in bench.study.models.items():
+        if spec.source != OBJECT:
+            settings = bench.registries.models.get(spec.source).bind(spec.params, folder=bench.study.where.folder)
+            files = {key: value for key, value in settings.items() if isinstance(value, Path) and value.is_file()}
+            found |= {(name, key): path.resolve() for key, path in files.items()}
+    return found
+
+
+def _holds(path: Path, content: str) -> bool:
+    """Whether this machine has the same file in the same place."""
+    try:
+        return digest_bytes(path.read_bytes()) == content
+    except OSError:
+        return False
+
+
+def _taken(folder: Path) -> Files:
+    """The inputs that were written; what only says that clean inputs are known stays, and is empty from then on."""
+    files: Files = {}
+    for path in sorted((folder / "inputs").rglob("*")):
+        if path.is_file() and path.stat().st_size:
+            files[str(path.relative_to(folder))] = path.read_bytes()
+            if path.parent.name == "shards":
+                path.write_bytes(b"")
+            else:
+                path.unlink()
+    return files
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(memoryview(content))
