@@ -24,7 +24,7 @@ def main() -> int:
             print(tally, flush=True)
             for number, what in tally.bugs:
                 print(f"    {name} {number}: {what}", file=sys.stderr, flush=True)
-            print(f"    {name}: {tally.wall_s:.0f} s", file=sys.stderr, flush=True)
+            print(f"    {name}: {tally.wall_s:.0f} s, {tally.cpu_s:.0f} s of CPU", file=sys.stderr, flush=True)
             n_faults, n_bugs = n_faults + tally.n, n_bugs + len(tally.bugs)
     print(f"| all | {n_faults} | | {n_faults - n_bugs} |")
     return 1 if n_bugs else 0

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.faults import ray_kinds as ray_kinds  # they register themselves
 from tests.faults.kinds import KINDS, Skipped
+from tests.faults.processes import cpu_s
 from tests.faults.study import Studied, written
 from tests.faults.trial import DONE, Reference, Trial
 
@@ -27,6 +29,7 @@ class Tally:
     bugs: list[tuple[int, str]] = field(default_factory=list)  # trial, and what was not as it should be
     skipped: str = ""
     wall_s: float = 0.0
+    cpu_s: float = 0.0
 
     def __str__(self) -> str:
         told = ", ".join(f"{n} {what}" for what, n in sorted(self.outcomes.items()))
@@ -44,23 +47,21 @@ class Ground:
 
 @contextmanager
 def prepared(home: Path | None = None) -> Iterator[Ground]:
-    """Write the study, and run it without a fault: twice, as the first run also waits for all imports."""
+    """Write the study, and run it without a fault."""
     with tempfile.TemporaryDirectory(prefix="af-", dir=home) as name:
         folder = Path(name)
+        (folder / "reference").mkdir()
         studied = written(folder / "study")
-        for attempt in ("first", "reference"):
-            (folder / attempt).mkdir()
-            trial = Trial(folder / attempt, studied, Reference(folder, 0.0), np.random.default_rng(0))
-            began = time.monotonic()
-            trial.expect(trial.run(), DONE)
-            length_s = time.monotonic() - began
-        yield Ground(folder, studied, Reference(folder / "reference" / "run", length_s))
+        trial = Trial(folder / "reference", studied, Reference(folder, 0.0), np.random.default_rng(0))
+        run = trial.run()
+        trial.expect(run, DONE)
+        yield Ground(folder, studied, Reference(trial.out, time.monotonic() - run.began))
 
 
 def inject(kind: str, n: int, ground: Ground, *, seed: int = 0, first: int = 0) -> Tally:
     """So many faults of a kind; the numbers drawn for a trial depend on seed, kind and its number alone."""
     tally = Tally(kind)
-    began = time.monotonic()
+    began, began_cpu = time.monotonic(), cpu_s()
     for number in range(first, first + n):
         home = ground.home / f"t{number}"
         shutil.rmtree(home, ignore_errors=True)
@@ -76,7 +77,7 @@ def inject(kind: str, n: int, ground: Ground, *, seed: int = 0, first: int = 0) 
             tally.bugs.append((number, "".join(traceback.format_exception_only(error)).strip()))
         tally.n += 1
         shutil.rmtree(home, ignore_errors=True)
-    tally.wall_s = time.monotonic() - began
+    tally.wall_s, tally.cpu_s = time.monotonic() - began, cpu_s() - began_cpu
     return tally
 
 

@@ -49,7 +49,7 @@ def kind(name: str) -> Callable[[Callable[[Trial], str]], Callable[[Trial], str]
 @kind("worker killed")
 def worker_killed(trial: Trial) -> str:
     """kill -9 of a worker process: its cell is lost, or, where it had not begun, the run."""
-    run = trial.run()
+    run = trial.run(workers=2)
     trial.moment()
     victim = _some_worker(trial, run)
     code = trial.expect(run, DONE, MISTAKE, ERROR_ROWS)
@@ -63,7 +63,7 @@ def worker_killed(trial: Trial) -> str:
 @kind("driver killed")
 def driver_killed(trial: Trial) -> str:
     """kill -9 of the driver; the command is given again at once, while workers may still be at their last cells."""
-    run = trial.run()
+    run = trial.run(workers=2)
     trial.moment()
     run.send(signal.SIGKILL)
     code = trial.expect(run, DONE, -signal.SIGKILL)
@@ -74,7 +74,7 @@ def driver_killed(trial: Trial) -> str:
 @kind("all killed")
 def all_killed(trial: Trial) -> str:
     """kill -9 of the driver and its workers at once, as when the machine is lost."""
-    run = trial.run()
+    run = trial.run(workers=2)
     trial.moment()
     for pid in [*descendants(run.pid), run.pid]:
         _kill(pid, signal.SIGKILL)
@@ -98,7 +98,7 @@ def asked_to_end(trial: Trial) -> str:
 @kind("frozen")
 def frozen(trial: Trial) -> str:
     """The driver, or a worker, stands still for up to a second: nothing may come of it."""
-    run = trial.run()
+    run = trial.run(workers=2)
     trial.moment()
     victim = trial.one_of([run.pid, *descendants(run.pid)])
     _kill(victim, signal.SIGSTOP)

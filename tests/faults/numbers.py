@@ -15,4 +15,7 @@ TRIALS = {
     "repair killed": 10,
     "compacting killed": 10,
     "clock jumps": 10,
+    "Ray worker killed": 5,
+    "raylet killed": 5,
+    "Ray driver killed": 4,
 }

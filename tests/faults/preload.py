@@ -1,4 +1,4 @@
-"""All that a command imports, imported once: processes of the harness are copies of one that has done so.
+"""What a run imports, imported once: processes of the harness are copies of one that has done so.
 
 Nothing is carried out here: torch's and DuckDB's threads would not survive the copying.
 """
@@ -7,23 +7,13 @@ import importlib
 import pkgutil
 
 import advrisk.api
-import advrisk.cli
+import advrisk.cli.app
+import advrisk.cli.progress
 import advrisk.ledger
-import advrisk.report
-import advrisk.risk
-import advrisk.run
+import advrisk.run.campaign
+import advrisk.run.worker
 
-for package in (advrisk.api, advrisk.cli, advrisk.ledger, advrisk.report, advrisk.risk, advrisk.run):
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
-for name in (
-    "duckdb",
-    "jinja2",
-    "plotly.graph_objects",
-    "scipy.stats",
-    "scipy.optimize",
-    "scipy.special",
-    "xarray",
-    "rich.console",
-):
+for module in pkgutil.iter_modules(advrisk.ledger.__path__, "advrisk.ledger."):
+    importlib.import_module(module.name)
+for name in ("duckdb", "rich.console", "torch.nn.functional"):
     importlib.import_module(name)

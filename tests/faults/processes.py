@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 LAUNCHER = multiprocessing.get_context("forkserver")
 LAUNCHER.set_forkserver_preload(["tests.faults.preload"])
-END_S = 120.0  # a command that takes longer hangs
+DRIVER = "ADVRISK_FAULTS_DRIVER"  # the variable that tells which process is the driver
+END_S = 300.0  # a command that takes longer hangs
 GRACE_S = 1.0  # in place of ten seconds, that a hanging cell is given beyond its limit
 VANISH_S = 15.0  # workers of a killed driver finish their cell, then notice
 
@@ -27,11 +29,12 @@ Prepare = Callable[[], None]
 
 
 class Command:
-    """`advrisk …` in a process, and a session, of its own."""
+    """`advrisk …` in a process of its own, whose words, and those of all that it starts, go to a file."""
 
     def __init__(self, *words: object, folder: Path, log: Path, prepare: Prepare | None = None) -> None:
         self._process = LAUNCHER.Process(target=_carry_out, args=([*map(str, words)], folder, log, prepare))
         self._process.start()
+        self.began = time.monotonic()
         self.log = log
 
     @property
@@ -57,7 +60,7 @@ class Command:
         """Its exit code, once it has ended; it must do so in time."""
         self._process.join(END_S)
         if self.is_alive:
-            left = "".join(f"\n{pid} {_command_line(pid)}" for pid in (self.pid, *descendants(self.pid)))
+            left = "".join(f"\n{pid} {command_line(pid)}" for pid in (self.pid, *descendants(self.pid)))
             self._process.kill()
             raise AssertionError(f"hangs for {END_S:g} s: {self.log.read_text()}{left}")
         assert self._process.exitcode is not None
@@ -65,7 +68,6 @@ class Command:
 
 
 def _carry_out(words: list[str], folder: Path, log: Path, prepare: Prepare | None) -> None:
-    os.setsid()
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(handle, stream)
@@ -73,6 +75,7 @@ def _carry_out(words: list[str], folder: Path, log: Path, prepare: Prepare | Non
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.chdir(folder)
+    os.environ[DRIVER] = str(os.getpid())
     sys.argv = ["advrisk", *words]
     if prepare is not None:
         prepare()
@@ -141,6 +144,12 @@ def _forked_worker(_: object) -> Any:
     return executors._Worker(_Forked(pid), Connection(ours.detach()))  # type: ignore[arg-type]
 
 
+def cpu_s() -> float:
+    """The CPU seconds of this process, and of all commands that have ended; not of those whose parents were killed."""
+    ticks = _stat(forkserver._forkserver._forkserver_pid or 0)[11:15]  # type: ignore[attr-defined]
+    return time.process_time() + sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def descendants(pid: int) -> list[int]:
     """All processes that a process has started, and those that they have."""
     found = [pid]
@@ -156,21 +165,22 @@ def _parents() -> Iterator[tuple[int, int]]:
             yield pid, int(stat[1])
 
 
-def strays(sessions: list[int], folder: Path) -> list[str]:
-    """Processes that were started for a folder, and are still there some time later."""
+def strays(folder: Path) -> list[str]:
+    """Processes that write to files of a folder, as all do that are started for it, and are there after a while yet."""
     ends = time.monotonic() + VANISH_S
     while True:
-        left = [pid for pid in _pids() if _belongs(pid, sessions, folder)]
+        left = [pid for pid in _pids() if _belongs(pid, folder)]
         if not left or time.monotonic() > ends:
-            return [f"{pid} {_command_line(pid)}" for pid in left]
+            return [f"{pid} {command_line(pid)}" for pid in left]
         time.sleep(0.02)
 
 
-def _belongs(pid: int, sessions: list[int], folder: Path) -> bool:
-    stat = _stat(pid)
-    if not stat or stat[0] == "Z":
-        return False
-    return int(stat[3]) in sessions or (pid != os.getpid() and f"{folder}/" in _command_line(pid))
+def _belongs(pid: int, folder: Path) -> bool:
+    for stream in (1, 2):
+        with suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{stream}").startswith(f"{folder}/"):
+                return True
+    return False
 
 
 def _pids() -> list[int]:
@@ -185,7 +195,8 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _command_line(pid: int) -> str:
+def command_line(pid: int) -> str:
+    """How a process was started, or what it calls itself; nothing of one that is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

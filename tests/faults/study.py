@@ -1,4 +1,4 @@
-"""The study that faults are injected into: 72 short cells of two linear nets, one of which can be told to misbehave.
+"""The study that faults are injected into: 52 short cells of two linear nets, one of which can be told to misbehave.
 
 `nets.py` lies beside it, as a user's module would. Its net looks for a file, `misbehave.json`, that says what to do at
 which pass; whoever takes the file away first, does it. So a fault strikes once, and the code, which names the model,
@@ -42,7 +42,7 @@ class Net(torch.nn.Linear):
 def misbehaved(n_passes, answer):
     try:
         orders = json.loads((HERE / "misbehave.json").read_text())
-        in_worker = os.getpid() != os.getsid(0)  # the driver leads its session
+        in_worker = os.environ.get("ADVRISK_FAULTS_DRIVER") != str(os.getpid())
         if n_passes < orders["pass"] or (orders["how"] == "hang" and not in_worker):
             return answer
         os.rename(HERE / "misbehave.json", HERE / "misbehaved.json")
@@ -131,7 +131,7 @@ def _content() -> dict[str, Any]:
             {"corruption": "gaussian-noise", "sigma": 0.3, "repeats": 2},
         ],
         "detectors": ["feature-squeezing"],
-        "shard": 8,
+        "shard": 12,
         "keep_inputs": "all",
         "assess": {"damage": {"norm": "linf", "resamples": 100}},
     }

@@ -1,4 +1,4 @@
-"""One trial: a study, a fault, the same command again until it is finished, and the ledger held against the reference."""
+"""One trial: a study, a fault, the same command again until it is done, and the ledger held against the reference."""
 
 import hashlib
 import signal
@@ -25,7 +25,6 @@ TOLD = {
     -signal.SIGKILL: "killed",
     -signal.SIGTERM: "killed",
 }
-WORKERS = 2
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,9 @@ class Trial:
         self.commands.append(Command(*words, folder=self.studied.folder, log=log, prepare=prepare))
         return self.commands[-1]
 
-    def run(self, *words: object, report: bool = False, prepare: Prepare | None = None) -> Command:
+    def run(self, *words: object, workers: int = 1, report: bool = False, prepare: Prepare | None = None) -> Command:
         """The command that is given again and again."""
-        asked = ("run", self.studied.file, "--out", self.out, "--workers", WORKERS, "--publish-s", "0.05", *words)
+        asked = ("run", self.studied.file, "--out", self.out, "--workers", workers, "--publish-s", "0.1", *words)
         return self.command(*asked, prepare=partial(_prepared, report, prepare))
 
     def moment(self) -> None:
@@ -97,7 +96,7 @@ class Trial:
 
     def verify(self) -> None:
         """Everything is there, as without the fault, and nothing else."""
-        left = strays([command.pid for command in self.commands], self.home)
+        left = strays(self.home)
         assert not left, f"processes are left: {left}"
         found = content(self.out)
         for name, expected in self.reference.content.items():
