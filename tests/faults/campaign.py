@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.faults import ray_kinds as ray_kinds  # they register themselves
-from tests.faults.kinds import KINDS, Skipped
+from tests.faults.kinds import KINDS, MissedError, Skipped
 from tests.faults.processes import cpu_s
 from tests.faults.study import Studied, written
 from tests.faults.trial import DONE, Reference, Trial
+
+MOST_TRIES = 4  # so many trials for each fault, as some come too late
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Tally:
     n: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     bugs: list[tuple[int, str]] = field(default_factory=list)  # trial, and what was not as it should be
+    n_missed: int = 0  # trials whose moment came too late, which are not counted
     skipped: str = ""
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -60,23 +63,23 @@ def prepared(home: Path | None = None) -> Iterator[Ground]:
 
 def inject(kind: str, n: int, ground: Ground, *, seed: int = 0, first: int = 0) -> Tally:
     """So many faults of a kind; the numbers drawn for a trial depend on seed, kind and its number alone."""
-    tally = Tally(kind)
+    tally, number = Tally(kind), first
     began, began_cpu = time.monotonic(), cpu_s()
-    for number in range(first, first + n):
+    while tally.n < n and not tally.skipped and number - first < MOST_TRIES * n:
         home = ground.home / f"t{number}"
-        shutil.rmtree(home, ignore_errors=True)
         home.mkdir()
         rng = np.random.default_rng([seed, number, *kind.encode()])
         try:
-            what = _tried(kind, Trial(home, ground.studied, ground.reference, rng))
-            tally.outcomes[what] += 1
+            tally.outcomes[_tried(kind, Trial(home, ground.studied, ground.reference, rng))] += 1
         except Skipped as reason:
             tally.skipped = f"not injected: {reason}"
-            break
+        except MissedError:
+            tally.n_missed += 1
         except Exception as error:
             tally.bugs.append((number, "".join(traceback.format_exception_only(error)).strip()))
-        tally.n += 1
+        tally.n = sum(tally.outcomes.values()) + len(tally.bugs)
         shutil.rmtree(home, ignore_errors=True)
+        number += 1
     tally.wall_s, tally.cpu_s = time.monotonic() - began, cpu_s() - began_cpu
     return tally
 

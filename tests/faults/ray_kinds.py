@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.faults.kinds import Skipped, kind
+from tests.faults.kinds import Skipped, kind, told
 from tests.faults.processes import Command, command_line, descendants
-from tests.faults.trial import DONE, MISTAKE, TOLD, Trial
+from tests.faults.trial import DONE, MISTAKE, Trial
 
 ON_RAY = ("--on", "ray")
 _MOST_SEGMENTS = 12
@@ -26,7 +26,7 @@ def ray_worker_killed(trial: Trial) -> str:
     run = _on_ray(trial)
     struck = _strike(trial, run, lambda line: line.startswith("ray::FarWorker"))
     code = trial.expect(run, DONE)
-    return TOLD[code] if struck else "too late"
+    return told(trial, code, struck=struck)
 
 
 @kind("raylet killed")
@@ -36,7 +36,7 @@ def raylet_killed(trial: Trial) -> str:
     struck = _strike(trial, run, lambda line: "/raylet/raylet " in line)
     code = trial.expect(run, DONE, MISTAKE)
     _finish(trial)
-    return TOLD[code] if struck else "too late"
+    return told(trial, code, struck=struck)
 
 
 @kind("Ray driver killed")
@@ -46,7 +46,7 @@ def ray_driver_killed(trial: Trial) -> str:
     _strike(trial, run, lambda line: "/raylet/raylet " in line, victim=run.pid)
     code = trial.expect(run, DONE, -signal.SIGKILL)
     _finish(trial)
-    return TOLD[code]
+    return told(trial, code, struck=code != DONE)
 
 
 def _on_ray(trial: Trial) -> Command:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.core.flags import CUT_SHORT
 from advrisk.ledger import Ledger
 from advrisk.ledger.checking import check
 from advrisk.ledger.diffing import diff_ledgers
@@ -84,12 +85,18 @@ class Trial:
     def one_of(self, choices: list[Any]) -> Any:
         return choices[int(self.rng.integers(len(choices)))]
 
-    def finish(self, *words: object) -> bool:
-        """Give the command again; whether there were error rows to be tried again. It must end well."""
-        code = self.expect(self.run(*words), DONE, ERROR_ROWS)
-        if code == ERROR_ROWS:
-            self.expect(self.run(*words, "--retry-errors"), DONE)
-        return code == ERROR_ROWS
+    def finish(self, *, retry: bool = False) -> bool:
+        """Give the command again; whether there was something to be tried again. It must end well."""
+        if not retry:
+            retry = self.expect(self.run(), DONE, ERROR_ROWS) == ERROR_ROWS or bool(self.cut_short())
+        if retry:
+            self.expect(self.run("--retry-errors"), DONE)
+        return retry
+
+    def cut_short(self) -> list[str]:
+        """The cells that say so."""
+        sql = f"SELECT cell FROM cells WHERE list_contains(flags, '{CUT_SHORT}')"
+        return list(Ledger.open(self.out).query(sql)["cell"].to_pylist())
 
     def expect(self, command: Command, *codes: int) -> int:
         """Its exit code, which must be one of these; without a traceback."""

@@ -1,5 +1,6 @@
 """Flags: reasons not to trust a cell, each with what it means and what to do."""
 
+CUT_SHORT = "cut-short"
 NO_START = "no-start"
 NO_START_MESSAGE = "no random input was a success, so there was nothing to begin from"  # of the rows concerned
 BLACK_BOX = "black-box-beats-white-box"  # the one that no cell can tell alone: arms are compared
@@ -13,7 +14,8 @@ FLAGS = {
     "random-model": "the model answers the same input differently each time: successes were redrawn; "
     "give its arms `draws`, so that they follow the mean of several slopes",
     "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
-    "cut-short": "the arm threw an error or ran out of time: what it kept may not be its best",
+    CUT_SHORT: "the arm threw an error or ran out of time: what it kept may not be its best; `--retry-errors` runs it "
+    "again",
     NO_START: "samples resisted because no point was found to begin from, which says nothing of how near a success is: "
     "allow more starts or queries, or use another attack",
     "not-crafted": "some samples had nothing to transfer: the surrogate has them wrong without an attack or the attack "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.manifest import ADVICE, read_replaces
 from advrisk.ledger.segments import publish, segment_folders
@@ -96,16 +97,19 @@ class Ledger:
     def finished_cells(self, *, without_errors: bool = False) -> set[str]:
         """The cells that need not be run again, whatever their recipe.
 
-        A cell is published together with its outcomes; one whose outcomes somebody deleted is run again.
+        A cell is published together with its outcomes; one whose outcomes somebody deleted is run again. One that was
+        cut short is not without errors, even if all its samples were broken by then: what it kept may not be its best.
         """
         listed = self._segments
         whole = [folder.name for folder in listed if (folder / "outcomes.parquet").is_file()]
         latest = (
-            "SELECT cell, arg_max(n_errors, (filename, file_row_number)) AS n_errors FROM all_cells "
+            "SELECT cell, arg_max(n_errors = 0 AND coalesce(NOT list_contains(flags, $cut_short), true), "
+            "(filename, file_row_number)) AS sound FROM all_cells "
             "WHERE list_contains($whole, parse_path(filename)[-2]) GROUP BY cell"
         )
-        condition = "n_errors = 0" if without_errors else "true"
-        found = self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", {"whole": whole})
+        condition = "sound" if without_errors else "true"
+        given = {"whole": whole, "cut_short": CUT_SHORT}
+        found = self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", given)
         if self._segments is not listed:  # they were merged meanwhile, and bear other names
             return self.finished_cells(without_errors=without_errors)
         return set(found["cell"].to_pylist())

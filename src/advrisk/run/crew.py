@@ -66,13 +66,22 @@ class Crew:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The cells of a plan but for some, made one by one as they are asked for: a large plan has millions."""
+    """The cells of a plan but for some, made one by one as they are asked for: a large plan has millions.
+
+    With `retry_errors`, cells that took over the points of one that is run again are run again, too.
+    """
 
     plan: Plan
     finished: Set[str]
+    retry_errors: bool = False
 
     def __iter__(self) -> Iterator[Cell]:
-        return (cell for cell in self.plan.cells() if cell.id not in self.finished)
+        return (cell for cell in self.plan.cells() if not self._is_finished(cell))
+
+    def _is_finished(self, cell: Cell) -> bool:
+        if self.retry_errors and any(need.id not in self.finished for need in cell.needs):
+            return False
+        return cell.id in self.finished
 
     def __len__(self) -> int:
         return self._n_cells
@@ -87,4 +96,4 @@ class Unfinished:
 
 def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> Unfinished:
     """The cells of a plan that are still to be run."""
-    return Unfinished(plan, ledger.finished_cells(without_errors=retry_errors))
+    return Unfinished(plan, ledger.finished_cells(without_errors=retry_errors), retry_errors)

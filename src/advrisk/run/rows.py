@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from advrisk.core.flags import NO_START
+from advrisk.core.flags import CUT_SHORT, NO_START
 from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
 from advrisk.ledger import Outcome, constant, table_from
@@ -161,7 +161,7 @@ def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]
         NO_START: trust.no_start is not None,
         "random-model": target.model.random,
         "unconfirmed": verdict.n_unconfirmed > 0,
-        "cut-short": attempt.cut_short,
+        CUT_SHORT: attempt.cut_short,
         "not-crafted": attempt.not_crafted,
     }
     return {"flags": [name for name, is_raised in raised.items() if is_raised]}

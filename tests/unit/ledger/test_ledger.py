@@ -227,6 +227,17 @@ def test_finished_cells_are_told_apart_from_those_with_errors(ledger: Ledger, ce
     assert read.finished_cells(without_errors=True) == {"good", "mended"}
 
 
+def test_a_cell_that_was_cut_short_is_not_without_errors(ledger: Ledger, cell: Callable[..., Tables]) -> None:
+    """An arm that fails once all its samples are broken has no error row, but what it kept may not be its best."""
+    for name, flags in (("short", ["still-gaining", "cut-short"]), ("gaining", ["still-gaining"]), ("old", None)):
+        tables = cell(name)
+        columns = tables["cells"].to_pydict() | {"flags": [flags]}
+        ledger.append(tables | {"cells": table_from("cells", columns)})
+    read = Ledger.open(ledger.path)
+    assert read.finished_cells() == {"short", "gaining", "old"}
+    assert read.finished_cells(without_errors=True) == {"gaining", "old"}
+
+
 def test_scores_may_come_later_than_their_cell(
     ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables]
 ) -> None:
