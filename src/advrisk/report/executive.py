@@ -16,7 +16,7 @@ from advrisk.report.palette import cut_words, one_line
 from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
-from advrisk.report.verdicts import gate_verdicts
+from advrisk.report.verdicts import gate_counts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.certificate.statements import would_take
@@ -40,6 +40,7 @@ LABELS = {
     "undecided": "What is undecided",
     "untested": "What was not tested",
 }
+_GATE = {"pass": "passes", "fail": "fails", "undecided": "is undecided"}
 _MOST = 4  # models, pairs or detectors that are told of one by one
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
@@ -85,10 +86,13 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 
 def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
-    told = [headline(damage)] if damage else []
+    gate = _of(found.gate, GateResult)
+    forbidden = gate is not None and not gate.passed
+    told = ([_least(damage)] if forbidden else [headline(damage)]) if damage else []
     told += scenario_headlines(indicators) if indicators else []
-    if not told:
-        told = [f"The evidence names no model: {found.damage}."]
+    told = told or [f"The evidence names no model: {found.damage}."]
+    if gate is not None:
+        told.insert(0 if forbidden else 1, _on_gate(gate))
     named = {damage.ship} if damage and damage.ship else set()
     named |= {one.ship for one in _stated(indicators) if one.ship}
     if len(named) > 1:
@@ -96,11 +100,21 @@ def _to_ship(found: Findings) -> list[str]:
             f"These answers name different models ({', '.join(sorted(named))}), because the questions differ: go by "
             "the one that is yours."
         )
-    if gate := _of(found.gate, GateResult):
-        told.append(f"{gate_verdicts(gate).heading}.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
     return told
+
+
+def _on_gate(gate: GateResult) -> str:
+    """What the study requires; where it is not met, the best model may not be good enough."""
+    told = f"he study's gate {_GATE[gate.verdict]} ({gate_counts(gate)})."
+    return f"T{told}" if gate.passed else f"Ship nothing yet: t{told}"
+
+
+def _least(damage: DamageAssessment) -> str:
+    """The headline of damage where something else forbids to ship."""
+    n = len(damage.models)
+    return f"{damage.ship} suffers the least damage of the {n} models compared." if damage.ship else headline(damage)
 
 
 def _stated(found: IndicatorAssessment | None) -> list[ScenarioResult]:
@@ -188,7 +202,7 @@ def _what_drives(found: Findings) -> list[str]:
             told += _on_scenario(one)
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
-    return told or ["Nothing was found to break these models."]
+    return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
 
 
 def _on_clean_error(damage: DamageAssessment) -> list[str]:
@@ -248,7 +262,10 @@ def _undecided(found: Findings) -> list[str]:
         told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair)}." for pair in open_pairs]
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
-    asked = {"detectors": found.detection, "scenarios": found.indicators, "survival": found.survival}
+    if gate := _of(found.gate, GateResult):
+        told += _few(list(_on_open_requirements(gate)), "more requirements are undecided.")
+    asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
+    asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
     told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
     return told
 
@@ -263,6 +280,12 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
     pairs = [pair for pair in damage.pairs if pair.undecided]
     told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair)}." for pair in pairs]
     return _few(told, "more pairs of models are undecided.")
+
+
+def _on_open_requirements(gate: GateResult) -> Iterable[str]:
+    for one in gate.results:
+        if one.verdict == "undecided":
+            yield f"Required, {one.requirement}: {one.reason}{f'; {one.settle}' if one.settle else ''}."
 
 
 def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:

@@ -17,6 +17,7 @@ from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison, ArmOptimality
 from advrisk.risk.evasion import threshold
+from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import compare_models
@@ -103,6 +104,38 @@ def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path
     assert str(found.models[0].relative_damage) in summary.sure[0]
     assert str(found.pairs[0].difference) in summary.sure[1]
     assert any("60 samples and 1 attack configuration" in one and "lower bounds" in one for one in summary.sure)
+
+
+def gate(*verdicts: str) -> GateResult:
+    return GateResult(
+        "run", tuple(Held(f"r{n}", one, "study", None, 0.1, "why", "do this") for n, one in enumerate(verdicts))
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "answer"),
+    [
+        (("pass", "fail"), "Ship nothing yet: the study's gate fails (1 pass, 1 fail)."),
+        (("undecided",), "Ship nothing yet: the study's gate is undecided (1 undecided)."),
+        (("pass",), "Ship strong: it suffers the least damage of the 2 models compared."),
+    ],
+)
+def test_a_gate_that_does_not_pass_comes_first(tmp_path: Path, verdicts: tuple[str, ...], answer: str) -> None:
+    found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), gate=gate(*verdicts))
+    summary = told(tmp_path, found)
+    assert summary.answer == answer
+    if verdicts == ("pass",):
+        assert summary.ship[1] == "The study's gate passes (1 pass)."
+    else:
+        assert summary.ship[1] == "strong suffers the least damage of the 2 models compared."
+        assert not any(one.startswith("Ship strong") for one in summary.ship)
+    open_ones = [f"Required, r{n}: why; do this." for n, one in enumerate(verdicts) if one == "undecided"]
+    assert list(summary.undecided) == (open_ones or ["Nothing: every comparison that was asked for is decided."])
+
+
+def test_what_could_not_be_assessed_is_not_called_unbroken(tmp_path: Path) -> None:
+    summary = told(tmp_path, Findings(damage="no attack has a norm"))
+    assert summary.drivers == ("Not known: no attack has a norm.",)
 
 
 def test_what_would_decide_is_said_of_every_pair_that_is_open(tmp_path: Path) -> None:
@@ -203,7 +236,18 @@ class TestWhatWasNotTested:
 
     def test_uncounted_passes_say_so(self, tmp_path: Path) -> None:
         held = ledger(tmp_path, [PGD | {"forward": None, "backward": None}])
-        assert "nobody counted their passes" in self.said(held)
+        said = self.said(held)
+        assert "is not known, as nobody counted passes: pgd-linf-0.1." in said
+        assert "Kinds of attack" not in said
+
+    def test_one_uncounted_arm_and_one_that_has_not_run_hide_nothing(self, tmp_path: Path) -> None:
+        theirs = PGD | {"arm": "theirs", "forward": None, "backward": None}
+        held = ledger(tmp_path, [PGD, theirs])
+        held.append({"arms": table_from("arms", columns([PGD | {"arm": "later", "model": "m", "origin": "study"}]))})
+        said = self.said(Ledger.open(tmp_path))
+        assert "Attacks that have not run yet: later." in said
+        assert "as nobody counted passes: theirs." in said
+        assert "missing: black-box (without gradients), transfer (crafted on another model), unless those" in said
 
     def test_draws_of_random_starts(self, tmp_path: Path) -> None:
         arms = [PGD | {"params": STARTS}, PGD | {"arm": "twice", "params": STARTS, "repeats": 2}]
