@@ -217,7 +217,10 @@ def _check_record(pack: Pack, run: "Run") -> Verification:
     if not isinstance(made_by, dict) or made_by.get("advrisk") != PROGRAM:
         return Verification((), (), (f"Another version made {RECORD}: what it says was not checked.",))
     wrong = differences(lasting(record), lasting(again))
-    return _found(f"The report for machines, {RECORD}, says what the run says.", [f"{RECORD}: the run says otherwise: {text}" for text in wrong])
+    return _found(
+        f"The report for machines, {RECORD}, says what the run says.",
+        [f"{RECORD}: the run says otherwise: {text}" for text in wrong],
+    )
 
 
 def _counted(index: Mapping[str, Any]) -> dict[str, Any]:
