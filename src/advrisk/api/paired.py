@@ -290,8 +290,8 @@ class Comparing:
         settle, more = settling(found, "<=", self.margin) if verdict == "undecided" else ("", None)
         if verdict == "pass" and found.estimate.low > 0:
             reason += "; worse it is"
-        if doubt := _doubt(found, passes=verdict == "pass"):
-            verdict, (reason, settle), more = "undecided", doubt, None
+        if open_ := doubt(found, passes=verdict == "pass"):
+            verdict, (reason, settle), more = "undecided", open_, None
         told = (found.on_unknown, found.untried)
         return Compared(
             *pair,
@@ -309,7 +309,7 @@ class Comparing:
         )
 
 
-def _doubt(found: Measured, *, passes: bool) -> tuple[str, str] | None:
+def doubt(found: Measured, *, passes: bool) -> tuple[str, str] | None:
     """Why a number decides nothing, or lets nothing pass, and what would settle it."""
     if found.pending:
         return found.pending.rstrip("."), "finish the run: the same command goes on"

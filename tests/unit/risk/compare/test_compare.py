@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from advrisk import Run
+from advrisk.api.paired import doubt
 from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.risk.gate import Measured
 from advrisk.risk.paired_share import at_least, share_difference
 from advrisk.risk.proportion import proportion
 
@@ -320,3 +324,17 @@ def test_scenarios_and_losses_of_the_old_study_alone(make_run: MakeRun) -> None:
     assert "does not state this loss" in by_name(found)["risk, day, rejected"].reason
     assert found.undecided
     assert old.compare(lossy, margin=0.5).undecided  # the usual loss is not stated any more
+
+
+def test_a_pass_that_knows_nothing_of_some_samples_says_what_would_settle_it() -> None:
+    left_out = Measured(Estimate(0, -0.1, 0.1, 0.95, 40, "made up"), n_left_out=3)
+    reason, settle = doubt(left_out, passes=True) or ("", "")
+    assert reason == "3 samples without a verdict (error or timeout) could not be counted"
+    assert "--retry-errors" in settle
+    assert doubt(left_out, passes=False) is None
+    pending = replace(left_out, pending="The new run is not finished: 1 of 2 cells are done.")
+    for passes in (True, False):
+        assert doubt(pending, passes=passes) == (
+            "The new run is not finished: 1 of 2 cells are done",
+            "finish the run: the same command goes on",
+        )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -259,3 +260,25 @@ def test_the_detectors_of_the_run_are_meant_not_those_of_an_earlier_study(make_r
     assert find_own_detector(now.ledger, "lid") == names[1]
     with pytest.raises(StudyError, match="no detector is called 'lid,neighbours=10'"):
         now.gate("auroc.'lid,neighbours=10' >= 0.5")
+
+
+def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate rests on other cells than the rest: those on samples to calibrate."""
+    study = {"assess": {"certificate": {"alpha": 0.1, "zeta": 0.05}}, "data": {"source": "digits", "calibrate": 40}}
+    run = make_run({"m": {"pgd": STRONG}}, study=study)
+
+    def a_list(eps: float, *flags: str) -> SimpleNamespace:
+        attacks = [SimpleNamespace(flags=()), SimpleNamespace(flags=flags)]
+        return SimpleNamespace(
+            eps=eps, norm="linf", certified=True, verdict="certified", pending=False, attacks=attacks
+        )
+
+    lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")])
+    told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists)
+    monkeypatch.setattr(Run, "certificate", lambda self: told)
+    loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
+    assert (loose.verdict, strict.verdict) == ("pass", "undecided")
+    assert "some of its attacks are flagged zero-gradients on samples to calibrate" in loose.cautions
+    assert "flags count" in strict.reason
+    assert one(run.gate("certificate.m at 0.1", strict_flags=True)).verdict == "pass"
+    assert one(run.gate("certificate.m at 0.3", strict_flags=True)).verdict == "undecided"
