@@ -26,6 +26,9 @@ WEAK = [0.0] * 4 + [0.1] * 6 + [0.3] * 10 + [inf] * 20
 STRONG = [0.0] * 2 + [0.1] * 2 + [0.3] * 6 + [inf] * 30
 
 
+DATA = {"source": "digits", "evaluate": 40, "calibrate": 40}
+
+
 def one(found: GateResult) -> Any:
     (result,) = found.results
     return result
@@ -264,7 +267,7 @@ def test_the_detectors_of_the_run_are_meant_not_those_of_an_earlier_study(make_r
 
 def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate rests on other cells than the rest: those on samples to calibrate."""
-    study = {"assess": {"certificate": {"alpha": 0.1, "zeta": 0.05}}, "data": {"source": "digits", "calibrate": 40}}
+    study = {"assess": {"certificate": {"alpha": 0.1, "zeta": 0.05}}, "data": DATA}
     run = make_run({"m": {"pgd": STRONG}}, study=study)
 
     def a_list(eps: float, *flags: str) -> SimpleNamespace:
