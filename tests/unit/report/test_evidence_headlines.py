@@ -1,4 +1,4 @@
-"""The line that a clause is told of a topic: whose number it is, its interval, and a range that says what it is over."""
+"""The line that a clause is told of a topic: whose number it is, its interval, and what a range is over."""
 
 from typing import Any
 
