@@ -1,14 +1,12 @@
 """The index of an evidence pack for people: a page and Markdown, made from its JSON and from nothing else."""
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from advrisk.report.evidence_numbers import SHARE
+from advrisk.report.evidence_headlines import interval_text, value_text
 from advrisk.report.marks import escaped
-from advrisk.report.survival import number_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -24,7 +22,7 @@ def index_page(index: Mapping[str, Any]) -> str:
         most=MOST_NUMBERS,
         marks=MARKS,
         titles=_titles(index),
-        headlines={topic["id"]: headline(topic["numbers"]) for topic in index["numbers"]},
+        headlines=_headlines(index),
         value_text=value_text,
         interval_text=interval_text,
         link=link,
@@ -46,10 +44,10 @@ def index_markdown(index: Mapping[str, Any]) -> str:
     parts = [
         f"# Evidence: {escaped(index['run'])}",
         f"**{escaped(index['summary']['text'])}**",
-        *([f"**The run is not finished: {escaped(index['unfinished'])}.**"] if index["unfinished"] else []),
+        *(f"**{escaped(caution)}**" for caution in index["cautions"]),
         escaped(index["notice"]),
         *(f"- {MARKS[degree]} *{degree}*: {escaped(meaning)}" for degree, meaning in index["degrees"].items()),
-        *(_text(text, _titles(index)) for text in index["texts"]),
+        *(_text(text, index) for text in index["texts"]),
         "## The numbers",
         *(_topic(topic) for topic in index["numbers"]),
         "## Files",
@@ -67,65 +65,27 @@ def index_markdown(index: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def value_text(number: Mapping[str, Any]) -> str:
-    """The value, as people write it."""
-    estimate = number["estimate"]
-    if estimate is None:
-        exact = number["exact"]
-        return f"{exact:,}" if isinstance(exact, int) else exact if isinstance(exact, str) else number_text(exact)
-    return _one(estimate["value"], number["unit"], sign=" %")
-
-
-def interval_text(number: Mapping[str, Any]) -> str:
-    """`[4.9, 9.6]`; nothing where a number is exact. None, for JSON knows no infinity, is one."""
-    estimate = number["estimate"]
-    if estimate is None:
-        return ""
-    low = "-infinite" if estimate["low"] is None else _one(estimate["low"], number["unit"])
-    high = "infinite" if estimate["high"] is None else _one(estimate["high"], number["unit"])
-    return f"[{low}, {high}]"
-
-
-def headline(numbers: Sequence[Mapping[str, Any]]) -> str:
-    """The first number of a topic, over all models: `clean inputs answered rightly: 95.8 % to 97.6 %`."""
-    alike = [one for one in numbers if one["what"] == numbers[0]["what"]]
-    values = [(_place(one), value_text(one)) for one in alike]
-    if any(isinstance(place, str) for place, _ in values):  # not in any order
-        said = list(dict.fromkeys(text for _, text in values))[:1]
-    else:
-        said = list(dict.fromkeys((min(values)[1], max(values)[1]))) if values else []
-    return f"{alike[0]['what']}: {' to '.join(said)}" if alike else ""
-
-
-def _place(number: Mapping[str, Any]) -> float | str:
-    estimate = number["estimate"]
-    value = number["exact"] if estimate is None else estimate["value"]
-    return math.inf if value is None else value
-
-
 def link(path: str) -> str:
     """A path as an address; a section stays one."""
     file, _, section = path.partition("#")
     return quote(file) + (f"#{quote(section)}" if section else "")
 
 
-def _one(value: float | None, unit: str, *, sign: str = "") -> str:
-    if value is None:
-        return "infinite"
-    return f"{100 * value:.1f}{sign}" if unit == SHARE else number_text(value)
-
-
 def _titles(index: Mapping[str, Any]) -> dict[str, str]:
     return {topic["id"]: topic["title"] for topic in index["numbers"]}
 
 
-def _text(text: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+def _headlines(index: Mapping[str, Any]) -> dict[str, str]:
+    return {topic["id"]: topic["headline"] for topic in index["numbers"]}
+
+
+def _text(text: Mapping[str, Any], index: Mapping[str, Any]) -> str:
     rows = [
         [
             clause["id"],
             clause["asks"],
             f"{MARKS[clause['degree']]} {clause['degree']}",
-            _given(clause, titles),
+            _given(clause, _titles(index), _headlines(index)),
             clause["needed"],
         ]
         for clause in text["clauses"]
@@ -134,12 +94,12 @@ def _text(text: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     return f"## {escaped(text['title'])}\n\n{escaped(text['edition'])}\n\n{table}"
 
 
-def _given(clause: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    held = ", ".join(titles[name] for name in clause["numbers"])
+def _given(clause: Mapping[str, Any], titles: Mapping[str, str], headlines: Mapping[str, str]) -> str:
+    held = ". ".join(f"{titles[name]}: {headlines[name]}" for name in clause["numbers"])
     absent = "; ".join(f"{titles[one['numbers']]}: {one['why']}" for one in clause["not_in_this_run"])
     return " ".join(
         part
-        for part in (clause["gives"], f"({held})" if held else "", f"Not in this run: {absent}." if absent else "")
+        for part in (clause["gives"], f"{held}." if held else "", f"Not in this run: {absent}." if absent else "")
         if part
     )
 
