@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from advrisk.core.errors import RiskError
 from advrisk.core.notebook import html_table, notebook_html
+from advrisk.core.numbers import percent_text
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 
@@ -30,6 +31,10 @@ class Estimate(Tabular):
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def in_percent(self) -> str:
+        """A share: `33.3 % [4.3, 77.7]`."""
+        return f"{percent_text(self.value, 1)} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain values, for JSON, which knows no infinity: that becomes None."""

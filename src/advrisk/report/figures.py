@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import (
     COLOURS,
     DASHES,
@@ -113,7 +114,7 @@ def damage_intervals(assessment: DamageAssessment, *, places: Places | None = No
                     "thickness": 2,
                     "width": 8,
                 },
-                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{plain_label(row.model)}</extra>",
+                "hovertemplate": f"{estimate} at {percent_text(estimate.level)}<extra>{plain_label(row.model)}</extra>",
             }
         )
     return {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import (
     COLOURS,
     PATTERNS,
@@ -342,11 +343,6 @@ def _value(estimate: Estimate | None) -> float | None:
 
 def _finite(limit: float, value: float) -> float:
     return limit if math.isfinite(limit) else value
-
-
-def percent_text(share: float, digits: int = 0) -> str:
-    """`34 %`."""
-    return f"{100 * share:.{digits}f} %"
 
 
 def _weight(weight: float) -> str:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import (
     Bounds,
     arm_losses,
     branch_bars,
     grouped_bars,
     loss_interval,
-    percent_text,
     sunburst,
     verdict_class,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
     MOST_MODELS,
@@ -132,7 +133,9 @@ def calibration_words(found: Calibration) -> str:
     off = f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI)"
     if found.by_chance is None:
         return f"{off}; a right law is off by some points, too."
-    chance = f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {found.level:.0%} of such runs"
+    chance = (
+        f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {percent_text(found.level)} of such runs"
+    )
     return (
         f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."
     )
