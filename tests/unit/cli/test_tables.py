@@ -1,5 +1,6 @@
 """What the terminal shows: whole, and readable where it is narrow."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def test_the_comparison_of_arms_is_a_table_where_there_is_room(
     print_attacks(_compared())
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 120
-    rows = [line.split() for line in lines]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
     assert ["pgd", "0.900", "40", "30", "12.5 %", "75.0 %", "1.2k", "still-gaining"] in rows
     assert ["fgsm", "0.250", "3", "0", "0.0 %", "50.0 %", "–"] in rows
     assert ["pgd", "0.900", "–"] in rows, "by model"
