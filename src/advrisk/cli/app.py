@@ -243,7 +243,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         if study.spec.gate:
             print(f"requirements: advrisk gate {folder}")
     for flag, n_cells in state.flags.items():
-        print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
+        print(f"{flag}, {counted(n_cells, 'flagged cell')}: see `advrisk status {folder}`", file=sys.stderr)
     tallies = (state.outcomes, state.elsewhere)
     n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
     if n_failed:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from advrisk.cli.progress import duration, short
-from advrisk.core.flags import FLAGS, SHARES
+from advrisk.core.flags import FLAGS, SHARES, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.report.summary import on_spare_arms
@@ -186,9 +186,10 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     if state.elsewhere:
         rows = ", ".join(f"{name} {count}" for name, count in state.elsewhere.items())
         indented(console, f"on samples to tune and to calibrate, which no other assessment counts: {rows}", by=2)
-    for name, count in state.flags.items():
-        indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
-        _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)
+    for name in state.flags:
+        own = [row for row in flagged if row["flag"] == name]
+        indented(console, f"{name}, {flagged_text(own)}: {FLAGS.get(name, '')}", by=0)
+        _print_flagged(console, name, own, folder)
     if state.messages:
         console.print("errors and timeouts:")
         for message, count in state.messages.items():

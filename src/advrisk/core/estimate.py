@@ -30,7 +30,7 @@ class Estimate(Tabular):
             raise RiskError(f"level must lie between 0 and 1, found {self.level}")
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:.3f} [{limit_text(self.low)}, {limit_text(self.high)}]"
 
     def in_percent(self) -> str:
         """A share: `33.3 % [4.3, 77.7]`."""
@@ -46,6 +46,11 @@ class Estimate(Tabular):
     def rows(self) -> list[Row]:
         """One row."""
         return [asdict(self)]
+
+
+def limit_text(limit: float) -> str:
+    """An end of an interval; from too few samples, nothing may be known of it."""
+    return f"{limit:.3f}" if math.isfinite(limit) else "unknown"
 
 
 @notebook_html.register

@@ -15,6 +15,7 @@ from advrisk.report.palette import (
     category_axis,
     cycled,
     edge_of,
+    heat_map_room,
     named,
     places_of,
     plain_label,
@@ -171,6 +172,7 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     share = {(row["arm"], row["model"]): row["share"] for row in rows}
     grid = [[share.get((arm, model)) for model in models] for arm in arms]
+    hover = [[f"{plain_label(arm)}<br>{plain_label(model)}" for model in models] for arm in arms]
     return {
         "data": [
             {
@@ -181,10 +183,12 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
                 "zmin": 0,
                 "zmax": 1,
                 "colorscale": "Cividis",
-                "texttemplate": "%{z:.0%}",
+                "text": [["" if value is None else percent_text(value) for value in row] for row in grid],
+                "texttemplate": "%{text}",
                 "colorbar": {"title": {"text": "wrong"}, "tickformat": ".0%"},
-                "text": [[f"{plain_label(arm)}<br>{plain_label(model)}" for model in models] for arm in arms],
-                "hovertemplate": "%{text}: %{z:.1%} wrong<extra></extra>",
+                **heat_map_room(arms),
+                "hovertext": hover,
+                "hovertemplate": "%{hovertext}: %{text} wrong<extra></extra>",
             }
         ],
         "layout": {

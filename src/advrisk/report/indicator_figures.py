@@ -13,6 +13,7 @@ from advrisk.report.palette import (
     Figure,
     Places,
     cycled,
+    heat_map_room,
     named,
     places_of,
     plain_label,
@@ -133,6 +134,8 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
     known = [value for row in grid for value in row if value is not None]
     low, high = bounds if all(map(math.isfinite, bounds)) else (min(known, default=0.0), max(known, default=1.0))
     digits = ".0%" if bounds == (0.0, 1.0) else ".3~g"
+    shown = [["" if value is None else _cell_text(value, bounds) for value in row] for row in grid]
+    hover = [[_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms]
     return {
         "data": [
             {
@@ -143,15 +146,15 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
                 "zmin": low,
                 "zmax": high if bounds == (0.0, 1.0) else max(known, default=high),
                 "colorscale": "Cividis",
-                "texttemplate": f"%{{z:{digits}}}",
+                "text": shown,
+                "texttemplate": "%{text}",
                 "textfont": {"size": 12},
                 "xgap": 1,
                 "ygap": 1,
                 "colorbar": {"title": {"text": "mean loss", "side": "right"}, "tickformat": digits, "thickness": 12},
-                "text": [
-                    [_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms
-                ],
-                "hovertemplate": "%{text}<extra></extra>",
+                **heat_map_room(arms),
+                "hovertext": hover,
+                "hovertemplate": "%{hovertext}<extra></extra>",
             }
         ],
         "layout": {
@@ -330,6 +333,10 @@ def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dic
         "ticktext": [wrapped_label(label) for label in shown or names],
         "showgrid": False,
     }
+
+
+def _cell_text(value: float, bounds: Bounds) -> str:
+    return percent_text(value) if bounds == (0.0, 1.0) else f"{value:.3g}"
 
 
 def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:

@@ -325,7 +325,10 @@ class TestTelling:
         for one in told["f_adv"]["probabilities"]:
             assert one["value"] == pytest.approx(1 - math.exp(-rate * one["time"]))
         assert told["f_ben"]["probabilities"][0]["value"] == pytest.approx(1 - math.exp(-1 / N))
-        assert probability_columns(found)[:2] == ["clean, within one forward pass", "clean, within 30 forward passes"]
+        assert probability_columns(found)[:2] == [
+            "some clean input passing by is wrong, within one forward pass",
+            "some clean input passing by is wrong, within 30 forward passes",
+        ]
 
     def test_words(self, found: SurvivalAssessment) -> None:
         assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
