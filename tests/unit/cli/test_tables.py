@@ -69,7 +69,7 @@ def test_flags_are_listed_the_worst_first_and_not_without_end(capsys: pytest.Cap
     arms = [line.split(":")[0].strip() for line in lines if line.startswith("  plain, ")]
     assert arms == [f"plain, pgd-{n}" for n in range(11, 3, -1)] + ["plain, fgsm"]
     shown = " ".join(" ".join(lines).split())
-    assert "66 cells flagged zero-gradients: gradients were zero in every feature" in shown
+    assert "zero-gradients, 66 flagged cells, 11 attack-model pairs: gradients were zero in every feature" in shown
     assert "plain, pgd-11: 11 of 12 cells, in which 20 % of the gradients were zero plain, pgd-10: 10" in shown
     assert "and 3 more arms: advrisk status runs/signs --json lists all" in shown
     assert shown.endswith("plain, fgsm: 12 of 12 cells")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,10 @@ class TestTelling:
         assert any("outside the data" in word for word in cost_words(found))
         assert left_out_words(found) == []
         assert verdict_text(None) == "–"
+        assert any("It does not say that samples hold" in word for word in cost_words(found))
+        costs = [one.cost for one in found.models if one.cost is not None]
+        answers = {"broken": "yes", "not broken": "no", "undecided": "undecided"}
+        assert [verdict_text(replace(costs[0], verdict=said)) for said in answers] == list(answers.values())
 
     def test_no_assessment_is_a_sentence(self) -> None:
         assert survival_content("nothing was run")["lasts_not"] == "nothing was run"
