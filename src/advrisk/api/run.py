@@ -18,7 +18,7 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.core.names import matches, no_match
+from advrisk.core.names import counted, matches, no_match
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
@@ -66,6 +66,12 @@ class Run:
 
     def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
+
+    def __repr__(self) -> str:
+        """The folder, how many models were asked, and whether that is all of it."""
+        state = run_status(self.ledger, self.study, {})
+        far = "complete" if state.complete else f"{state.so_far} done"
+        return f"Run({str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
