@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,7 @@ class TestNotebook:
     def test_a_run_that_holds_little(self, little: Run) -> None:
         assert "answered" in little.findings()._repr_html_()
         assert "16 samples" in little._repr_html_()
+        assert repr(little) == f"Run({str(little.folder)!r}: 2 models, complete)"
 
 
 class TestFigures:
@@ -249,6 +251,8 @@ class TestFigures:
         assert {"damage", "curves", "arms", "survival curves"} < set(figures)
         for name, figure in figures.items():
             assert json.dumps(name) in page, name
+            assert name == name.strip(), name
+            assert not re.search(r"\brisk\d", name), name
             assert figure.to_dict()["data"], name
         (estimate,) = [one.x[0] for one in figures["damage"].data if one.y[0] == "plain"]
         assert estimate == everything.damage().estimates["plain"].value
