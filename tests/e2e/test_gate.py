@@ -40,6 +40,7 @@ def test_a_requirement_that_nobody_can_meet_or_miss_is_refused_before_anything_r
         ("auroc.lid[plain] >= 0.5", "no detector is called 'lid'"),
         ("risk.plain <= 0.5", "found no scenario"),
         ("certificate.plain", "found no certificate"),
+        ("error_rows <= 50 %", "is a count"),
     ):
         file = write_study(study | {"gate": ["error_rows == 0", text]})
         done = advrisk("run", file, "--out", "refused")
@@ -125,6 +126,13 @@ def test_an_old_run_against_a_new_one(folder: Path, advrisk: Command) -> None:
     assert other.stdout.startswith("### ")
     assert advrisk("compare", folder, folder, "--model", "plain").returncode == 2
     assert advrisk("compare", folder, folder, "--margin", "much").returncode == 2
+    twice = advrisk("compare", folder, folder, "--model", "plain=noisy", "--model", "plain=plain")
+    assert (twice.returncode, "names the old model plain twice" in twice.stderr) == (2, True)
+    assert advrisk("compare", folder, folder, "--eps", "-1").returncode == 2
+    for words in (("--eps", "0.9"), ("--norm", "l2"), ("--arm", "gaussian-noise*")):
+        assert advrisk("compare", folder, folder, "--margin", "90 %", *words).returncode == 4, words
+    assert advrisk("compare", folder, folder, "--margin", "20 %", "--arm", "*linf*").returncode == 0
+    assert advrisk("compare", folder, folder, "--arm", "nothing").returncode == 2
 
 
 def test_the_workflow_in_the_docs_is_the_file_beside_them() -> None:

@@ -18,7 +18,7 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.core.names import matches, no_match
+from advrisk.core.names import counted, matches, no_match
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
@@ -66,6 +66,12 @@ class Run:
 
     def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
+
+    def __repr__(self) -> str:
+        """The folder, how many models were asked, and whether that is all of it."""
+        state = run_status(self.ledger, self.study, {})
+        far = "complete" if state.complete else f"{state.so_far} done"
+        return f"Run({str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
@@ -373,15 +379,18 @@ class Run:
         models: Mapping[str, str] | None = None,
         sizes: Sequence[float] | None = None,
         norm: Norm | None = None,
+        arms: Sequence[str] | None = None,
         evasion: AnyEvasion | None = None,
         level: float | None = None,
     ) -> RunComparison:
         """Whether a new run is worse than this one by more than a margin, on the samples and arms that both hold.
 
         `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
-        samples may be broken; `evasion` is a curve for both, by default that of both studies, if it is the same.
+        samples may be broken; `arms` names the attacks to compare by (by default all that count in the old run: one
+        that is missing in the new run leaves it undecided); `evasion` is a curve for both, by default that of both
+        studies, if it is the same.
         """
-        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm}
+        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm, "arms": arms}
         return compare_runs(self, new, evasion=evasion, level=level, **given)
 
     def models(self) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from advrisk.cli.reporting import report
 from advrisk.cli.showing import select, show
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 
 app = typer.Typer(
@@ -129,7 +130,9 @@ def train(
         print(f"{model}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
 
     for model in api.train(recipe, out, only=only, again=again, on_epoch=on_epoch):
-        accuracy = "" if model.test_accuracy is None else f", {model.test_accuracy:.1%} right on test samples"
+        accuracy = (
+            "" if model.test_accuracy is None else f", {percent_text(model.test_accuracy, 1)} right on test samples"
+        )
         done = "there already" if model.skipped else f"trained in {model.train_s:.1f} s"
         print(f"{model.path}: {done} on {model.train_samples} samples{accuracy}")
 
@@ -240,7 +243,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         if study.spec.gate:
             print(f"requirements: advrisk gate {folder}")
     for flag, n_cells in state.flags.items():
-        print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
+        print(f"{flag}, {counted(n_cells, 'flagged cell')}: see `advrisk status {folder}`", file=sys.stderr)
     tallies = (state.outcomes, state.elsewhere)
     n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
     if n_failed:

@@ -1,20 +1,18 @@
 """The index of an evidence pack for people: a page and Markdown, made from its JSON and from nothing else."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from advrisk.report.evidence_headlines import interval_text, value_text
+from advrisk.report.marks import escaped
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 MOST_NUMBERS = 60  # of a topic, on the page; all stand in index.json
 MARKS = {"answers": "●", "contributes": "◐", "does not answer": "○"}
-_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!$])")
-_OF_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def index_page(index: Mapping[str, Any]) -> str:
@@ -44,11 +42,11 @@ def _template() -> "Template":
 def index_markdown(index: Mapping[str, Any]) -> str:
     """The same as Markdown."""
     parts = [
-        f"# Evidence: {_plain(index['run'])}",
-        f"**{_plain(index['summary']['text'])}**",
-        *(f"**{_plain(caution)}**" for caution in index["cautions"]),
-        _plain(index["notice"]),
-        *(f"- {MARKS[degree]} *{degree}*: {_plain(meaning)}" for degree, meaning in index["degrees"].items()),
+        f"# Evidence: {escaped(index['run'])}",
+        f"**{escaped(index['summary']['text'])}**",
+        *(f"**{escaped(caution)}**" for caution in index["cautions"]),
+        escaped(index["notice"]),
+        *(f"- {MARKS[degree]} *{degree}*: {escaped(meaning)}" for degree, meaning in index["degrees"].items()),
         *(_text(text, index) for text in index["texts"]),
         "## The numbers",
         *(_topic(topic) for topic in index["numbers"]),
@@ -56,13 +54,13 @@ def index_markdown(index: Mapping[str, Any]) -> str:
         _table(
             ["file", "what it is", "bytes", "SHA-256"],
             [
-                [f"[{_plain(one['path'])}]({link(one['path'])})", one["what"], f"{one['bytes']:,}", one["sha256"]]
+                [f"[{escaped(one['path'])}]({link(one['path'])})", one["what"], f"{one['bytes']:,}", one["sha256"]]
                 for one in index["files"]
             ],
             raw=(0,),
         ),
-        f"Rows of the ledger: SHA-256 `{index['ledger']}`. Made by advrisk {_plain(index['program'])}, "
-        f"{_plain(index['made'])}. `advrisk verify` checks this pack.",
+        f"Rows of the ledger: SHA-256 `{index['ledger']}`. Made by advrisk {escaped(index['program'])}, "
+        f"{escaped(index['made'])}. `advrisk verify` checks this pack.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -93,7 +91,7 @@ def _text(text: Mapping[str, Any], index: Mapping[str, Any]) -> str:
         for clause in text["clauses"]
     ]
     table = _table(["clause", "asks", "this run", "by these figures", "still needed"], rows)
-    return f"## {_plain(text['title'])}\n\n{_plain(text['edition'])}\n\n{table}"
+    return f"## {escaped(text['title'])}\n\n{escaped(text['edition'])}\n\n{table}"
 
 
 def _given(clause: Mapping[str, Any], titles: Mapping[str, str], headlines: Mapping[str, str]) -> str:
@@ -107,9 +105,9 @@ def _given(clause: Mapping[str, Any], titles: Mapping[str, str], headlines: Mapp
 
 
 def _topic(topic: Mapping[str, Any]) -> str:
-    head = f"### {_plain(topic['title'])}\n\n"
+    head = f"### {escaped(topic['title'])}\n\n"
     if not topic["numbers"]:
-        return f"{head}None: {_plain(topic['why_none'])}."
+        return f"{head}None: {escaped(topic['why_none'])}."
     rows = [
         [one["model"], one["what"], value_text(one), interval_text(one), *_basis(one), one["note"]]
         for one in topic["numbers"][:MOST_NUMBERS]
@@ -117,7 +115,7 @@ def _topic(topic: Mapping[str, Any]) -> str:
     table = _table(["model", "number", "value", "interval", "level", "n", "method", "note"], rows)
     more = len(topic["numbers"]) - MOST_NUMBERS
     rest = f"\n\n{more} more stand in index.json." if more > 0 else ""
-    return f"{head}{_plain(topic['how'])} See [{topic['where']}]({link(topic['where'])}).\n\n{table}{rest}"
+    return f"{head}{escaped(topic['how'])} See [{topic['where']}]({link(topic['where'])}).\n\n{table}{rest}"
 
 
 def _basis(number: Mapping[str, Any]) -> list[str]:
@@ -129,11 +127,5 @@ def _basis(number: Mapping[str, Any]) -> list[str]:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, raw: Sequence[int] = ()) -> str:
     lines = [columns, ["---"] * len(columns)]
-    lines += [[cell if place in raw else _plain(cell) for place, cell in enumerate(row)] for row in rows]
+    lines += [[cell if place in raw else escaped(cell) for place, cell in enumerate(row)] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _plain(text: str) -> str:
-    """A text that Markdown shows as it is, on one line."""
-    one_line = " ".join(str(text).split())
-    return _SPECIAL.sub(r"\\\1", one_line.translate(_OF_HTML))

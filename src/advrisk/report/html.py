@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
-from advrisk.core.estimate import Estimate
+from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import whole_file
-from advrisk.core.flags import BLACK_BOX, FLAGS
+from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
+from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
@@ -176,7 +177,10 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
             "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
             "GROUP BY ALL ORDER BY n DESC, model, arm, outcome, message LIMIT 20"
         ).to_pylist(),
+        "n_models": len(models),
         "flags": flags[:MAX_FLAGS],
+        "flag_shares": SHARES,
+        "flag_counts": {name: flagged_text([row for row in flags if row["flag"] == name]) for name in FLAGS},
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
@@ -263,11 +267,15 @@ def _plotly_script() -> str:
 
 
 def _shares(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, "{:.1f} %", "[{:.1f}, {:.1f}]", factor=100)
+    if estimate is None:
+        return "–"
+    return _stacked(percent_text(estimate.value, 1), f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]")
 
 
 def _numbers(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, "{:.3f}", "[{:.3f}, {:.3f}]", factor=1)
+    if estimate is None:
+        return "–"
+    return _stacked(f"{estimate.value:.3f}", f"[{limit_text(estimate.low)}, {limit_text(estimate.high)}]")
 
 
 def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
@@ -309,13 +317,6 @@ def _amounts(estimate: Estimate | None) -> "Markup | str":
     if estimate is None:
         return "–"
     return _stacked(money(estimate.value), f"[{money(estimate.low)}, {money(estimate.high)}]")
-
-
-def _with_interval(estimate: Estimate | None, value: str, interval: str, *, factor: int) -> "Markup | str":
-    if estimate is None:
-        return "–"
-    shown = interval.format(factor * estimate.low, factor * estimate.high)
-    return _stacked(value.format(factor * estimate.value), shown)
 
 
 def _stacked(value: str, interval: str) -> "Markup":
