@@ -242,7 +242,8 @@ class TestFigures:
         assert {"damage", "curves", "arms", "survival curves"} < set(figures)
         for name, figure in figures.items():
             assert json.dumps(name) in page, name
-            assert name == name.strip() and not re.search(r"\brisk\d", name), name
+            assert name == name.strip()
+            assert not re.search(r"\brisk\d", name), name
             assert figure.to_dict()["data"], name
         (estimate,) = [one.x[0] for one in figures["damage"].data if one.y[0] == "plain"]
         assert estimate == everything.damage().estimates["plain"].value
