@@ -1,6 +1,7 @@
 """Requirements and comparisons as a pipeline meets them: exit codes, files, and refusals before anything runs."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.main import get_command
 from advrisk import Run, Study
 from advrisk.cli.app import app
 from advrisk.risk.paired_share import share_difference
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import AlarmSpec
 
 from .conftest import Command, study_of
@@ -196,6 +198,25 @@ def test_damage_with_a_detector(folder: Path) -> None:
     assert found[1].estimate == share_difference(up, down, 64)
     rows = {row.quantity: row for row in watched.compare(watched, models={"noisy": "plain"}).results}
     assert rows["damage with confidence"].worse_by == found[1].estimate
+
+
+def test_a_lost_study_lets_nothing_pass(folder: Path, advrisk: Command, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "copied")
+    (copied / "study.yaml").unlink()
+    done = advrisk("gate", copied, "--require", "error_rows == 0")
+    assert done.returncode == 2
+    assert "study.yaml: is gone, and with it what the study requires; put it back" in done.stderr
+
+
+def test_a_time_that_nobody_saw_lets_nothing_pass(folder: Path) -> None:
+    run = Run.open(folder)
+    beyond = [one for one in run.survival().models if is_extrapolated(one.mean)]
+    seen = [one for one in run.survival().models if one.mean is not None and one not in beyond]
+    assert beyond or seen
+    for one in beyond:
+        assert run.gate(f"survival.{one.model} >= 0.001").results[-1].verdict == "undecided"
+    for one in seen:
+        assert run.gate(f"survival.{one.model} >= 0.001").results[-1].verdict == "pass"
 
 
 def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:

@@ -178,7 +178,9 @@ def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
         else:
             problems.append(f"{path}: {change} since")
     return _found(
-        "The rows of the run are those that the pack was made from.", problems, _on_files(notes) if notes else ()
+        "The rows of the run are those that the pack was made from.",
+        problems,
+        _on_files(notes) if notes and not problems else (),
     )
 
 

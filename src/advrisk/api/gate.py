@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from advrisk.api.measures import Measures
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
+from advrisk.ledger.layout import STUDY_FILE
 from advrisk.risk.gate import GateResult, Held, Measured, held
 from advrisk.risk.gate.reading import assessed_models, attack_sizes, is_targeted
 from advrisk.risk.gate.records import Origin
@@ -32,6 +33,8 @@ def run_gate(
     strict_flags: bool = False,
 ) -> GateResult:
     """The study's requirements, and those given beside them."""
+    if run.study is None and len(run.query("SELECT 1 FROM arms WHERE origin = 'study' LIMIT 1")):
+        raise LedgerError(f"{run.folder / STUDY_FILE}: is gone, and with it what the study requires; put it back")
     ground = run_ground(run, evasion=evasion, cost=cost)
     asked = _asked(run, [require] if isinstance(require, str) else list(require or ()), ground)
     if not asked:

@@ -41,6 +41,7 @@ from advrisk.risk.gate.reading import (
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import DamageSpec, Requirement, Term
 
 if TYPE_CHECKING:
@@ -259,7 +260,11 @@ class Measures:
         notes = [f"mean up to {self._survivals.until:g} {self._survivals.unit}"]
         notes += [f"{cut} rows ended in a timeout, and count as held until then"] if cut else []
         n = n_labelled(self.run.ledger) or found.mean.n
-        return measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
+        told = measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
+        beyond = (
+            "attacks on it ended before, and a fitted law goes on from there" if is_extrapolated(found.mean) else ""
+        )
+        return replace(told, untried=beyond, on_untried="attacks that last longer, or an earlier limit (`until`)")
 
     def certificate_flags(self, term: Term) -> tuple[str, ...]:
         """Reasons not to trust the attacks that a certificate rests on: those on samples to calibrate."""

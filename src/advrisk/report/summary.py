@@ -95,7 +95,7 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
         )
     guessed = {row.model: share for row in assessment.models if (share := row.extrapolated or 0.0) > _GUESSED}
     if guessed:
-        shares = ", ".join(f"{model} {percent_text(share)}" for model, share in guessed.items())
+        shares = ", ".join(f"{model} {percent_text(share or 0)}" for model, share in guessed.items())
         sentences.append(
             f"Outside the sizes that the detector was asked about the evasion curve is a guess. That concerns these "
             f"shares of the samples: {shares}. Ask about smaller or larger perturbations, too."

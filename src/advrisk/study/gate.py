@@ -259,7 +259,7 @@ class _Reader:
     def _op(self) -> Op | None:
         found = self._match(_OP)
         if found is None and self._rest:
-            raise self._wrong("one of <=, <, >=, > is needed here")
+            raise self._wrong("one of <=, <, >=, >, or == for counts, is needed here")
         return None if found is None else _SAME.get(found, found)  # type: ignore[return-value]
 
     def _number(self) -> tuple[float, str] | None:

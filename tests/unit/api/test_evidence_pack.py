@@ -6,6 +6,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from advrisk.core.errors import RunError
 from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.importing import import_outcomes
+from advrisk.report.evidence import evidence_index
 from advrisk.report.evidence_page import index_markdown, index_page
 from advrisk.risk.certificate.signature import new_key
 
@@ -268,6 +270,7 @@ def test_another_ledger_is_found_and_a_compacted_one_is_not(written: Path, run: 
     assert len(found.problems) + len(found.held) + len(found.notes) <= 10
     assert not any("{" in sentence for sentence in (*found.problems, *found.notes))
     assert "This is not the run that the pack was made from" in found.notes[-1]
+    assert not any("no row with them" in note for note in found.notes)
     compacted = tmp_path / "compacted" / "run"
     tables = {name: run.query(f"FROM {name}") for name in ("outcomes", "cells", "arms", "models", "samples")}
     ledger = Ledger.open(compacted, create=True)
@@ -512,6 +515,21 @@ def test_few_samples_answer_nothing_and_the_index_says_so_on_top(pack: Path) -> 
     assert (pack / "index.md").read_text().splitlines()[4] == f"**{caution}**"
     page = (pack / "index.html").read_text()
     assert page.index(caution) < page.index('class="degrees"')
+
+
+def test_an_unfinished_run_says_so_first(run: Run) -> None:
+    index = evidence_index(
+        *(run.ledger, run.study, run.findings()),
+        name="signs",
+        made=datetime(2026, 1, 1, tzinfo=UTC),
+        rows="0" * 64,
+        unfinished="4 of 15 cells are done",
+        files=[],
+        sections=[],
+    )
+    assert index["cautions"][0] == "The run is not finished: 4 of 15 cells are done. The numbers are those so far."
+    assert index["summary"]["counts"]["answers"] == 0
+    assert index_markdown(index).splitlines()[4] == f"**{index['cautions'][0]}**"
 
 
 def test_the_dates_of_files_say_nothing(run: Run, written: Path, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_what_can_be_written(text: str, limit: float, canonical: str) -> None:
         ("damage.x <= 8/0", "divides by zero"),
         ("damage.x <= 20", "a share between 0 and 1; write 20 % or 0.2; found 20"),
         ("damage.x <= -0.1", "a share between 0 and 1"),
-        ("damage.x = 0.2", "one of <=, <, >=, > is needed here; found '= 0.2'"),
+        ("damage.x = 0.2", "one of <=, <, >=, >, or == for counts, is needed here; found '= 0.2'"),
         ("damage.x == 0.2", "no estimate equals a number exactly"),
         ("damage.x <= 0.2 or so", "nothing more is expected here; found 'or so'"),
         ("damage.x at 0.1 <= 0.2", "damage has no size"),

@@ -48,7 +48,17 @@ def held(
         settle = f"a verdict on them ({AGAIN})"
         return Held(text, "undecided", origin, found.estimate, limit, found.on_unknown, settle, None, found.notes)
     if verdict == "pass" and found.untried:
-        return Held(text, "undecided", origin, found.estimate, limit, found.untried, UNTRIED, None, found.notes)
+        return Held(
+            text,
+            "undecided",
+            origin,
+            found.estimate,
+            limit,
+            found.untried,
+            found.on_untried or UNTRIED,
+            None,
+            found.notes,
+        )
     if verdict == "pass" and strict:
         return Held(text, "undecided", origin, found.estimate, limit, strict, "", None, (*cautions, *found.notes))
     settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
