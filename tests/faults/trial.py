@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.ledger import Ledger
 from advrisk.ledger.checking import check
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.testing.ledgers import outcome_rows, output_rows
@@ -37,6 +38,10 @@ class Reference:
     @cached_property
     def content(self) -> dict[str, Any]:
         return content(self.folder)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return Ledger.open(self.folder)
 
 
 def content(folder: Path) -> dict[str, Any]:
@@ -101,7 +106,7 @@ class Trial:
         found = content(self.out)
         for name, expected in self.reference.content.items():
             assert found[name] == expected, f"{name}: {_difference(found[name], expected)}"
-        unequal = diff_ledgers(self.out, self.reference.folder).tables
+        unequal = diff_ledgers(self.out, self.reference.ledger).tables
         assert not unequal, f"the ledgers differ: {unequal}"
         findings = check(self.out).findings
         assert not findings, f"check: {findings}"
