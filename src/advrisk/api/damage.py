@@ -73,7 +73,7 @@ def assessed_damage(
         evasion=question.curve,
         answers=said,
         cost=asked.cost if cost is None else cost,
-        notes=(*question.notes, *unread),
+        notes=(*run.stopping_words, *question.notes, *unread),
     )
 
 

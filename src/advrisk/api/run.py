@@ -27,6 +27,7 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.remote import url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
+from advrisk.ledger.stopping import Stopping, read_stopping, stopping_words
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
@@ -65,17 +66,31 @@ if TYPE_CHECKING:
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
-    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ledger: Ledger,
+        study: StudySpec | None,
+        url: str | None = None,
+        stopping: Stopping | None = None,
+    ) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
         self.url = url  # of a run on object storage, of which `folder` is a copy
+        self.stopping = stopping  # looks at the run, and where it rests if it stopped early
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """A run that was made before; a snapshot of what is there now."""
+        """A run that was made before; a snapshot of what is there now.
+
+        Of one that stopped early, the samples that it came to; the others are as if nobody had asked for them.
+        """
         ledger = Ledger.open(folder)
         home = ledger.path.parent
+        stopping = read_stopping(home)
+        if stopping is not None and stopping.rests:
+            ledger = ledger.of_shards(stopping.shards)
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
-        return cls(home, ledger, study, url_of(folder))
+        return cls(home, ledger, study, url_of(folder), stopping)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -332,7 +347,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study, self._cells_by_flag())
+        return run_status(self.ledger, self.study, self._cells_by_flag(), self.stopping)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
@@ -468,6 +483,11 @@ class Run:
             return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self.norm, arms=self._arms()))
         except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
             return ()
+
+    @property
+    def stopping_words(self) -> list[str]:
+        """That the run stopped early, why, and what the looks at it allow to be said; nothing where nobody looked."""
+        return [] if self.stopping is None else stopping_words(self.stopping)
 
     @property
     def name(self) -> str:
