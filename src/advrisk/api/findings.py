@@ -31,7 +31,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         if damage.comparison:
             settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
     except RiskError as error:  # corruptions alone, say
-        damage = str(error)
+        damage = " ".join([str(error), *run.stopping_words])
     indicators = _indicators(run)
     return Findings(
         damage=damage,

@@ -67,9 +67,7 @@ class Study:
 
         targets = tuple(parse_target(text) for text in ([target] if isinstance(target, str) else target))
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
-        options = Options(
-            workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets
-        )
+        options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
         with working_folder(folder) as home:
             run_study(self.spec, home, options=options, look=looker(self.spec, home), **given)
         return Run.open(folder)

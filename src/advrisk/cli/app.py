@@ -165,7 +165,12 @@ def run(
         for doubt in Study.load(study).doubts():
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
-    options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
+    options: dict[str, Any] = {
+        "workers": workers,
+        "device": device,
+        "max_hours": max_hours,
+        "retry_errors": retry_errors,
+    }
     options |= {"publish_every_s": publish_s, "on": on, "address": address}
     options |= {"target": target or (), "max_passes": max_passes}
     raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))

@@ -95,7 +95,7 @@ OfTarget = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
-        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which model to ship) or "
+        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which model to ship), "
         "`gate` (every requirement of the study); repeat for more.",
     ),
 ]

@@ -26,8 +26,8 @@ from advrisk.core.names import did_you_mean
 from advrisk.ledger.answers import ANSWERS_FILE
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
-from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.tables import TABLES
 
 _FILES = (STUDY_FILE, EVASION_FILE, FROZEN_FILE, ANSWERS_FILE, LOOKS_FILE)

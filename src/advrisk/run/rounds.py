@@ -98,8 +98,8 @@ class Rounds:
         """
         if self.max_passes is None:
             return len(shards)
-        left = self.max_passes - crew.progress.n_passes
-        known = {(row["model"], row["arm"]): row["passes"] for row in self._measured()}
+        left = float(self.max_passes - crew.progress.n_passes)
+        known = self._measured()
         if not known and left > 0:
             return min(1, len(shards))
         for number, shard in enumerate(shards):
@@ -108,9 +108,10 @@ class Rounds:
                 return number
         return len(shards)
 
-    def _measured(self) -> list[Mapping[str, float]]:
-        rows: list[Mapping[str, float]] = Ledger.open(self.bench.folder).query(_PASSES).to_pylist()
-        return rows
+    def _measured(self) -> dict[tuple[str, str], float]:
+        """Passes of a sample by model and arm, in the mean of what was run."""
+        rows = Ledger.open(self.bench.folder).query(_PASSES).to_pylist()
+        return {(row["model"], row["arm"]): row["passes"] for row in rows}
 
     def _expected(self, cell: Cell, known: Mapping[tuple[str, str], float]) -> float:
         """Passes of a cell: as measured, or else at most."""
