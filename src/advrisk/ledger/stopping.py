@@ -119,8 +119,8 @@ def _looked(look: Look, found: Stopping) -> str:
         return f"The target `{look.target}` is not reached {after}: {look.said}."
     if not look.decides:
         return f"The target `{look.target}` was reached {after}: {look.said}."
-    planned = f"look {n_looks} of at most {found.planned}"
-    return f"Decided {after} ({look.said}) at level {look.level:.4g}, in {planned} that share the error allowed."
+    place = f"at look {n_looks} of at most {found.planned}, which share the error that is allowed"
+    return f"Decided {after} ({look.said}) at level {look.level:.4g}, {place}."
 
 
 def _spent(max_passes: int) -> str:
