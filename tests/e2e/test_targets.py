@@ -151,6 +151,17 @@ def test_workers_give_the_same(nets: Path, stopped: Run, tmp_path: Path) -> None
     assert rows_of(run) == rows_of(stopped)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("in_workers")
+def test_a_cluster_gives_the_same(nets: Path, stopped: Run, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    study = Study.from_dict(quick(study_of(nets)))
+    run = study.run(tmp_path / "run", target="broken at 0.3 ±0.2", on="ray", workers=2)
+    assert run.stopping == stopped.stopping
+    assert rows_of(run) == rows_of(stopped)
+
+
 @pytest.mark.parametrize(
     ("target", "change", "complaint"),
     [

@@ -113,14 +113,14 @@ def stopping_words(found: Stopping) -> list[str]:
 
 
 def _looked(look: Look, found: Stopping) -> str:
-    n_looks = sum(one.target == look.target for one in found.looks)
     after = f"after {look.n_samples:,} of {found.n_samples:,} samples"
+    number = sum(one.target == look.target for one in found.looks)
+    level = f"at level {look.level:.4g}, at look {number} of at most {found.planned}, which share the error allowed"
     if not look.met:
-        return f"The target `{look.target}` is not reached {after}: {look.said}."
+        return f"The target `{look.target}` is not reached {after}{f' ({level})' if look.decides else ''}: {look.said}."
     if not look.decides:
         return f"The target `{look.target}` was reached {after}: {look.said}."
-    place = f"at look {n_looks} of at most {found.planned}, which share the error that is allowed"
-    return f"Decided {after} ({look.said}) at level {look.level:.4g}, {place}."
+    return f"Decided {after} ({look.said}) {level}."
 
 
 def _spent(max_passes: int) -> str:

@@ -40,8 +40,7 @@ def test_words_say_why_when_and_how_surely() -> None:
     early, decided, others = stopping_words(STATE)
     assert early == "Stopped early, after 128 of 192 samples: what was asked for is known."
     assert decided == (
-        "Decided after 128 of 192 samples (ship a) at level 0.9875, at look 2 of at most 4, which share the error that "
-        "is allowed."
+        "Decided after 128 of 192 samples (ship a) at level 0.9875, at look 2 of at most 4, which share the error allowed."
     )
     assert "as if nobody had looked" in others
     spent = stopping_words(replace(STATE, looks=(), max_passes=1000))
@@ -49,5 +48,6 @@ def test_words_say_why_when_and_how_surely() -> None:
         "Stopped early, after 128 of 192 samples: another shard would probably have gone beyond 1,000 passes."
     ]
     assert stopping_words(replace(STATE, n_shards=0, looks=(FIRST,))) == [
-        "The target `decided` is not reached after 64 of 192 samples: a is undecided against b."
+        "The target `decided` is not reached after 64 of 192 samples (at level 0.9875, at look 1 of at most 4, which "
+        "share the error allowed): a is undecided against b."
     ]

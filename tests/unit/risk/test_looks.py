@@ -1,5 +1,7 @@
 """When a run is looked at, and what the looks may spend together."""
 
+from itertools import pairwise
+
 import pytest
 
 from advrisk.core.errors import RiskError
@@ -12,7 +14,7 @@ def test_looks_grow_and_end_with_everything() -> None:
     places = look_places([64] * 1000)
     assert places[-1] == 1000
     assert len(places) < 20
-    assert all(later > before for before, later in zip(places, places[1:], strict=False))
+    assert all(later > before for before, later in pairwise(places))
 
 
 def test_the_first_look_waits_for_enough_samples() -> None:
