@@ -38,13 +38,15 @@ def main(runs: int = 2000) -> None:
         found = stopped_relative_coverage(margin, 32, runs, seed=2)
         print(f"  relative damage, ±{margin:g}, up to {32 * SHARD:,} samples  {found:.4f}")
     print(f"\nWrong decisions, of which {1 - LEVEL:.2f} are allowed: looks that share that, and looks that do not")
-    for n_shards in (8, 64):
-        n_looks = len(_looks(n_shards))
+    for n_shards, n_runs in ((8, runs), (64, runs // 4)):
+        print(f"  {len(_looks(n_shards))} looks, up to {n_shards * SHARD:,} samples, {n_runs:,} runs")
         for what, world in WORLDS.items():
-            shared, naive = (wrong_decisions(world, n_shards, runs, seed=3, shares=shares) for shares in (True, False))
-            print(f"  {what}, {n_looks} looks{shared:>12.4f}{naive:>10.4f}")
+            shared, naive = (
+                wrong_decisions(world, n_shards, n_runs, seed=3, shares=shares) for shares in (True, False)
+            )
+            print(f"    {what:45}{shared:>8.4f}{naive:>10.4f}", flush=True)
         shared, naive = (max(wrong_passes(p, n_shards, shares=shares) for p in LIMITS) for shares in (True, False))
-        print(f"  a share that is the limit, {n_looks} looks, exactly{shared:>12.4f}{naive:>10.4f}")
+        print(f"    {'a share that is the limit, exactly':45}{shared:>8.4f}{naive:>10.4f}")
 
 
 TRUTHS = np.linspace(0.0025, 0.5, 200)

@@ -82,12 +82,27 @@ def read_stopping(folder: Path) -> Stopping | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         looks = tuple(Look(**look) for look in content.pop("looks"))
-        return Stopping(**{**content, "looks": looks, "order": tuple(content["order"])})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return _checked(Stopping(**{**content, "looks": looks, "order": tuple(content["order"])}))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{path}: cannot be read ({error}); which looks were taken at this run is not known any more. Without the "
             "file the run can be read, but no decision that was taken on the way"
         ) from None
+
+
+def _checked(found: Stopping) -> Stopping:
+    """A file that somebody wrote by hand may hold anything."""
+    counts = [found.n_samples, found.planned, found.n_shards, found.at, found.max_passes or 0]
+    counts += [number for look in found.looks for number in (look.n_shards, look.n_samples)]
+    shares = [number for look in found.looks for number in (look.share, look.level)]
+    words = [found.question, *found.order, *(word for look in found.looks for word in (look.target, look.said))]
+    if not all(type(number) is int and number >= 0 for number in counts) or found.n_shards > len(found.order):
+        raise ValueError("a number of samples, shards or passes is none")
+    if not all(isinstance(number, int | float) and 0 <= number <= 1 for number in shares):
+        raise ValueError("a share or a level is not between 0 and 1")
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError("a name is no text")
+    return found
 
 
 def write_stopping(folder: Path, found: Stopping) -> None:

@@ -27,6 +27,25 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
         read_stopping(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"n_samples": 192', '"n_samples": "many"'),
+        ('"n_shards": 2,\n "at"', '"n_shards": 4,\n "at"'),
+        ('"share": 0.25', '"share": 7'),
+        ('"s1"', "1"),
+        ('"said": "ship a"', '"said": null'),
+    ],
+)
+def test_a_record_that_says_nonsense_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    write_stopping(tmp_path, STATE)
+    text = (tmp_path / FILE).read_text()
+    assert old in text
+    (tmp_path / FILE).write_text(text.replace(old, new))
+    with pytest.raises(LedgerError, match=r"looks\.json: cannot be read"):
+        read_stopping(tmp_path)
+
+
 def test_a_look_at_the_same_place_takes_the_place_of_the_first() -> None:
     again = replace(SECOND, said="ship b")
     assert STATE.with_looks(again).looks == (FIRST, again)
@@ -40,7 +59,8 @@ def test_words_say_why_when_and_how_surely() -> None:
     early, decided, others = stopping_words(STATE)
     assert early == "Stopped early, after 128 of 192 samples: what was asked for is known."
     assert decided == (
-        "Decided after 128 of 192 samples (ship a) at level 0.9875, at look 2 of at most 4, which share the error allowed."
+        "Decided after 128 of 192 samples (ship a) at level 0.9875, at look 2 of at most 4, which share the error "
+        "allowed."
     )
     assert "as if nobody had looked" in others
     spent = stopping_words(replace(STATE, looks=(), max_passes=1000))
