@@ -204,6 +204,17 @@ def test_a_full_disk_leaves_a_valid_ledger(
     assert outcome_rows(tmp_path / "run") == outcome_rows(tmp_path / "with room")
 
 
+def test_files_that_a_killed_worker_was_writing_are_removed_by_the_next_run(study: Study_, tmp_path: Path) -> None:
+    study["data"]["evaluate"] = 16
+    Study.from_dict(study).run(tmp_path / "run")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    half = tmp_path / "run" / "inputs" / "shards" / f".3f2a.npz.{dead.pid}"
+    half.touch()
+    Study.from_dict(study).run(tmp_path / "run")
+    assert not half.exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on(
     study: Study_, tmp_path: Path, write_study: Callable[..., Path], number: signal.Signals

@@ -197,7 +197,7 @@ def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:
     assert record["gate"] == json.loads(json.dumps(found.as_dict()))
     heading = f"Gate of {run.name}: pass (2 pass)"
     assert heading in record["headlines"]
-    assert f"{heading}." in record["executive"]["ship"]
+    assert "The study's gate passes (2 pass)." in record["executive"]["ship"]
     assert heading in found._repr_html_()
     frame = found.to_pandas()
     assert frame["requirement"].tolist() == [one.requirement for one in found.results]

@@ -4,7 +4,6 @@ Nothing is unpacked, no link is followed, and nothing is read without a limit. W
 """
 
 import hashlib
-import json
 import os
 import stat
 import struct
@@ -99,11 +98,6 @@ class Pack:
             raise
         except _UNREADABLE as error:
             raise RiskError(f"{self.place}: {name} cannot be read ({error})") from None
-
-
-def json_text(content: Mapping[str, Any]) -> str:
-    """JSON as packs have it."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def is_pack(path: Path) -> bool:

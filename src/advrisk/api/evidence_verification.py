@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
-from advrisk.api.evidence_files import MANIFEST, Pack, json_text, open_pack
-from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, made_index
+from advrisk.api.evidence_files import MANIFEST, Pack, open_pack
+from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import counted
+from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.ledger.digests import files_digest, rows_digest, run_files, table_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence_page import index_markdown, index_page
-from advrisk.risk.certificate.document import document_of
+from advrisk.report.records import lasting
+from advrisk.risk.certificate.document import document_of, strict_json
 from advrisk.risk.certificate.verification import Verification, differences, verify_signature
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 _MOST = 10  # problems of a kind that are told
 _MADE_FROM_ROWS = ("inputs/", "detectors/")  # kept beside the rows, and may be deleted
 _NO_RUN = "The numbers were not counted again: --run RUN does that."
-_AS_IT_STANDS = "The report is taken as it stands: its digest was checked, not its sentences."
+_AS_IT_STANDS = "The report as a page and in short is taken as it stands: its digest was checked, not its sentences."
 
 
 def verify_pack(path: str | Path, *, key: str | Path | None = None, run: "Run | None" = None) -> Verification:
@@ -56,6 +59,7 @@ def _checks(pack: Pack, key: str | Path | None, run: "Run | None") -> Iterator[V
     if run is not None:
         yield _check_rows(pack, run.ledger)
         yield _check_index(pack, run)
+        yield _check_record(pack, run)
     yield Verification((), (), (_AS_IT_STANDS,) if run is not None else (_NO_RUN, _AS_IT_STANDS))
 
 
@@ -91,6 +95,8 @@ def _check_fit(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
     for one in index["files"]:
         if one["path"] not in pack.sizes or pack.digest(one["path"]).sha256 != one["sha256"]:
             problems.append(f"{INDEX}: names another {one['path']} than the one in the pack")
+    named = {one["path"] for one in index["files"]} | {INDEX, INDEX_PAGE, INDEX_MARKDOWN, MANIFEST}
+    problems += [f"{name}: is not named in {INDEX}" for name in sorted(pack.sizes.keys() - named)]
     return _and_pages(pack, index, problems)
 
 
@@ -98,7 +104,7 @@ def _manifest_problems(pack: Pack, manifest: Mapping[str, Any], index: Mapping[s
     """Without a signature, the manifest must say nothing that no other file says."""
     known = ("run", "made", "program", "ledger")
     problems = [f"{MANIFEST}: says another {name} than {INDEX}" for name in known if manifest[name] != index[name]]
-    if pack.read(MANIFEST) != json_text(manifest).encode("utf-8"):
+    if pack.read(MANIFEST) != f"{json_text(manifest)}\n".encode():
         problems.append(f"{MANIFEST}: is not written as advrisk writes it")
     return problems
 
@@ -110,7 +116,21 @@ def _and_pages(pack: Pack, index: Mapping[str, Any], problems: list[str]) -> Ver
     for name, made in ((INDEX_PAGE, index_page), (INDEX_MARKDOWN, index_markdown)):
         if pack.read(name) != made(index).encode("utf-8"):
             problems.append(f"{name}: does not say what {INDEX} says")
+    problems += _page_problems(pack)
     return _found("The files of the pack fit together: index, pages, study and digests.", problems)
+
+
+def _page_problems(pack: Pack) -> list[str]:
+    """Certificates as pages must say what those for machines say."""
+    problems = []
+    for name in sorted(pack.sizes):
+        if name.startswith(f"{CERTIFICATES}/") and name.endswith(".html"):
+            record = f"{name.removesuffix('.html')}.json"
+            if record not in pack.sizes:
+                problems.append(f"{name}: is no page of a certificate in the pack")
+            elif pack.read(name) != certificate_page(document_of(pack.read(record), record)).encode("utf-8"):
+                problems.append(f"{name}: does not say what {record} says")
+    return problems
 
 
 def _check_certificates(pack: Pack, run: "Run | None") -> Iterator[Verification]:
@@ -182,6 +202,25 @@ def _check_index(pack: Pack, run: "Run") -> Verification:
     n = sum(len(topic["numbers"]) for topic in index["numbers"])
     problems = [f"{INDEX}: the run says otherwise: {text}" for text in wrong]
     return _found(f"All {n:,} numbers of the index were counted again in the run, and are the same.", problems, notes)
+
+
+def _check_record(pack: Pack, run: "Run") -> Verification:
+    """The report for machines, made again."""
+    try:
+        record = strict_json(pack.read(RECORD)) if RECORD in pack.sizes else None
+    except (ValueError, RecursionError) as error:
+        return _found("", [f"{RECORD}: cannot be read as JSON ({error})"])
+    again = run.record()
+    if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
+        return _found("", [f"{RECORD}: is not the report of a run"])
+    made_by = record["provenance"].get("versions")
+    if not isinstance(made_by, dict) or made_by.get("advrisk") != PROGRAM:
+        return Verification((), (), (f"Another version made {RECORD}: what it says was not checked.",))
+    wrong = differences(lasting(record), lasting(again))
+    return _found(
+        f"The report for machines, {RECORD}, says what the run says.",
+        [f"{RECORD}: the run says otherwise: {text}" for text in wrong],
+    )
 
 
 def _counted(index: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """Files that appear in full or not at all."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_UNFINISHED = re.compile(r"\..+\.(\d+)")
 
 
 @contextmanager
@@ -17,3 +20,23 @@ def whole_file(target: Path) -> Iterator[Path]:
         with suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove, below a folder, what `whole_file` left behind in processes that were killed; not in those that live."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            found = _UNFINISHED.fullmatch(name)
+            if found and not _is_alive(int(found[1])):
+                with suppress(OSError):
+                    os.unlink(os.path.join(place, name))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

@@ -54,7 +54,8 @@ def evidence_index(
     those of the report.
     """
     topics = evidence_topics(ledger, study, found)
-    texts = [_text(text, {topic.id: topic for topic in topics}) for text in TEXTS]
+    by_id = {topic.id: topic for topic in topics}
+    texts = [_text(text, by_id, unfinished=bool(unfinished)) for text in TEXTS]
     return {
         "advrisk": KIND,
         "version": VERSION,
@@ -82,19 +83,20 @@ def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"text": said, "clauses": len(degrees), "counts": counts}
 
 
-def _text(text: Text, topics: Mapping[str, Topic]) -> dict[str, Any]:
+def _text(text: Text, topics: Mapping[str, Topic], *, unfinished: bool) -> dict[str, Any]:
     return {
         "id": text.id,
         "title": text.title,
         "edition": text.edition,
-        "clauses": [_clause(clause, topics) for clause in text.clauses],
+        "clauses": [_clause(clause, topics, unfinished=unfinished) for clause in text.clauses],
     }
 
 
-def _clause(clause: Clause, topics: Mapping[str, Topic]) -> dict[str, Any]:
+def _clause(clause: Clause, topics: Mapping[str, Topic], *, unfinished: bool) -> dict[str, Any]:
+    """What a run gives a clause; as long as it is not finished, it wholly answers none."""
     held = [name for name in clause.topics if topics[name].numbers]
     absent = [name for name in clause.topics if not topics[name].numbers]
-    degree = clause.degree if set(clause.wholly) <= set(held) else CONTRIBUTES
+    degree = clause.degree if set(clause.wholly) <= set(held) and not unfinished else CONTRIBUTES
     return {
         "id": clause.id,
         "asks": clause.asks,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.executive import brief, executive_summary
@@ -58,7 +59,8 @@ def _damage(found: Findings) -> list[str]:
         cells += [_share(row.success_ratio[eps]) for eps in damage.thresholds]
         cells.append(_share(row.damage) if row.damage else _number(row.relative_damage))
         rows.append([*cells, _amount(row.operational_risk)] if damage.cost is not None else cells)
-    about = f"{len(damage.distances.samples):,} samples, {len(damage.distances.arms)} attacks, {damage.distances.norm}"
+    held = damage.distances
+    about = f"{counted(len(held.samples), 'sample')}, {counted(len(held.arms), 'attack')}, {held.norm}"
     return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2))
 
 

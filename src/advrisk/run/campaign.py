@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from torch import nn
 
 from advrisk.core.errors import RunError
+from advrisk.core.files import remove_unfinished
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import Part
 from advrisk.engine import OutOfTimeError
@@ -99,6 +100,7 @@ def run_study(
     refuse_impossible(study, bench, known, options.targets)
     with locked(folder):
         refuse_another_study(study, folder)
+        remove_unfinished(folder)  # of a run that was killed
         ledger = Ledger.open(folder, create=True)
         plan = plan_study(study, ledger, bench, known)
         if options.on == "ray" and (found := _only_here(bench, plan)):

@@ -16,9 +16,9 @@ import pytest
 
 from advrisk import Run
 from advrisk.api import evidence_pack
-from advrisk.api.evidence_files import json_text
 from advrisk.api.evidence_verification import verify_pack
 from advrisk.core.errors import RunError
+from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.importing import import_outcomes
 from advrisk.report.evidence_page import index_markdown, index_page
@@ -86,14 +86,14 @@ def manifest_of(pack: Path) -> dict[str, Any]:
 def remade(pack: Path) -> None:
     """What a forger does who has no key: digests and pages that fit the changed files."""
     index = json.loads((pack / "index.json").read_text())
-    (pack / "index.json").write_text(json_text(index))
+    (pack / "index.json").write_text(json_text(index) + "\n")
     (pack / "index.html").write_text(index_page(index))
     (pack / "index.md").write_text(index_markdown(index))
     manifest = manifest_of(pack)
     for one in manifest["files"]:
         content = (pack / one["path"]).read_bytes()
         one |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (pack / "manifest.json").write_text(json_text(manifest))
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
 
 
 def test_a_pack_holds_what_its_manifest_says(written: Path, run: Run) -> None:
@@ -187,7 +187,7 @@ def test_without_a_key_a_forger_is_found_by_the_run_alone(pack: Path, run: Run, 
     index = json.loads((pack / "index.json").read_text())
     topic = next(topic for topic in index["numbers"] if topic["id"] == "success")
     topic["numbers"][0]["estimate"]["value"] *= 1.01
-    (pack / "index.json").write_text(json_text(index))
+    (pack / "index.json").write_text(json_text(index) + "\n")
     remade(pack)
     assert verify_pack(pack).holds
     found = verify_pack(pack, run=run)
@@ -205,6 +205,33 @@ def test_degrees_and_words_are_counted_again(pack: Path, run: Run) -> None:
     assert "texts[0].clauses[0].degree is 'answers', and should be 'does not answer'" in found.problems[0]
 
 
+def test_a_page_that_nobody_made_is_found_though_the_manifest_names_it(pack: Path, run: Run) -> None:
+    (pack / "certificates").mkdir()
+    page = pack / "certificates" / "plain.html"
+    page.write_text("<h1>plain is certified</h1>")
+    manifest = manifest_of(pack)
+    digest = hashlib.sha256(page.read_bytes()).hexdigest()
+    manifest["files"].append({"path": "certificates/plain.html", "bytes": page.stat().st_size, "sha256": digest})
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
+    assert "Certificates/plain.html: is not named in index.json" in verify_pack(pack).problems[0]
+
+
+def test_the_report_for_machines_is_made_again(pack: Path, run: Run) -> None:
+    assert "The report for machines, report.json, says what the run says." in verify_pack(pack, run=run).held
+    record = json.loads((pack / "report.json").read_text())
+    record["damage"]["models"][0]["model"] = "another"
+    (pack / "report.json").write_text(json_text(record) + "\n")
+    index = json.loads((pack / "index.json").read_text())
+    for one in index["files"]:
+        if one["path"] == "report.json":
+            content = (pack / "report.json").read_bytes()
+            one |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (pack / "index.json").write_text(json_text(index) + "\n")
+    remade(pack)
+    assert verify_pack(pack).holds
+    assert "damage.models[0].model is 'another'" in verify_pack(pack, run=run).problems[0]
+
+
 def test_pages_that_say_something_else_are_found(pack: Path) -> None:
     page = pack / "index.html"
     page.write_text(page.read_text().replace("does not answer", "answers"))
@@ -212,7 +239,7 @@ def test_pages_that_say_something_else_are_found(pack: Path) -> None:
     for one in manifest["files"]:
         if one["path"] == "index.html":
             one |= {"bytes": page.stat().st_size, "sha256": hashlib.sha256(page.read_bytes()).hexdigest()}
-    (pack / "manifest.json").write_text(json_text(manifest))
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
     assert verify_pack(pack).problems == ("Index.html: does not say what index.json says.",)
 
 
@@ -226,7 +253,7 @@ def test_a_signature_names_who_made_it(run: Run, tmp_path: Path) -> None:
     assert "signed with another key" in verify_pack(pack, key=other_public).problems[0]
     remade(pack)
     manifest = manifest_of(pack)
-    (pack / "manifest.json").write_text(json_text(manifest | {"made": "2020-01-01 00:00:00 UTC"}))
+    (pack / "manifest.json").write_text(json_text(manifest | {"made": "2020-01-01 00:00:00 UTC"}) + "\n")
     assert "something was changed after it was signed" in verify_pack(pack, key=public).problems[0]
     run.evidence(pack, key=other)
     assert "signed with another key" in verify_pack(pack, key=public).problems[0]
@@ -462,10 +489,10 @@ def test_any_index_is_answered_with_a_message(pack: Path, run: Run, name: str, c
     content = json.loads((pack / name).read_text())
     if not change.keys() <= content.keys():
         return
-    (pack / name).write_text(json_text(content | change))
+    (pack / name).write_text(json_text(content | change) + "\n")
     manifest = manifest_of(pack)
     for one in manifest["files"]:
         raw = (pack / one["path"]).read_bytes()
         one |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-    (pack / "manifest.json").write_text(json_text(manifest))
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
     assert not verify_pack(pack, run=run).holds
