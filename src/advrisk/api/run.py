@@ -27,7 +27,7 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.remote import url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.ledger.stopping import Stopping, read_stopping, stopping_words
+from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
@@ -66,31 +66,21 @@ if TYPE_CHECKING:
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
-    def __init__(
-        self,
-        folder: Path,
-        ledger: Ledger,
-        study: StudySpec | None,
-        url: str | None = None,
-        stopping: Stopping | None = None,
-    ) -> None:
+    stopping: Stopping | None = None  # looks at the run, and where it rests if it stopped early
+
+    def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
         self.url = url  # of a run on object storage, of which `folder` is a copy
-        self.stopping = stopping  # looks at the run, and where it rests if it stopped early
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """A run that was made before; a snapshot of what is there now.
-
-        Of one that stopped early, the samples that it came to; the others are as if nobody had asked for them.
-        """
-        ledger = Ledger.open(folder)
+        """A run that was made before, as it is now; of one that stopped early, the samples that it came to."""
+        ledger, stopping = resting_ledger(folder)
         home = ledger.path.parent
-        stopping = read_stopping(home)
-        if stopping is not None and stopping.rests:
-            ledger = ledger.of_shards(stopping.shards)
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
-        return cls(home, ledger, study, url_of(folder), stopping)
+        run = cls(home, ledger, study, url_of(folder))
+        run.stopping = stopping
+        return run
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -483,11 +473,6 @@ class Run:
             return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self.norm, arms=self._arms()))
         except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
             return ()
-
-    @property
-    def stopping_words(self) -> list[str]:
-        """That the run stopped early, why, and what the looks at it allow to be said; nothing where nobody looked."""
-        return [] if self.stopping is None else stopping_words(self.stopping)
 
     @property
     def name(self) -> str:

@@ -147,7 +147,7 @@ def run_status(
         n_rounds_expected=n_rounds_expected,
         n_calibrated=n_calibrated,
         n_calibrated_expected=n_calibrated_expected,
-        stopped="" if stopping is None else " ".join(stopping_words(stopping)),
+        stopped=" ".join(stopping_words(stopping)),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
+from advrisk.ledger.ledger import Ledger
 
 FILE = "looks.json"
 
@@ -90,6 +91,13 @@ def read_stopping(folder: Path) -> Stopping | None:
         ) from None
 
 
+def resting_ledger(folder: str | Path) -> tuple[Ledger, Stopping | None]:
+    """The ledger of a run, of one that stopped early only as far as it came; and the looks at it."""
+    ledger = Ledger.open(folder)
+    found = read_stopping(ledger.path.parent)
+    return (ledger.of_shards(found.shards) if found is not None and found.rests else ledger), found
+
+
 def _checked(found: Stopping) -> Stopping:
     """A file that somebody wrote by hand may hold anything."""
     counts = [found.n_samples, found.planned, found.n_shards, found.at, found.max_passes or 0]
@@ -114,8 +122,10 @@ def write_stopping(folder: Path, found: Stopping) -> None:
         raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
 
 
-def stopping_words(found: Stopping) -> list[str]:
+def stopping_words(found: Stopping | None) -> list[str]:
     """What whoever reads the run must know: that it rests, why, and what the looks allow to be said."""
+    if found is None:
+        return []
     words = []
     if found.rests:
         why = "what was asked for is known" if found.max_passes is None else _spent(found.max_passes)
