@@ -8,6 +8,7 @@ from advrisk.api.measures import Measures
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.ledger.stopping import stopping_words
 from advrisk.risk.gate import GateResult, Held, Measured, held
 from advrisk.risk.gate.reading import assessed_models, attack_sizes, is_targeted
 from advrisk.risk.gate.records import Origin
@@ -44,7 +45,8 @@ def run_gate(
         )
     measures = Measures(run, level, evasion=evasion, cost=cost)
     results = [_held(requirement, origin, measures, run, strict_flags=strict_flags) for requirement, origin in asked]
-    notes = [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
+    notes = stopping_words(run.stopping)
+    notes += [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
     notes += [f"{flag}: {meaning}." for flag, meaning in FLAGS.items() if _tells_of(flag, results)]
     return GateResult(run.name, tuple(results), tuple(notes))
 

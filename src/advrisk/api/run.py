@@ -27,6 +27,7 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.remote import url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
+from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
+    stopping: Stopping | None = None  # looks at the run, and where it rests if it stopped early
+
     def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
         self.url = url  # of a run on object storage, of which `folder` is a copy
@@ -77,11 +80,13 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """A run that was made before; a snapshot of what is there now."""
-        ledger = Ledger.open(folder)
+        """A run that was made before, as it is now; of one that stopped early, the samples that it came to."""
+        ledger, stopping = resting_ledger(folder)
         home = ledger.path.parent
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
-        return cls(home, ledger, study, url_of(folder))
+        run = cls(home, ledger, study, url_of(folder))
+        run.stopping = stopping
+        return run
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -338,7 +343,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study, self._cells_by_flag())
+        return run_status(self.ledger, self.study, self._cells_by_flag(), self.stopping)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes

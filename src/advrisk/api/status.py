@@ -11,6 +11,7 @@ from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
+from advrisk.ledger.stopping import Stopping, stopping_words
 from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
@@ -68,6 +69,7 @@ class Status(Tabular):
     n_rounds_expected: int = 0
     n_calibrated: int = 0  # cells on samples to calibrate
     n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
+    stopped: str = ""  # why it stopped early, and what was seen by looks on the way; the counts are of what was run
 
     columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
 
@@ -106,10 +108,13 @@ def _(found: Status) -> str:
     head = f"{found.study}: {'complete' if found.complete else 'not finished'}; {found.so_far} are done"
     told = [("outcome", found.outcomes), ("flagged cells", found.flags), ("message", found.messages)]
     rows = [[what, name, n] for what, held in told for name, n in held.items()]
-    return html_block(head, html_table(["", "what", "number"], rows), notes=[f"{of}; {found.n_passes:,} passes."])
+    notes = [f"{of}; {found.n_passes:,} passes.", *([found.stopped] if found.stopped else [])]
+    return html_block(head, html_table(["", "what", "number"], rows), notes=notes)
 
 
-def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]) -> Status:
+def run_status(
+    ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int], stopping: Stopping | None = None
+) -> Status:
     """What a ledger holds of what its study asks for; `flags` counts the cells that are flagged."""
 
     def row(sql: str) -> dict[str, int]:
@@ -142,6 +147,7 @@ def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]
         n_rounds_expected=n_rounds_expected,
         n_calibrated=n_calibrated,
         n_calibrated_expected=n_calibrated_expected,
+        stopped=" ".join(stopping_words(stopping)),
     )
 
 

@@ -16,7 +16,7 @@ from advrisk.cli.evidence import evidence
 from advrisk.cli.gating import compare, gate
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
-from advrisk.cli.options import Address, AsJson, Device, On, RunFolder, Workers
+from advrisk.cli.options import Address, AsJson, Device, MaxPasses, OfTarget, On, RunFolder, Workers
 from advrisk.cli.reporting import report
 from advrisk.cli.showing import select, show
 from advrisk.core.errors import RiskError, StudyError
@@ -148,6 +148,8 @@ def run(
     publish_s: Annotated[float, typer.Option(min=0.0, help="Make results durable every so many seconds.")] = 3.0,
     on: On = "local",
     address: Address = None,
+    target: OfTarget = None,
+    max_passes: MaxPasses = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -166,8 +168,14 @@ def run(
         for doubt in Study.load(study).doubts():
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
-    options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
+    options: dict[str, Any] = {
+        "workers": workers,
+        "device": device,
+        "max_hours": max_hours,
+        "retry_errors": retry_errors,
+    }
     options |= {"publish_every_s": publish_s, "on": on, "address": address}
+    options |= {"target": target or (), "max_passes": max_passes}
     raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))
 
 
@@ -223,6 +231,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
         return DONE
     page = done.report()
+    if state.stopped:
+        print(state.stopped, file=sys.stderr)
     try:
         found = done.damage()
         print(damage_json(found)) if as_json else print_damage(found)

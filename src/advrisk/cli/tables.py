@@ -175,6 +175,8 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     if state.n_cells_expected:
         left = "complete" if state.complete else "run the same command again to go on"
         console.print(f"{state.so_far} done: {left}", highlight=False)
+    if state.stopped:
+        indented(console, state.stopped, by=0)
     if state.n_imported:
         console.print(f"{state.n_imported} rows imported", highlight=False)
     console.print(f"{short(state.n_passes)} passes", highlight=False)

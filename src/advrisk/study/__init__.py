@@ -32,6 +32,7 @@ from advrisk.study.spec import (
     load_study,
     study_from,
 )
+from advrisk.study.target import Target, parse_target
 
 __all__ = [
     "AVERAGE",
@@ -65,6 +66,7 @@ __all__ = [
     "StudySpec",
     "Success",
     "SurvivalSpec",
+    "Target",
     "TargetSpec",
     "Term",
     "TrainedModel",
@@ -74,6 +76,7 @@ __all__ = [
     "load_recipe",
     "load_study",
     "parse_requirement",
+    "parse_target",
     "read_yaml",
     "study_from",
     "study_ground",
