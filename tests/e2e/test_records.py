@@ -125,8 +125,17 @@ class TestRecord:
         assert record["certificate"] is None
         assert "attack" in record["unanswered"]["damage"]
         assert {row["quantity"] for row in record["numbers"]} == {"risk"}
+        (tmp_path / "folder.json").mkdir()
         with pytest.raises(RunError, match="it is no file"):
-            little.report(tmp_path, form="json")
+            little.report(tmp_path / "folder.json", form="json")
+        (tmp_path / "key.pem").write_text("secret")
+        with pytest.raises(RunError, match=r"such a report is called \*\.html; choose another name, or another form"):
+            little.report(tmp_path / "key.pem")
+        assert (tmp_path / "key.pem").read_text() == "secret"
+        (little.folder / "frozen.json").write_text("{}")
+        with pytest.raises(RunError, match="belongs to the run, and is not written over"):
+            little.report(little.folder / "frozen.json", form="json")
+        (little.folder / "frozen.json").unlink()
         with pytest.raises(StudyError, match="a report has no form 'jsn'; did you mean 'json'"):
             little.report(form="jsn")  # type: ignore[arg-type]
 
@@ -242,7 +251,7 @@ class TestFigures:
         assert {"damage", "curves", "arms", "survival curves"} < set(figures)
         for name, figure in figures.items():
             assert json.dumps(name) in page, name
-            assert name == name.strip()
+            assert name == name.strip(), name
             assert not re.search(r"\brisk\d", name), name
             assert figure.to_dict()["data"], name
         (estimate,) = [one.x[0] for one in figures["damage"].data if one.y[0] == "plain"]

@@ -178,7 +178,7 @@ def _refuse_foreign(target: Path) -> None:
         with open_pack(target) as pack:
             known = {one["path"] for one in pack.json(MANIFEST)["files"]} | {MANIFEST}
             foreign = sorted(pack.sizes.keys() - known)
-    except RiskError:
+    except (RiskError, RunError):
         raise RunError(f"{target}: is there already, and no evidence pack; choose another name") from None
     if foreign:
         raise RunError(f"{target}: holds {foreign[0]}, which is no part of an evidence pack; choose another name")

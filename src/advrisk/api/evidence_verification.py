@@ -8,7 +8,7 @@ from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence_files import MANIFEST, Pack, open_pack
 from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
-from advrisk.core.errors import LedgerError, RiskError
+from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
@@ -24,14 +24,17 @@ from advrisk.risk.certificate.verification import Verification, differences, ver
 if TYPE_CHECKING:
     from advrisk.api.run import Run
 
-_MOST = 10  # problems of a kind that are told
+_MOST = 4  # problems of a kind that are told
 _MADE_FROM_ROWS = ("inputs/", "detectors/")  # kept beside the rows, and may be deleted
+_OTHER_RUN = (
+    "This is not the run that the pack was made from, or it was changed since: its numbers were not counted again."
+)
 _NO_RUN = "The numbers were not counted again: --run RUN does that."
 _AS_IT_STANDS = "The report as a page and in short is taken as it stands: its digest was checked, not its sentences."
 
 
 def verify_pack(path: str | Path, *, key: str | Path | None = None, run: "Run | None" = None) -> Verification:
-    """Check a pack in a folder or a zip; what cannot be read as one does not hold."""
+    """Check a pack in a folder or a zip. A damaged one does not hold; what is none at all raises RunError."""
     try:
         with open_pack(Path(path)) as pack:
             return _joined(_checks(pack, key, run))
@@ -42,25 +45,33 @@ def verify_pack(path: str | Path, *, key: str | Path | None = None, run: "Run | 
 def pack_summary(path: str | Path) -> str:
     """What the index of a pack says of the clauses, in a sentence."""
     with open_pack(Path(path)) as pack:
-        return str(pack.json(INDEX)["summary"]["text"])
+        index = pack.json(INDEX)
+        return " ".join((index["summary"]["text"], *index["cautions"]))
 
 
 def _checks(pack: Pack, key: str | Path | None, run: "Run | None") -> Iterator[Verification]:
     if MANIFEST not in pack.sizes:
-        raise RiskError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
+        raise RunError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
     manifest = pack.json(MANIFEST)
-    yield verify_signature(manifest, key=key)
+    yield verify_signature(manifest, key=key, what="The manifest")
     files = _check_files(pack, manifest)
     yield files
     if not files.holds:
         return  # what is not as it was written is not worth reading
     yield _check_fit(pack, manifest)
+    if run is None:
+        yield from _check_certificates(pack, None)
+        yield Verification((), (), (_NO_RUN, _AS_IT_STANDS))
+        return
+    rows = _check_rows(pack, run.ledger)
+    yield rows
+    if not rows.holds:
+        yield Verification((), (), (_OTHER_RUN,))  # whatever it says would differ, number by number
+        return
     yield from _check_certificates(pack, run)
-    if run is not None:
-        yield _check_rows(pack, run.ledger)
-        yield _check_index(pack, run)
-        yield _check_record(pack, run)
-    yield Verification((), (), (_AS_IT_STANDS,) if run is not None else (_NO_RUN, _AS_IT_STANDS))
+    yield _check_index(pack, run)
+    yield _check_record(pack, run)
+    yield Verification((), (), (_AS_IT_STANDS,))
 
 
 def _check_files(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
@@ -88,7 +99,7 @@ def _check_fit(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
     if rows_digest(of_tables) != rows["sha256"] or files_digest(of_files) != files["sha256"]:
         problems.append(f"{LEDGER_DIGEST}: its digests do not follow from each other")
     if index["ledger"] != rows["sha256"]:
-        problems.append("index and ledger digest name different ledgers")
+        problems.append("Index and ledger digest name different ledgers")
     for name in (STUDY_FILE, EVASION_FILE):
         if (pack.digest(name).sha256 if name in pack.sizes else None) != of_files.get(name):
             problems.append(f"{name}: is not that of the run")
@@ -117,7 +128,8 @@ def _and_pages(pack: Pack, index: Mapping[str, Any], problems: list[str]) -> Ver
         if pack.read(name) != made(index).encode("utf-8"):
             problems.append(f"{name}: does not say what {INDEX} says")
     problems += _page_problems(pack)
-    return _found("The files of the pack fit together: index, pages, study and digests.", problems)
+    study = ", study" if STUDY_FILE in pack.sizes else ""
+    return _found(f"The files of the pack fit together: index, pages{study} and digests.", problems)
 
 
 def _page_problems(pack: Pack) -> list[str]:
@@ -157,7 +169,7 @@ def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
         except LedgerError as error:
             raise RiskError(f"{LEDGER_DIGEST}: {error}") from None
         if (again.rows, again.sha256) != (table["rows"], table["sha256"]):
-            problems.append(f"the rows of {name} are others: {again.rows:,} now, {table['rows']:,} then")
+            problems.append(f"The rows of {name} are others: {again.rows:,} now, {table['rows']:,} then")
     notes = []
     for path, change in _changes(digest["files"]["entries"], ledger.path.parent):
         kept = path.startswith(_MADE_FROM_ROWS)
@@ -166,7 +178,9 @@ def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
         else:
             problems.append(f"{path}: {change} since")
     return _found(
-        "The rows of the run are those that the pack was made from.", problems, _on_files(notes) if notes else ()
+        "The rows of the run are those that the pack was made from.",
+        problems,
+        _on_files(notes) if notes and not problems else (),
     )
 
 
@@ -217,14 +231,15 @@ def _check_record(pack: Pack, run: "Run") -> Verification:
     if not isinstance(made_by, dict) or made_by.get("advrisk") != PROGRAM:
         return Verification((), (), (f"Another version made {RECORD}: what it says was not checked.",))
     wrong = differences(lasting(record), lasting(again))
-    return _found(f"The report for machines, {RECORD}, says what the run says.", [f"{RECORD}: the run says otherwise: {text}" for text in wrong])
+    problems = [f"{RECORD}: the run says otherwise: {text}" for text in wrong]
+    return _found(f"The report for machines, {RECORD}, says what the run says.", problems)
 
 
 def _counted(index: Mapping[str, Any]) -> dict[str, Any]:
     """What an index says of a run, without where it stands in which file."""
-    kept = ("id", "numbers", "why_none")
+    kept = ("id", "headline", "numbers", "why_none")
     numbers = {topic["id"]: {name: topic[name] for name in kept} for topic in index["numbers"]}
-    return {"run": index["run"], "unfinished": index["unfinished"], "numbers": numbers}
+    return {name: index[name] for name in ("run", "unfinished", "ship", "cautions")} | {"numbers": numbers}
 
 
 def _found(held: str, problems: list[str], notes: tuple[str, ...] = ()) -> Verification:
@@ -234,7 +249,7 @@ def _found(held: str, problems: list[str], notes: tuple[str, ...] = ()) -> Verif
 def _told(problems: list[str]) -> tuple[str, ...]:
     more = len(problems) - _MOST
     rest = (f"And {more} more of that kind.",) if more > 0 else ()
-    return (*(f"{problem[0].upper()}{problem[1:]}." for problem in problems[:_MOST]), *rest)
+    return (*(f"{problem}." for problem in problems[:_MOST]), *rest)
 
 
 def _joined(found: Iterable[Verification]) -> Verification:

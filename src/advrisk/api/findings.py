@@ -32,7 +32,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
             settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
     except RiskError as error:  # corruptions alone, say
         damage = str(error)
-    indicators = _indicators(run)
+    indicators, status = _indicators(run), run.status()
     return Findings(
         damage=damage,
         settled=settled,
@@ -45,6 +45,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         searches=run.searches(),
         certificates=_certificates(run),
         gate=_gate(run),
+        unfinished="" if status.complete else status.so_far,
     )
 
 

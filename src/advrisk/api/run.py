@@ -379,15 +379,18 @@ class Run:
         models: Mapping[str, str] | None = None,
         sizes: Sequence[float] | None = None,
         norm: Norm | None = None,
+        arms: Sequence[str] | None = None,
         evasion: AnyEvasion | None = None,
         level: float | None = None,
     ) -> RunComparison:
         """Whether a new run is worse than this one by more than a margin, on the samples and arms that both hold.
 
         `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
-        samples may be broken; `evasion` is a curve for both, by default that of both studies, if it is the same.
+        samples may be broken; `arms` names the attacks to compare by (by default all that count in the old run: one
+        that is missing in the new run leaves it undecided); `evasion` is a curve for both, by default that of both
+        studies, if it is the same.
         """
-        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm}
+        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm, "arms": arms}
         return compare_runs(self, new, evasion=evasion, level=level, **given)
 
     def models(self) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
+from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, scenario_headlines, worst_off
 from advrisk.report.palette import cut_words, one_line
 from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
@@ -29,6 +30,7 @@ from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import StudySpec
 
 T = TypeVar("T")
@@ -40,7 +42,6 @@ LABELS = {
     "undecided": "What is undecided",
     "untested": "What was not tested",
 }
-_GATE = {"pass": "passes", "fail": "fails", "undecided": "is undecided"}
 _MOST = 4  # models, pairs or detectors that are told of one by one
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
@@ -87,14 +88,15 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
     gate = _of(found.gate, GateResult)
-    forbidden = gate is not None and not gate.passed
-    told = ([_least(damage)] if forbidden else [headline(damage)]) if damage else []
+    told = _not_yet(found, gate)
+    told += ([_least(damage)] if told else [headline(damage)]) if damage else []
     told += scenario_headlines(indicators) if indicators else []
     told = told or [f"The evidence names no model: {found.damage}."]
-    if gate is not None:
-        told.insert(0 if forbidden else 1, _on_gate(gate))
+    if gate is not None and gate.passed:
+        told.append(f"The study's gate passes ({gate_counts(gate)}).")
     named = {damage.ship} if damage and damage.ship else set()
     named |= {one.ship for one in _stated(indicators) if one.ship}
+    told += _on_corruptions_alike(damage, indicators)
     if len(named) > 1:
         told.append(
             f"These answers name different models ({', '.join(sorted(named))}), because the questions differ: go by "
@@ -105,10 +107,27 @@ def _to_ship(found: Findings) -> list[str]:
     return told
 
 
-def _on_gate(gate: GateResult) -> str:
-    """What the study requires; where it is not met, the best model may not be good enough."""
-    told = f"he study's gate {_GATE[gate.verdict]} ({gate_counts(gate)})."
-    return f"T{told}" if gate.passed else f"Ship nothing yet: t{told}"
+def _on_corruptions_alike(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
+    """Another model suffers least from corruptions, and no scenario says how much these matter."""
+    for one in found.results[:1] if found else ():
+        if one.scenario.name == UNIFORM and one.ship and damage and damage.ship and one.ship != damage.ship:
+            risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
+            return [
+                f"Against attacks, that is. With all corruptions alike, {one.ship} has the least risk "
+                f"({risks[one.ship]}, {damage.ship} {risks[damage.ship]}): state a scenario to say which matters."
+            ]
+    return []
+
+
+def _not_yet(found: Findings, gate: GateResult | None) -> list[str]:
+    """What forbids to ship anything: a run that is not done, or a gate that does not pass."""
+    told = []
+    if found.unfinished:
+        told.append(f"Ship nothing yet: the run is not finished ({found.unfinished} are done).")
+    if gate is not None and not gate.passed:
+        state = "fails" if gate.failed else "is undecided"
+        told.append(f"Ship nothing yet: the study's gate {state} ({gate_counts(gate)}).")
+    return told
 
 
 def _least(damage: DamageAssessment) -> str:
@@ -137,7 +156,7 @@ def _how_sure(found: Findings) -> list[str]:
             "bounds: a better attack can only break more."
         )
     if survival := _of(found.survival, SurvivalAssessment):
-        told.append(survival_headline(survival))
+        told += [survival_headline(survival), *_on_doubtful_law(survival)]
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     if certificates := _of(found.certificates, CertificateAssessment):
@@ -146,6 +165,12 @@ def _how_sure(found: Findings) -> list[str]:
             f"are wrong at most {100 * certificates.zeta:.4g} % of the time."
         )
     return told or ["There is no number to be sure of."]
+
+
+def _on_doubtful_law(found: SurvivalAssessment) -> list[str]:
+    """Means that go beyond what was seen, of a law that may be wrong, are not to be taken for measurements."""
+    beyond = [one.model for one in found.models if is_extrapolated(one.mean)]
+    return [f"These times are extrapolated by a fitted law for {', '.join(beyond)}."] if beyond else []
 
 
 def _on_best(damage: DamageAssessment) -> list[str]:
@@ -199,7 +224,7 @@ def _what_drives(found: Findings) -> list[str]:
         told += _on_families(damage, found.attacks) if found.attacks else []
     if indicators := _of(found.indicators, IndicatorAssessment):
         for one in _stated(indicators) or list(indicators.results[:1]):
-            told += _on_scenario(one)
+            told += _on_scenario(one, damage.ship if damage and one.scenario.name == UNIFORM else None)
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
@@ -226,12 +251,13 @@ def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
     ]
 
 
-def _on_scenario(one: ScenarioResult) -> list[str]:
-    best = one.models[0]
+def _on_scenario(one: ScenarioResult, model: str | None) -> list[str]:
+    """Of the model with the least risk, or of that one."""
+    best = next((row for row in one.models if row.model == model), one.models[0])
     if best.risk.value <= 0:
         return []
     where = "With all corruptions alike" if one.scenario.name == UNIFORM else f"In the scenario {one.scenario.name}"
-    worst = worst_off(one)
+    worst = worst_off(one) if best is one.models[0] else ""
     beside = f" Worst off: {worst}." if worst else ""
     return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
 
@@ -260,6 +286,9 @@ def _undecided(found: Findings) -> list[str]:
     for one in _stated(_of(found.indicators, IndicatorAssessment)):
         open_pairs = [pair for pair in one.pairs if pair.undecided and one.models[0].model in (pair.lower, pair.higher)]
         told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair)}." for pair in open_pairs]
+    for one in indicators.results[:1] if (indicators := _of(found.indicators, IndicatorAssessment)) else ():
+        if one.scenario.name == UNIFORM and (n := sum(pair.undecided for pair in one.pairs)):
+            told.append(f"With all corruptions alike, {n} of {counted(len(one.pairs), 'pair')} of models.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
     if gate := _of(found.gate, GateResult):

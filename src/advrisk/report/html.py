@@ -53,9 +53,10 @@ _ARMS = """
 
 _FLAGS = f"""
     SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
-           avg(CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
-                         WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END) AS share
-    FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL}) c
+           avg(seen ORDER BY seen) AS share -- in one order, or the last digit depends on how the work was shared
+    FROM (SELECT *, CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
+                              WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END AS seen
+          FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL})) c
     JOIN (SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL) n
       ON c.model = n.model AND c.arm = n.arm
     GROUP BY ALL ORDER BY ALL

@@ -163,7 +163,10 @@ def _verdict(result: ScenarioResult) -> str:
     if len(result.models) == 1:
         return f"{best.model} has a risk of {amount}; there is no other model to compare it with."
     if result.ship is not None:
-        return f"Ship {best.model}: its risk of {amount} is the least of {len(result.models)} models."
+        least = f"risk of {amount} is the least of {len(result.models)} models."
+        if result.scenario.name == UNIFORM:  # nobody said that these things happen alike often
+            return f"If all corruptions counted alike, {best.model}'s {least}"
+        return f"Ship {best.model}: its {least}"
     others = _listed(alike(best.model, result.pairs))
     return f"The evidence does not decide: {best.model} has a risk of {amount}, but {others} may have less."
 

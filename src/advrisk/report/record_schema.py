@@ -41,7 +41,6 @@ def _provenance() -> dict[str, Any]:
         "versions": _OBJECT,
         "models": {"type": "array", "items": model},
         "samples": {"type": "object", "additionalProperties": split},
-        "written": _OBJECT,
         "work": _OBJECT,
         "commands": _OBJECT,
     }

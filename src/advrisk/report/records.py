@@ -76,7 +76,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record without what differs between two times and machines: the same numbers, the same content."""
-    origin = {name: value for name, value in record["provenance"].items() if name not in ("versions", "written")}
+    origin = {name: value for name, value in record["provenance"].items() if name != "versions"}
     return {**record, "provenance": origin, "made_at": ""}
 
 
@@ -102,7 +102,6 @@ def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[st
         | packages,
         "models": [row | {"tags": json.loads(row["tags"] or "{}")} for row in made.models],
         "samples": {split.name: {"n": split.n, "digest": split.digest} for split in made.splits},
-        "written": {"first": made.first, "last": made.last},
         "work": {name: getattr(made, name) for name in passes},
         "commands": dict(made.commands),
     }

@@ -93,7 +93,7 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
             f"{money(risk.value)} [{money(risk.low)}, {money(risk.high)}] on average. "
             "How often inputs are attacked is for you to say."
         )
-    guessed = {row.model: row.extrapolated for row in assessment.models if (row.extrapolated or 0) > _GUESSED}
+    guessed = {row.model: share for row in assessment.models if (share := row.extrapolated or 0.0) > _GUESSED}
     if guessed:
         shares = ", ".join(f"{model} {percent_text(share or 0)}" for model, share in guessed.items())
         sentences.append(

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from advrisk.core.errors import StudyError
 from advrisk.core.names import matches
-from advrisk.plan import ConfiguredDetector, names_of
+from advrisk.plan import ConfiguredDetector
 from advrisk.risk.losses import bound_losses
-from advrisk.study import AVERAGE, Arm, Ground, StudySpec, expanded, parse_requirement
+from advrisk.study import Arm, Ground, StudySpec, expanded, parse_requirement, study_ground
 
 
 def refuse_gate(
@@ -39,17 +39,13 @@ def _ground(
     asked = study.assess.damage
     counted = [arm for arm in arms if asked.arms is None or matches(arm.id, asked.arms)]
     own = [arm for arm in counted if arm.kind == "attack" and arm.norm == asked.norm]
-    meant = names_of(detectors)
-    return Ground(
+    return study_ground(
+        study,
         models=models,
-        norm=asked.norm,
+        damage=asked,
         sizes=[arm.eps for arm in own if arm.eps is not None],
         endless=any(arm.eps is None for arm in own),
-        relative=asked.evasion in (None, AVERAGE) and asked.detector is None,
-        has_cost=asked.cost is not None,
         refuses=refuses,
-        detectors=[name for name, full in meant.items() if len(full) == 1],
-        scenarios=list(study.scenarios),
+        detectors=[one.id for one in detectors],
         losses=[loss.label for loss in bound_losses(study.loss_entries(), folder=study.where.folder)],
-        certified=study.assess.certificate is not None,
     )

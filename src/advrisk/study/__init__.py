@@ -14,7 +14,7 @@ from advrisk.study.assess import (
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import validated
 from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
-from advrisk.study.ground import Ground, expanded
+from advrisk.study.ground import Ground, detector_names, expanded, study_ground
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
@@ -67,11 +67,13 @@ __all__ = [
     "Term",
     "TrainedModel",
     "TrainingSource",
+    "detector_names",
     "expanded",
     "load_recipe",
     "load_study",
     "parse_requirement",
     "read_yaml",
     "study_from",
+    "study_ground",
     "validated",
 ]

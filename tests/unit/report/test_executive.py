@@ -12,6 +12,7 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
 from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
 from advrisk.report.findings import Findings
+from advrisk.report.indicators import risk_headline
 from advrisk.report.untested import arm_facts, not_tested
 from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.distances import Distances
@@ -21,6 +22,7 @@ from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import compare_models
+from advrisk.risk.indicators.tree import uniform_scenario
 from advrisk.study import DamageSpec
 
 PGD = {"arm": "pgd-linf-0.1", "kind": "attack", "family": "pgd", "norm": "linf", "eps": 0.1}
@@ -131,6 +133,14 @@ def test_a_gate_that_does_not_pass_comes_first(tmp_path: Path, verdicts: tuple[s
         assert not any(one.startswith("Ship strong") for one in summary.ship)
     open_ones = [f"Required, r{n}: why; do this." for n, one in enumerate(verdicts) if one == "undecided"]
     assert list(summary.undecided) == (open_ones or ["Nothing: every comparison that was asked for is decided."])
+
+
+def test_a_run_that_is_not_done_comes_first(tmp_path: Path) -> None:
+    found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), unfinished="4 of 15 cells")
+    assert told(tmp_path, found).ship == (
+        "Ship nothing yet: the run is not finished (4 of 15 cells are done).",
+        "strong suffers the least damage of the 2 models compared.",
+    )
 
 
 def test_what_could_not_be_assessed_is_not_called_unbroken(tmp_path: Path) -> None:
@@ -291,3 +301,21 @@ def test_names_of_any_length_make_short_sentences() -> None:
     assert len(brief("many words " * 1000)) == 600
     assert "\u202e" not in brief("left\u202eright")
     assert "\n" not in brief("two\nlines")
+
+
+def test_another_answer_against_corruptions_is_not_hidden(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tensors = {
+        model: RiskTensor.from_arrays(
+            (rng.random((400, 2)) < harm).astype(float), arms=["clean", "rain"], kind=["clean", "corruption"],
+            label=np.zeros(400, int), model=model, ranges={"loss": (0, 1)},
+        )
+        for model, harm in (("strong", 0.6), ("weak", 0.05))
+    }  # fmt: skip
+    result = compare_models(tensors, uniform_scenario(tensors["strong"]))
+    indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
+    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
+    assert summary.answer.startswith("Ship strong")
+    assert summary.ship[1].startswith("Against attacks, that is. With all corruptions alike, weak has the least risk (")
+    assert any("With all corruptions alike, the risk of strong comes from" in one for one in summary.drivers)
+    assert risk_headline(result).startswith("If all corruptions counted alike, weak's risk of ")
