@@ -8,6 +8,7 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.ledger import Ledger
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
@@ -179,7 +180,9 @@ def _on_best(damage: DamageAssessment) -> list[str]:
     if (number := best.ranked_by) is not None:
         shown = str(number) if damage.relative else percent(number)
         often = (
-            "" if best.probability_best is None else f", best in {best.probability_best:.1%} of resampled evaluations"
+            ""
+            if best.probability_best is None
+            else f", best in {percent_text(best.probability_best, 1)} of resampled evaluations"
         )
         told.append(f"{best.model}: {damage_name(relative=damage.relative)} {shown} ({level}){often}.")
     if best.operational_risk is not None:
@@ -235,7 +238,7 @@ def _on_clean_error(damage: DamageAssessment) -> list[str]:
     if best.ranked_by is None or best.clean_error_part is None:
         return []
     clean, attack = best.clean_error_part, max(best.ranked_by.value - best.clean_error_part, 0.0)
-    shown = [f"{part:.3f}" if damage.relative else f"{part:.1%}" for part in (clean, attack)]
+    shown = [f"{part:.3f}" if damage.relative else percent_text(part, 1) for part in (clean, attack)]
     return [f"Of the damage of {best.model}, {shown[0]} is clean error and {shown[1]} is attack."]
 
 
@@ -245,7 +248,7 @@ def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
     ranked = sorted((row for row in attacks.families if row.nearest), key=lambda row: -row.nearest)
     if not broken or not ranked:
         return ["No sample was broken by an attack."]
-    told = ", ".join(f"{row.name} {row.nearest / broken:.0%}" for row in ranked[:3])
+    told = ", ".join(f"{row.name} {percent_text(row.nearest / broken)}" for row in ranked[:3])
     return [
         f"Share of broken samples on which an attack found the smallest change of all (of equals, each counts): {told}."
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from advrisk.core.flags import FLAGS
+from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.traits import DETECTOR, Norm
 from advrisk.ledger import Ledger
@@ -232,13 +232,14 @@ def _on_failed(ledger: Ledger) -> list[str]:
 
 def _on_flags(flags: Sequence[Mapping[str, Any]]) -> list[str]:
     """One sentence for each flag: which attacks may be blind."""
-    by_flag: dict[str, list[str]] = {}
+    by_flag: dict[str, list[Mapping[str, Any]]] = {}
     for row in flags:
-        by_flag.setdefault(str(row["flag"]), []).append(f"{row['arm']} against {row['model']}")
-    return [
-        f"Flagged {flag}, {counted(len(pairs), 'time')} ({_some(pairs, 2)}): {FLAGS.get(flag, 'do not trust it')}."
-        for flag, pairs in by_flag.items()
-    ]
+        by_flag.setdefault(str(row["flag"]), []).append(row)
+    told = []
+    for flag, rows in by_flag.items():
+        pairs = _some([f"{row['arm']} against {row['model']}" for row in rows], 2)
+        told.append(f"{flag}: {FLAGS.get(flag, 'do not trust it')} ({flagged_text(rows)}: {pairs}).")
+    return told
 
 
 def _on_few(ledger: Ledger) -> list[str]:

@@ -174,9 +174,9 @@ def test_parts_of_damage_and_the_attacks_that_made_it(tmp_path: Path) -> None:
     summary = told(tmp_path, Findings(damage=found, attacks=attacks))
     best = found.models[0]
     assert best.clean_error_part == pytest.approx(0.1)
-    assert summary.drivers[0] == "Of the damage of strong, 10.0% is clean error and 0.0% is attack."
+    assert summary.drivers[0] == "Of the damage of strong, 10.0 % is clean error and 0.0 % is attack."
     # 60 - 6 and 60 - 12 samples were broken by attack, of all models together
-    assert summary.drivers[1].endswith(": pgd 88%, fgsm 12%.")
+    assert summary.drivers[1].endswith(": pgd 88 %, fgsm 12 %.")
     assert any(one.startswith("An attacked input of strong costs 10 [") for one in summary.sure)
     assert not any("relative" in one for one in summary.sure)
 
@@ -279,10 +279,11 @@ class TestWhatWasNotTested:
         assert "Nothing is certified: not begun." in self.said(ledger(tmp_path / "c"), certificates="not begun")
 
     def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
-        flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}"} for n in range(4)]
+        flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}", "n_flagged": 2} for n in range(4)]
         said = self.said(ledger(tmp_path, failed=7), flags=flags)
         assert "7 rows ended in an error or a timeout, and say nothing (pgd-linf-0.1 against m: 7)." in said
-        assert "Flagged zero-gradients, 4 times (pgd0 against m, pgd1 against m, 2 more): gradients were zero" in said
+        assert "zero-gradients: gradients were zero" in said
+        assert "(8 flagged cells, 4 attack-model pairs: pgd0 against m, pgd1 against m, 2 more)." in said
 
     def test_few_samples_of_a_class_or_stratum(self, tmp_path: Path) -> None:
         strata = [{"light": "night"}] * 5 + [{"light": "day"}] * 65
