@@ -18,7 +18,7 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.core.names import counted, matches, no_match
+from advrisk.core.names import counted
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
@@ -74,7 +74,7 @@ class Run:
 
     def __repr__(self) -> str:
         """The folder, how many models were asked, and whether that is all of it."""
-        state = run_status(self.ledger, self.study, {})
+        state = run_status(self.ledger, self.study, ())
         far = "complete" if state.complete else f"{state.so_far} done"
         return f"Run({str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
 
@@ -343,16 +343,12 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study, self._cells_by_flag(), self.stopping)
+        return run_status(self.ledger, self.study, self.flags(), self.stopping)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
         per sample."""
-        rows = arm_shares(self.ledger)
-        for pattern in arms or ():
-            if complaint := no_match(pattern, {row["arm"] for row in rows}):
-                raise RiskError(complaint)
-        return [row for row in rows if arms is None or matches(row["arm"], arms)]
+        return arm_shares(self.ledger, arms)
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
@@ -466,12 +462,6 @@ class Run:
         key to sign its manifest with.
         """
         return write_pack(self, Path(path) if path else self.folder / EVIDENCE, key=Path(key) if key else None)
-
-    def _cells_by_flag(self) -> dict[str, int]:
-        n_cells: dict[str, int] = {}
-        for row in self.flags():
-            n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
-        return n_cells
 
     @cached_property
     def _leads(self) -> tuple[Lead, ...]:

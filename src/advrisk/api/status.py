@@ -1,9 +1,9 @@
 """How far a run is, counted from its ledger."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from advrisk.core.names import counted
 from advrisk.core.notebook import html_block, html_table, notebook_html
@@ -112,10 +112,17 @@ def _(found: Status) -> str:
     return html_block(head, html_table(["", "what", "number"], rows), notes=notes)
 
 
+def _cells_by_flag(flagged: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    n_cells: dict[str, int] = {}
+    for row in flagged:
+        n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
+    return n_cells
+
+
 def run_status(
-    ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int], stopping: Stopping | None = None
+    ledger: Ledger, study: StudySpec | None, flagged: Sequence[Mapping[str, Any]], stopping: Stopping | None = None
 ) -> Status:
-    """What a ledger holds of what its study asks for; `flags` counts the cells that are flagged."""
+    """What a ledger holds of what its study asks for; `flagged` has a row for each flag, model and arm."""
 
     def row(sql: str) -> dict[str, int]:
         found: dict[str, int] = ledger.query(sql).to_pylist()[0]
@@ -136,7 +143,7 @@ def run_status(
         n_cells=row(_DONE)["n"],
         n_cells_expected=plan["n_pairs"] * samples["n_shards"],
         outcomes=tally(_OUTCOMES.format(elsewhere="false")),
-        flags=flags,
+        flags=_cells_by_flag(flagged),
         messages=tally(_MESSAGES),
         n_passes=row(_PASSES)["n"],
         n_imported=row(_IMPORTED)["n"],

@@ -7,10 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.errors import RunError
+from advrisk.core.errors import RiskError, RunError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import whole_file
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
+from advrisk.core.names import matches, no_match
 from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
@@ -244,10 +245,16 @@ def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, A
     return rows
 
 
-def arm_shares(ledger: Ledger) -> list[dict[str, Any]]:
-    """For each arm and model: the share of samples left wrong, rows with a verdict, and passes per sample."""
+def arm_shares(ledger: Ledger, arms: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """For each arm and model: the share of samples left wrong, rows with a verdict, and passes per sample.
+
+    Of all arms, or those of these names or patterns.
+    """
     rows: list[dict[str, Any]] = ledger.query(_ARMS).to_pylist()
-    return rows
+    for pattern in arms or ():
+        if complaint := no_match(pattern, {row["arm"] for row in rows}):
+            raise RiskError(complaint)
+    return [row for row in rows if arms is None or matches(row["arm"], arms)]
 
 
 def _study_text(folder: Path) -> str:
