@@ -10,7 +10,7 @@ ORACLES := .venv-oracles
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check bench slow format docs clean
+.PHONY: demo test check bench slow audit format docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/advrisk demo
@@ -33,6 +33,9 @@ slow: $(VENV)/.dev $(ORACLES)/.ready
 
 bench: $(VENV)/.dev $(VENV)/.peers $(ORACLES)/.ready
 	$(BIN)/python -m bench
+
+audit: $(VENV)/.audit
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

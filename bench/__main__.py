@@ -5,10 +5,10 @@ import sys
 
 # Not among them, as they take longer: `autoattack`, `strength` (half an hour each), `hopskipjump`, `features`,
 # `labelling`, `fitting`, `detection_coverage`, `indicator_coverage`, `survival_coverage`, `certificate_validity`,
-# `ledger_size`, and `coverage` (more than an hour).
+# `ledger_size`, `looks`, and `coverage` (more than an hour).
 ALL = (
     *("startup", "ledger", "passes", "attacks", "distances", "workers", "scaling"),
-    *("damage", "detection", "corruptions", "indicators", "survival", "certificate", "search"),
+    *("damage", "detection", "corruptions", "indicators", "survival", "certificate", "search", "budget"),
 )
 
 for name in sys.argv[1:] or ALL:

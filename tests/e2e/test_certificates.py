@@ -187,5 +187,5 @@ def test_the_page_and_the_report_show_it_and_load_nothing(run: Run, browser: Any
     visit = Visit(browser, run.report())
     section = visit.page.locator("#certificates")
     assert section.locator(".figure .main-svg").count() >= 2
-    assert "plain is certified in part" in visit.page.inner_text("header")
+    assert "plain is certified in part" in visit.page.inner_text("#summary")
     assert (visit.complaints, visit.left_the_machine()) == ([], [])

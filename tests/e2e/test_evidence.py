@@ -177,7 +177,14 @@ def test_the_commands_write_sign_and_check_a_pack(run: Run, advrisk: Command, tm
     refused = advrisk("evidence", "run", "--out", "photos")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "is there already, and no evidence pack; choose another name" in refused.stderr
-    assert advrisk("verify", "photos").returncode == 1
+    (tmp_path / "letter.txt").write_text("Dear auditor")
+    (tmp_path / "package.json").write_text('{"name": "mine"}')
+    for name in ("photos", "run", "letter.txt", "package.json"):
+        refused = advrisk("verify", name)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "no evidence pack" in refused.stderr or "neither a certificate nor an evidence pack" in refused.stderr
+    (tmp_path / "cut.zip").write_bytes((tmp_path / "signs.zip").read_bytes()[:5000])
+    assert advrisk("verify", "cut.zip").returncode == 1
     assert advrisk("verify", "nothing.zip").returncode == 2
 
 

@@ -1,6 +1,7 @@
 """Requirements and comparisons as a pipeline meets them: exit codes, files, and refusals before anything runs."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.main import get_command
 from advrisk import Run, Study
 from advrisk.cli.app import app
 from advrisk.risk.paired_share import share_difference
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import AlarmSpec
 
 from .conftest import Command, study_of
@@ -40,6 +42,7 @@ def test_a_requirement_that_nobody_can_meet_or_miss_is_refused_before_anything_r
         ("auroc.lid[plain] >= 0.5", "no detector is called 'lid'"),
         ("risk.plain <= 0.5", "found no scenario"),
         ("certificate.plain", "found no certificate"),
+        ("error_rows <= 50 %", "is a count"),
     ):
         file = write_study(study | {"gate": ["error_rows == 0", text]})
         done = advrisk("run", file, "--out", "refused")
@@ -125,6 +128,13 @@ def test_an_old_run_against_a_new_one(folder: Path, advrisk: Command) -> None:
     assert other.stdout.startswith("### ")
     assert advrisk("compare", folder, folder, "--model", "plain").returncode == 2
     assert advrisk("compare", folder, folder, "--margin", "much").returncode == 2
+    twice = advrisk("compare", folder, folder, "--model", "plain=noisy", "--model", "plain=plain")
+    assert (twice.returncode, "names the old model plain twice" in twice.stderr) == (2, True)
+    assert advrisk("compare", folder, folder, "--eps", "-1").returncode == 2
+    for words in (("--eps", "0.9"), ("--norm", "l2"), ("--arm", "gaussian-noise*")):
+        assert advrisk("compare", folder, folder, "--margin", "90 %", *words).returncode == 4, words
+    assert advrisk("compare", folder, folder, "--margin", "20 %", "--arm", "*linf*").returncode == 0
+    assert advrisk("compare", folder, folder, "--arm", "nothing").returncode == 2
 
 
 def test_the_workflow_in_the_docs_is_the_file_beside_them() -> None:
@@ -190,6 +200,25 @@ def test_damage_with_a_detector(folder: Path) -> None:
     assert rows["damage with confidence"].worse_by == found[1].estimate
 
 
+def test_a_lost_study_lets_nothing_pass(folder: Path, advrisk: Command, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "copied")
+    (copied / "study.yaml").unlink()
+    done = advrisk("gate", copied, "--require", "error_rows == 0")
+    assert done.returncode == 2
+    assert "study.yaml: is gone, and with it what the study requires; put it back" in done.stderr
+
+
+def test_a_time_that_nobody_saw_lets_nothing_pass(folder: Path) -> None:
+    run = Run.open(folder)
+    beyond = [one for one in run.survival().models if is_extrapolated(one.mean)]
+    seen = [one for one in run.survival().models if one.mean is not None and one not in beyond]
+    assert beyond or seen
+    for one in beyond:
+        assert run.gate(f"survival.{one.model} >= 0.001").results[-1].verdict == "undecided"
+    for one in seen:
+        assert run.gate(f"survival.{one.model} >= 0.001").results[-1].verdict == "pass"
+
+
 def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:
     run = Run.open(folder)
     found = run.gate()
@@ -197,7 +226,7 @@ def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:
     assert record["gate"] == json.loads(json.dumps(found.as_dict()))
     heading = f"Gate of {run.name}: pass (2 pass)"
     assert heading in record["headlines"]
-    assert f"{heading}." in record["executive"]["ship"]
+    assert "The study's gate passes (2 pass)." in record["executive"]["ship"]
     assert heading in found._repr_html_()
     frame = found.to_pandas()
     assert frame["requirement"].tolist() == [one.requirement for one in found.results]

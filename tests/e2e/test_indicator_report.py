@@ -112,9 +112,10 @@ class TestInBrowser:
 
     def test_slices_that_do_not_sum_would_be_left_out(self, browser: Any, report: Path, run: Run) -> None:
         page = Visit(browser, report).page
-        best = run.indicators().results[0].models[0]
+        first = run.indicators().results[0]
+        best, loss = first.models[0], first.loss
         slices = [one for one in best.tree.walk() if one.contribution.value > 0]
-        assert page.locator("[data-figure='risk0 sunburst 0'] .slice").count() == len(slices)
+        assert page.locator(f"[data-figure='risk night by {loss}, ring of {best.model}'] .slice").count() == len(slices)
 
     def test_failures_show_pictures_with_captions(self, browser: Any, report: Path, run: Run) -> None:
         page = Visit(browser, report).page

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,8 +125,17 @@ class TestRecord:
         assert record["certificate"] is None
         assert "attack" in record["unanswered"]["damage"]
         assert {row["quantity"] for row in record["numbers"]} == {"risk"}
+        (tmp_path / "folder.json").mkdir()
         with pytest.raises(RunError, match="it is no file"):
-            little.report(tmp_path, form="json")
+            little.report(tmp_path / "folder.json", form="json")
+        (tmp_path / "key.pem").write_text("secret")
+        with pytest.raises(RunError, match=r"such a report is called \*\.html; choose another name, or another form"):
+            little.report(tmp_path / "key.pem")
+        assert (tmp_path / "key.pem").read_text() == "secret"
+        (little.folder / "frozen.json").write_text("{}")
+        with pytest.raises(RunError, match="belongs to the run, and is not written over"):
+            little.report(little.folder / "frozen.json", form="json")
+        (little.folder / "frozen.json").unlink()
         with pytest.raises(StudyError, match="a report has no form 'jsn'; did you mean 'json'"):
             little.report(form="jsn")  # type: ignore[arg-type]
 
@@ -231,6 +241,7 @@ class TestNotebook:
     def test_a_run_that_holds_little(self, little: Run) -> None:
         assert "answered" in little.findings()._repr_html_()
         assert "16 samples" in little._repr_html_()
+        assert repr(little) == f"Run({str(little.folder)!r}: 1 model, complete)"
 
 
 class TestFigures:
@@ -240,6 +251,8 @@ class TestFigures:
         assert {"damage", "curves", "arms", "survival curves"} < set(figures)
         for name, figure in figures.items():
             assert json.dumps(name) in page, name
+            assert name == name.strip(), name
+            assert not re.search(r"\brisk\d", name), name
             assert figure.to_dict()["data"], name
         (estimate,) = [one.x[0] for one in figures["damage"].data if one.y[0] == "plain"]
         assert estimate == everything.damage().estimates["plain"].value

@@ -189,11 +189,32 @@ class TestInBrowser:
                 opened += 1
         assert {"SUMMARY.", "BUTTON.", "SELECT.", "DIV.scroll"} <= reached
         assert opened == 3
-        wide = page.locator("#table .scroll").first
+        wide = page.locator("#attacks .scroll").first
         wide.focus()
         page.keyboard.press("ArrowRight")
-        visit.until("document.querySelector('#table .scroll').scrollLeft > 0")
-        assert "scroll it sideways" in page.locator("#table .hint").first.inner_text()
+        visit.until("document.querySelector('#attacks .scroll').scrollLeft > 0")
+        assert "scroll it sideways" in page.locator("#attacks .hint").first.inner_text()
+
+    def test_a_phone_shows_what_is_asked_of_every_model(self, browser: Any, report: Path, run: Run) -> None:
+        page = Visit(browser, report, width=390).page
+        inside = "all => all.every(one => one.getBoundingClientRect().right <= innerWidth)"
+        table = page.locator("#table table").first
+        shown = table.inner_text()
+        for row in run.damage().models:
+            assert all(f"{100 * ratio.value:.1f} %" in shown for ratio in row.success_ratio.values())
+        assert table.locator("td, tbody th").evaluate_all(inside)
+        labels = page.locator("#indicators .textpoint text, #arms .xtick text, #arms .ytick text")
+        assert labels.count() > 6
+        assert labels.evaluate_all(inside), "a label is cut"
+
+    def test_nothing_runs_off_paper_and_no_list_is_printed(self, browser: Any, report: Path) -> None:
+        page = Visit(browser, report, width=720).page
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 720
+        chosen = page.locator("#indicators .choose").first
+        assert not chosen.locator("select").is_visible()
+        assert chosen.locator(".chosen").inner_text() == chosen.locator("option").first.text_content()
 
     def test_figures_and_tables_hand_out_their_data(self, browser: Any, report: Path, run: Run) -> None:
         visit = Visit(browser, report)

@@ -263,6 +263,46 @@ def frozen(folder: Path) -> Loader:
 
 FAULTS = (None, None, "KeyError", "ended with 7", "MemoryError", "no answer")  # of `faulty`, by the place of its seed
 
+
+def requirement(folder: Path) -> Loader:
+    from advrisk.core.errors import StudyError
+    from advrisk.study import parse_requirement
+
+    seeds = [b"damage.hardened <= 0.2", b"broken.'a b' at 8/255 <= 20 %", b"damage.new <= damage.old + 0.02"]
+    seeds += [b"auroc.lid[plain] >= 0.9", b"certificate.*", b"risk.m[town, misclassified] < 1/10"]
+
+    def load(content: bytes, _: int) -> object:
+        try:
+            return parse_requirement(content.decode("utf-8", "replace"))
+        except ValueError as error:  # what a study's section turns into a StudyError with file and line
+            raise StudyError(str(error)) from None
+
+    return Loader(seeds, TEXT, load)
+
+
+def evidence_pack(folder: Path) -> Loader:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from advrisk.api import Run
+    from advrisk.api.evidence_verification import pack_summary, verify_pack
+    from advrisk.core.errors import RiskError
+    from advrisk.ledger.importing import import_outcomes
+
+    rows = [{"model": model, "sample": str(n), "d_linf": n / 10} for model in ("a", "b") for n in range(1, 5)]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "theirs.parquet")
+    import_outcomes(folder / "theirs.parquet", folder / "run", norm="linf")
+    whole, path = Run.open(folder / "run").evidence(folder / "whole.zip"), folder / "given.zip"
+
+    def load(content: bytes, _: int) -> object:
+        found = verify_pack(_written(path, content))
+        if not found.holds:
+            raise RiskError("; ".join(found.problems))
+        return pack_summary(path)
+
+    return Loader([whole.read_bytes()], (in_archive, in_archive, *BYTES), load)
+
+
 LOADERS: dict[str, Callable[[Path], Loader]] = {
     "study": study,
     "recipe": recipe,
@@ -281,6 +321,8 @@ LOADERS: dict[str, Callable[[Path], Loader]] = {
     "keys": keys,
     "costs": costs,
     "frozen": frozen,
+    "requirement": requirement,
+    "evidence-pack": evidence_pack,
 }
 
 

@@ -9,6 +9,7 @@ from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.layout import EVASION_FILE
+from advrisk.ledger.stopping import stopping_words
 from advrisk.risk.assessment import DamageAssessment, assess_damage
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
@@ -73,7 +74,7 @@ def assessed_damage(
         evasion=question.curve,
         answers=said,
         cost=asked.cost if cost is None else cost,
-        notes=(*question.notes, *unread),
+        notes=(*stopping_words(run.stopping), *question.notes, *unread),
     )
 
 

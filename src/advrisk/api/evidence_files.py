@@ -4,7 +4,6 @@ Nothing is unpacked, no link is followed, and nothing is read without a limit. W
 """
 
 import hashlib
-import json
 import os
 import stat
 import struct
@@ -28,6 +27,7 @@ MAX_BYTES = 2 * 2**30  # of all files together, unpacked
 MAX_JSON_BYTES = 200 * 2**20
 _MAX_NAME = 500
 _MAX_DIRECTORY_BYTES = 10 * 2**20  # of a zip's list of files
+_BEGIN = b"PK"
 _END, _END_LENGTH, _LONGEST_COMMENT, _ZIP64 = b"PK\5\6", 22, 65_535, b"PK\6\7"
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -101,25 +101,20 @@ class Pack:
             raise RiskError(f"{self.place}: {name} cannot be read ({error})") from None
 
 
-def json_text(content: Mapping[str, Any]) -> str:
-    """JSON as packs have it."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def is_pack(path: Path) -> bool:
     """Whether somebody means a pack by this path: a folder, or a zip by its name or its first bytes."""
     if path.is_dir() or path.suffix.lower() == ".zip":
         return True
     try:
         with path.open("rb") as file:
-            return file.read(2) == b"PK"
+            return file.read(2) == _BEGIN
     except OSError:
         return False
 
 
 @contextmanager
 def open_pack(path: Path) -> Iterator[Pack]:
-    """The pack in that folder or zip. A path where nothing is raises RunError."""
+    """The pack in that folder or zip. A path where nothing is, or where no zip begins, raises RunError."""
     if path.is_dir():
         yield _folder(path)
         return
@@ -127,8 +122,13 @@ def open_pack(path: Path) -> Iterator[Pack]:
         file = path.open("rb")
     except OSError as error:
         raise RunError(f"{path}: the evidence pack cannot be read: {error.strerror}") from None
-    with file, _archive(path, file) as archive:
-        yield Pack(path, _checked_entries(path, archive), archive.open)
+    with file:
+        if file.read(2) != _BEGIN:
+            raise RunError(
+                f"{path}: is no evidence pack: neither a folder nor a zip; `advrisk evidence RUN` writes one"
+            )
+        with _archive(path, file) as archive:
+            yield Pack(path, _checked_entries(path, archive), archive.open)
 
 
 def _folder(path: Path) -> Pack:
@@ -165,7 +165,7 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
     tail = file.read()
     place = tail.rfind(_END)
     if place < 0 or len(tail) - place < _END_LENGTH:
-        raise RiskError(f"{path}: is no zip; its end is not one")
+        raise RiskError(f"{path}: is no whole zip: its end is missing")
     entries, length = struct.unpack("<HL", tail[place + 10 : place + 16])
     if _ZIP64 in tail[max(0, place - 20) : place] or entries > MAX_FILES or length > _MAX_DIRECTORY_BYTES:
         raise RiskError(f"{path}: lists more files than the {MAX_FILES:,} that a pack may have")

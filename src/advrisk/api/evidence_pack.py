@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
-from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, json_text, open_pack
+from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, open_pack
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RiskError, RunError
 from advrisk.core.files import whole_file
+from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger.digests import LedgerDigest, file_digest, ledger_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
@@ -152,7 +153,7 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _put_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json_text(content), encoding="utf-8")
+    path.write_text(f"{json_text(content)}\n", encoding="utf-8")
 
 
 def _zip(folder: Path, target: Path) -> None:
@@ -177,7 +178,7 @@ def _refuse_foreign(target: Path) -> None:
         with open_pack(target) as pack:
             known = {one["path"] for one in pack.json(MANIFEST)["files"]} | {MANIFEST}
             foreign = sorted(pack.sizes.keys() - known)
-    except RiskError:
+    except (RiskError, RunError):
         raise RunError(f"{target}: is there already, and no evidence pack; choose another name") from None
     if foreign:
         raise RunError(f"{target}: holds {foreign[0]}, which is no part of an evidence pack; choose another name")

@@ -6,29 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
-from advrisk.api.evidence_files import MANIFEST, Pack, json_text, open_pack
-from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, made_index
-from advrisk.core.errors import LedgerError, RiskError
+from advrisk.api.evidence_files import MANIFEST, Pack, open_pack
+from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
+from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.names import counted
+from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.ledger.digests import files_digest, rows_digest, run_files, table_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence_page import index_markdown, index_page
-from advrisk.risk.certificate.document import document_of
+from advrisk.report.records import lasting
+from advrisk.risk.certificate.document import document_of, strict_json
 from advrisk.risk.certificate.verification import Verification, differences, verify_signature
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
 
-_MOST = 10  # problems of a kind that are told
+_MOST = 4  # problems of a kind that are told
 _MADE_FROM_ROWS = ("inputs/", "detectors/")  # kept beside the rows, and may be deleted
+_OTHER_RUN = (
+    "This is not the run that the pack was made from, or it was changed since: its numbers were not counted again."
+)
 _NO_RUN = "The numbers were not counted again: --run RUN does that."
-_AS_IT_STANDS = "The report is taken as it stands: its digest was checked, not its sentences."
+_AS_IT_STANDS = "The report as a page and in short is taken as it stands: its digest was checked, not its sentences."
 
 
 def verify_pack(path: str | Path, *, key: str | Path | None = None, run: "Run | None" = None) -> Verification:
-    """Check a pack in a folder or a zip; what cannot be read as one does not hold."""
+    """Check a pack in a folder or a zip. A damaged one does not hold; what is none at all raises RunError."""
     try:
         with open_pack(Path(path)) as pack:
             return _joined(_checks(pack, key, run))
@@ -39,24 +45,33 @@ def verify_pack(path: str | Path, *, key: str | Path | None = None, run: "Run | 
 def pack_summary(path: str | Path) -> str:
     """What the index of a pack says of the clauses, in a sentence."""
     with open_pack(Path(path)) as pack:
-        return str(pack.json(INDEX)["summary"]["text"])
+        index = pack.json(INDEX)
+        return " ".join((index["summary"]["text"], *index["cautions"]))
 
 
 def _checks(pack: Pack, key: str | Path | None, run: "Run | None") -> Iterator[Verification]:
     if MANIFEST not in pack.sizes:
-        raise RiskError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
+        raise RunError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
     manifest = pack.json(MANIFEST)
-    yield verify_signature(manifest, key=key)
+    yield verify_signature(manifest, key=key, what="The manifest")
     files = _check_files(pack, manifest)
     yield files
     if not files.holds:
         return  # what is not as it was written is not worth reading
     yield _check_fit(pack, manifest)
+    if run is None:
+        yield from _check_certificates(pack, None)
+        yield Verification((), (), (_NO_RUN, _AS_IT_STANDS))
+        return
+    rows = _check_rows(pack, run.ledger)
+    yield rows
+    if not rows.holds:
+        yield Verification((), (), (_OTHER_RUN,))  # whatever it says would differ, number by number
+        return
     yield from _check_certificates(pack, run)
-    if run is not None:
-        yield _check_rows(pack, run.ledger)
-        yield _check_index(pack, run)
-    yield Verification((), (), (_AS_IT_STANDS,) if run is not None else (_NO_RUN, _AS_IT_STANDS))
+    yield _check_index(pack, run)
+    yield _check_record(pack, run)
+    yield Verification((), (), (_AS_IT_STANDS,))
 
 
 def _check_files(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
@@ -84,13 +99,15 @@ def _check_fit(pack: Pack, manifest: Mapping[str, Any]) -> Verification:
     if rows_digest(of_tables) != rows["sha256"] or files_digest(of_files) != files["sha256"]:
         problems.append(f"{LEDGER_DIGEST}: its digests do not follow from each other")
     if index["ledger"] != rows["sha256"]:
-        problems.append("index and ledger digest name different ledgers")
+        problems.append("Index and ledger digest name different ledgers")
     for name in (STUDY_FILE, EVASION_FILE):
         if (pack.digest(name).sha256 if name in pack.sizes else None) != of_files.get(name):
             problems.append(f"{name}: is not that of the run")
     for one in index["files"]:
         if one["path"] not in pack.sizes or pack.digest(one["path"]).sha256 != one["sha256"]:
             problems.append(f"{INDEX}: names another {one['path']} than the one in the pack")
+    named = {one["path"] for one in index["files"]} | {INDEX, INDEX_PAGE, INDEX_MARKDOWN, MANIFEST}
+    problems += [f"{name}: is not named in {INDEX}" for name in sorted(pack.sizes.keys() - named)]
     return _and_pages(pack, index, problems)
 
 
@@ -98,7 +115,7 @@ def _manifest_problems(pack: Pack, manifest: Mapping[str, Any], index: Mapping[s
     """Without a signature, the manifest must say nothing that no other file says."""
     known = ("run", "made", "program", "ledger")
     problems = [f"{MANIFEST}: says another {name} than {INDEX}" for name in known if manifest[name] != index[name]]
-    if pack.read(MANIFEST) != json_text(manifest).encode("utf-8"):
+    if pack.read(MANIFEST) != f"{json_text(manifest)}\n".encode():
         problems.append(f"{MANIFEST}: is not written as advrisk writes it")
     return problems
 
@@ -110,7 +127,22 @@ def _and_pages(pack: Pack, index: Mapping[str, Any], problems: list[str]) -> Ver
     for name, made in ((INDEX_PAGE, index_page), (INDEX_MARKDOWN, index_markdown)):
         if pack.read(name) != made(index).encode("utf-8"):
             problems.append(f"{name}: does not say what {INDEX} says")
-    return _found("The files of the pack fit together: index, pages, study and digests.", problems)
+    problems += _page_problems(pack)
+    study = ", study" if STUDY_FILE in pack.sizes else ""
+    return _found(f"The files of the pack fit together: index, pages{study} and digests.", problems)
+
+
+def _page_problems(pack: Pack) -> list[str]:
+    """Certificates as pages must say what those for machines say."""
+    problems = []
+    for name in sorted(pack.sizes):
+        if name.startswith(f"{CERTIFICATES}/") and name.endswith(".html"):
+            record = f"{name.removesuffix('.html')}.json"
+            if record not in pack.sizes:
+                problems.append(f"{name}: is no page of a certificate in the pack")
+            elif pack.read(name) != certificate_page(document_of(pack.read(record), record)).encode("utf-8"):
+                problems.append(f"{name}: does not say what {record} says")
+    return problems
 
 
 def _check_certificates(pack: Pack, run: "Run | None") -> Iterator[Verification]:
@@ -137,7 +169,7 @@ def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
         except LedgerError as error:
             raise RiskError(f"{LEDGER_DIGEST}: {error}") from None
         if (again.rows, again.sha256) != (table["rows"], table["sha256"]):
-            problems.append(f"the rows of {name} are others: {again.rows:,} now, {table['rows']:,} then")
+            problems.append(f"The rows of {name} are others: {again.rows:,} now, {table['rows']:,} then")
     notes = []
     for path, change in _changes(digest["files"]["entries"], ledger.path.parent):
         kept = path.startswith(_MADE_FROM_ROWS)
@@ -146,7 +178,9 @@ def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
         else:
             problems.append(f"{path}: {change} since")
     return _found(
-        "The rows of the run are those that the pack was made from.", problems, _on_files(notes) if notes else ()
+        "The rows of the run are those that the pack was made from.",
+        problems,
+        _on_files(notes) if notes and not problems else (),
     )
 
 
@@ -184,11 +218,28 @@ def _check_index(pack: Pack, run: "Run") -> Verification:
     return _found(f"All {n:,} numbers of the index were counted again in the run, and are the same.", problems, notes)
 
 
+def _check_record(pack: Pack, run: "Run") -> Verification:
+    """The report for machines, made again."""
+    try:
+        record = strict_json(pack.read(RECORD)) if RECORD in pack.sizes else None
+    except (ValueError, RecursionError) as error:
+        return _found("", [f"{RECORD}: cannot be read as JSON ({error})"])
+    again = run.record()
+    if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
+        return _found("", [f"{RECORD}: is not the report of a run"])
+    made_by = record["provenance"].get("versions")
+    if not isinstance(made_by, dict) or made_by.get("advrisk") != PROGRAM:
+        return Verification((), (), (f"Another version made {RECORD}: what it says was not checked.",))
+    wrong = differences(lasting(record), lasting(again))
+    problems = [f"{RECORD}: the run says otherwise: {text}" for text in wrong]
+    return _found(f"The report for machines, {RECORD}, says what the run says.", problems)
+
+
 def _counted(index: Mapping[str, Any]) -> dict[str, Any]:
     """What an index says of a run, without where it stands in which file."""
-    kept = ("id", "numbers", "why_none")
+    kept = ("id", "headline", "numbers", "why_none")
     numbers = {topic["id"]: {name: topic[name] for name in kept} for topic in index["numbers"]}
-    return {"run": index["run"], "unfinished": index["unfinished"], "numbers": numbers}
+    return {name: index[name] for name in ("run", "unfinished", "ship", "cautions")} | {"numbers": numbers}
 
 
 def _found(held: str, problems: list[str], notes: tuple[str, ...] = ()) -> Verification:
@@ -198,7 +249,7 @@ def _found(held: str, problems: list[str], notes: tuple[str, ...] = ()) -> Verif
 def _told(problems: list[str]) -> tuple[str, ...]:
     more = len(problems) - _MOST
     rest = (f"And {more} more of that kind.",) if more > 0 else ()
-    return (*(f"{problem[0].upper()}{problem[1:]}." for problem in problems[:_MOST]), *rest)
+    return (*(f"{problem}." for problem in problems[:_MOST]), *rest)
 
 
 def _joined(found: Iterable[Verification]) -> Verification:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.seeds import generator
+from advrisk.ledger.stopping import stopping_words
 from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.report.findings import Findings
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
@@ -31,8 +32,8 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         if damage.comparison:
             settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
     except RiskError as error:  # corruptions alone, say
-        damage = str(error)
-    indicators = _indicators(run)
+        damage = " ".join([str(error), *stopping_words(run.stopping)])
+    indicators, status = _indicators(run), run.status()
     return Findings(
         damage=damage,
         settled=settled,
@@ -45,6 +46,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         searches=run.searches(),
         certificates=_certificates(run),
         gate=_gate(run),
+        unfinished="" if status.complete else status.so_far,
     )
 
 

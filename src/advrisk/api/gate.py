@@ -1,18 +1,20 @@
 """Requirements held against a run: which there are, what they may speak of, and what came of each."""
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advrisk.api.measures import Measures
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
+from advrisk.ledger.layout import STUDY_FILE
+from advrisk.ledger.stopping import stopping_words
 from advrisk.risk.gate import GateResult, Held, Measured, held
-from advrisk.risk.gate.reading import assessed_models, attack_sizes
+from advrisk.risk.gate.reading import assessed_models, attack_sizes, is_targeted
 from advrisk.risk.gate.records import Origin
 from advrisk.risk.losses import bound_losses
-from advrisk.risk.walk import detectors_of
-from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement
+from advrisk.risk.walk import own_detectors
+from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement, study_ground
 
 if TYPE_CHECKING:
     from advrisk.api.damage import AnyEvasion
@@ -32,6 +34,8 @@ def run_gate(
     strict_flags: bool = False,
 ) -> GateResult:
     """The study's requirements, and those given beside them."""
+    if run.study is None and len(run.query("SELECT 1 FROM arms WHERE origin = 'study' LIMIT 1")):
+        raise LedgerError(f"{run.folder / STUDY_FILE}: is gone, and with it what the study requires; put it back")
     ground = run_ground(run, evasion=evasion, cost=cost)
     asked = _asked(run, [require] if isinstance(require, str) else list(require or ()), ground)
     if not asked:
@@ -41,7 +45,8 @@ def run_gate(
         )
     measures = Measures(run, level, evasion=evasion, cost=cost)
     results = [_held(requirement, origin, measures, run, strict_flags=strict_flags) for requirement, origin in asked]
-    notes = [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
+    notes = stopping_words(run.stopping)
+    notes += [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
     notes += [f"{flag}: {meaning}." for flag, meaning in FLAGS.items() if _tells_of(flag, results)]
     return GateResult(run.name, tuple(results), tuple(notes))
 
@@ -64,24 +69,22 @@ def run_ground(run: "Run", *, evasion: "AnyEvasion | None" = None, cost: float |
     """What requirements may speak of in a run; with another evasion curve or cost than the study's, if given."""
     asked = run.study.assess.damage if run.study else DamageSpec(norm=_norm(run))
     sizes, endless = attack_sizes(run.ledger, asked.norm, asked.arms)
-    readable = {name.rpartition("@")[0] for name in detectors_of(run.ledger)}
-    parts = Counter(name.partition(",")[0] for name in readable)
-    certified = run.study is not None and run.study.assess.certificate is not None
-    return Ground(
+    found = study_ground(
+        run.study,
         models=assessed_models(run.ledger),
-        norm=asked.norm,
+        damage=asked,
         sizes=sizes,
         endless=endless,
-        relative=(asked.evasion in (None, AVERAGE) and asked.detector is None)
-        if evasion is None
-        else evasion == AVERAGE,
-        has_cost=asked.cost is not None or cost is not None,
         refuses=bool(len(run.query("SELECT 1 FROM outcomes WHERE outcome = 'rejected' OR n_rejected > 0 LIMIT 1"))),
-        detectors=sorted(readable | {name for name, n in parts.items() if n == 1}),
-        scenarios=list(run.study.scenarios) if run.study else (),
+        detectors=own_detectors(run.ledger),
         losses=[loss.label for loss in bound_losses(run.study.loss_entries() if run.study else ())],
-        certified=certified,
-        certified_sizes={one.eps for one in run.frozen_lists()} or None if certified else None,
+        criterion="target" if is_targeted(run.ledger) else "label",
+    )
+    return replace(
+        found,
+        relative=found.relative if evasion is None else evasion == AVERAGE,
+        has_cost=found.has_cost or cost is not None,
+        certified_sizes={one.eps for one in run.frozen_lists()} or None if found.certified else None,
     )
 
 
@@ -98,14 +101,18 @@ def _held(requirement: Requirement, origin: Origin, measures: Measures, run: "Ru
         found = measures.of(requirement)
     except RiskError as error:  # nothing that cannot be told passes
         found = Measured(None, why_not=str(error))
-    flagged = _flagged(requirement, run)
+    flagged = _flagged(requirement, run, measures)
     cautions = (*([_LOWER_BOUND] if requirement.left.what.bound else []), *flagged)
     strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
     return held(requirement, found, origin=origin, cautions=cautions, strict=strict)
 
 
-def _flagged(requirement: Requirement, run: "Run") -> tuple[str, ...]:
+def _flagged(requirement: Requirement, run: "Run", measures: Measures) -> tuple[str, ...]:
     """Reasons not to trust the attacks that a pass rests on: the flags of the models concerned, each in a sentence."""
+    if requirement.left.quantity == "certificate":
+        return tuple(
+            f"{_FLAGGED}{flag} on samples to calibrate" for flag in measures.certificate_flags(requirement.left)
+        )
     if not requirement.left.what.bound and requirement.left.quantity != "risk":
         return ()
     models = {term.inside[0] if term.what.of == "detector" else term.subject for term in requirement.terms}

@@ -13,7 +13,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment
+from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.distances import Distances, smallest_distances
@@ -29,11 +29,19 @@ from advrisk.risk.gate.measured import (
     scaled,
     standard_error,
 )
-from advrisk.risk.gate.reading import CleanAnswers, clean_answers, error_rows
+from advrisk.risk.gate.reading import (
+    CleanAnswers,
+    clean_answers,
+    error_rows,
+    find_own_detector,
+    n_labelled,
+    told_by_distances,
+    untried,
+)
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.walk import find_detector
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import DamageSpec, Requirement, Term
 
 if TYPE_CHECKING:
@@ -143,7 +151,7 @@ class Measures:
             return found.by_model[str(term.subject)] <= (term.size or 0.0), told
 
         measured = self._share(flags(left), None if right is None else flags(right), found.n_samples - told.size)
-        return replace(measured, notes=(*measured.notes, *self._on_size(left)))
+        return replace(measured, untried=self._untried(left))
 
     def _robust(self, left: Term, right: Term | None) -> Measured:
         found = self._distances
@@ -151,26 +159,22 @@ class Measures:
         def flags(term: Term) -> tuple[Flags, Flags]:
             model = str(term.subject)
             held = found.by_model[model] > (term.size or 0.0)
-            if model not in self._answers.told:  # imported without clean rows: what is wrong clean has the distance 0
+            if told_by_distances(self.run.ledger, model):  # what is wrong clean has the distance 0
                 return held, np.ones(held.size, np.bool_)
             correct, told = self._answers.among(found.samples, model)
             return held & correct, told
 
         n_more = found.n_samples - len(found.samples)
         measured = self._share(flags(left), None if right is None else flags(right), n_more)
-        return replace(measured, notes=(*measured.notes, *self._on_size(left)))
+        return replace(measured, untried=self._untried(left))
 
-    def _on_size(self, term: Term) -> list[str]:
-        """An attack that may go as far as its eps finds little at sizes in between."""
+    def _untried(self, term: Term) -> str:
+        """Why the size of a term was not tried; empty where it was."""
         arms = self.run.query(
             "SELECT DISTINCT eps, keep FROM arms WHERE kind = 'attack' AND norm = $norm AND list_contains($arms, arm)",
             {"norm": self._distances.norm, "arms": list(self._distances.arms)},
         ).to_pylist()
-        if any(row["eps"] in (None, term.size) or row["keep"] == "smallest" for row in arms):
-            return []
-        return [
-            f"no attack had an eps of {term.size_text}, and none looked for the smallest change: little was tried there"
-        ]
+        return untried(term.size or 0.0, arms)
 
     def _clean(self, left: Term, right: Term | None) -> Measured:
         name = "right" if left.quantity == "clean_accuracy" else "refused"
@@ -238,7 +242,7 @@ class Measures:
 
     def _detection(self, left: Term) -> Measured:
         model = left.inside[0]
-        found = self._detectors.of(model, find_detector(self.run.ledger, str(left.subject)))
+        found = self._detectors.of(model, find_own_detector(self.run.ledger, str(left.subject)))
         entry = found.overall
         estimate = entry.auroc if left.quantity == "auroc" else entry.fpr_at_tpr
         if estimate is None:
@@ -255,12 +259,27 @@ class Measures:
         failed, cut = found.tally.error, found.tally.timeout
         notes = [f"mean up to {self._survivals.until:g} {self._survivals.unit}"]
         notes += [f"{cut} rows ended in a timeout, and count as held until then"] if cut else []
-        n = len(self._answers.samples) or found.mean.n
-        return measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
+        n = n_labelled(self.run.ledger) or found.mean.n
+        told = measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
+        beyond = (
+            "attacks on it ended before, and a fitted law goes on from there" if is_extrapolated(found.mean) else ""
+        )
+        return replace(told, untried=beyond, on_untried="attacks that last longer, or an earlier limit (`until`)")
+
+    def certificate_flags(self, term: Term) -> tuple[str, ...]:
+        """Reasons not to trust the attacks that a certificate rests on: those on samples to calibrate."""
+        try:
+            attacks = [attack for one in self._lists(term) for attack in one.attacks]
+        except RiskError:  # there is no certificate, and `of` says why
+            return ()
+        return tuple(dict.fromkeys(flag for attack in attacks for flag in attack.flags))
+
+    def _lists(self, term: Term) -> list[ListCertificate]:
+        found = self._certificates.of(str(term.subject)).lists
+        return [one for one in found if term.size is None or one.eps == term.size]
 
     def _certificate(self, left: Term) -> Measured:
-        found = self._certificates.of(str(left.subject))
-        lists = [one for one in found.lists if left.size is None or one.eps == left.size]
+        lists = self._lists(left)
         if not lists:
             raise RiskError(f"nothing was certified of {left.subject} at {left.size_text}")
         missing = [one for one in lists if not one.certified]

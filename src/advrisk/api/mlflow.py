@@ -18,11 +18,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from advrisk.api.certificates import FOLDER
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
-from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report import Findings, write_report
 from advrisk.report.numbers import number_name
-from advrisk.report.records import SCHEMA, findings_record, write_json
+from advrisk.report.records import findings_record, lasting, write_json
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
@@ -53,11 +52,11 @@ def log_run(
         client = _client(tracking_uri)
         name = experiment or run.name
         place = _experiment(client, name)
-        identity = run_identity(run.ledger, run.study and run.study.model_dump(mode="json"))
-        if not again and (known := _logged(client, place, identity)):
-            return LoggedRun(known, name, client.tracking_uri, new=False)
         found = run.findings()
         record = findings_record(run.name, run.ledger, run.study, found)
+        identity = run_identity(record)
+        if not again and (known := _logged(client, place, identity)):
+            return LoggedRun(known, name, client.tracking_uri, new=False)
         tags = {TAG: identity, "advrisk.run": run.name, "advrisk.headline": " ".join(record["headlines"])}
         made = client.create_run(place, run_name=run_name or run.name, tags=_short(tags))
         try:
@@ -69,20 +68,9 @@ def log_run(
         return LoggedRun(made.info.run_id, name, client.tracking_uri, new=True)
 
 
-def run_identity(ledger: Ledger, study: Any) -> str:
-    """Names what a report is made from: the question, the cells that are done, and what was scored and measured."""
-    rows = {
-        "cells": ledger.query("SELECT DISTINCT cell::VARCHAR AS name FROM cells ORDER BY 1"),
-        "detectors": ledger.query(
-            "SELECT detector::VARCHAR || count(*) AS name FROM scores GROUP BY detector ORDER BY 1"
-        ),
-        "measures": ledger.query(
-            "SELECT measure::VARCHAR || count(*) AS name FROM measures GROUP BY measure ORDER BY 1"
-        ),
-        "models": ledger.query("SELECT model || coalesce(digest, '') AS name FROM models ORDER BY 1"),
-    }
-    held = {name: table["name"].to_pylist() for name, table in rows.items()}
-    return digest({"schema": SCHEMA, "study": study, **held})
+def run_identity(record: Mapping[str, Any]) -> str:
+    """Names what would be logged: everything that the report says."""
+    return digest(lasting(record))
 
 
 def metrics(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:

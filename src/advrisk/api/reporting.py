@@ -32,6 +32,7 @@ class ReportForm:
     name: str
     write: Callable[["Run", Path], Path]
     text: Callable[["Run"], str] | None = None
+    endings: tuple[str, ...] = ()  # of files; none of a folder
 
 
 def write_form(run: "Run", path: str | Path | None, form: Form) -> Path:
@@ -40,10 +41,21 @@ def write_form(run: "Run", path: str | Path | None, form: Form) -> Path:
     url = url_of(path) if path else run.url and f"{run.url}/{found.name}"
     if url and form == "csv":
         raise RunError(f"{url}: a folder of tables cannot be written there; say into which folder of this machine")
-    written = found.write(run, Path(path) if path and not url else run.folder / found.name)
+    target = Path(path) if path and not url else run.folder / found.name
+    _refuse_other(run.folder, target, found)
+    written = found.write(run, target)
     if url:
         put_file(url, written)
     return written
+
+
+def _refuse_other(folder: Path, target: Path, form: ReportForm) -> None:
+    """A name that says it is something else, or what the run itself is made of, is not written over."""
+    if form.endings and target.suffix.lower() not in form.endings:
+        raise RunError(f"{target}: such a report is called *{form.endings[0]}; choose another name, or another form")
+    home = folder.resolve()
+    if target.exists() and home in target.resolve().parents and target.resolve() != home / form.name:
+        raise RunError(f"{target}: belongs to the run, and is not written over; choose another name")
 
 
 def form_text(run: "Run", form: Form) -> str:
@@ -113,9 +125,9 @@ def _csv(run: "Run", target: Path) -> Path:
 
 
 _FORMS: Mapping[str, ReportForm] = {
-    "html": ReportForm("report.html", _html),
-    "pdf": ReportForm("report.pdf", _pdf),
-    "markdown": ReportForm("report.md", _write_markdown, _markdown),
-    "json": ReportForm("report.json", _write_json, _json),
+    "html": ReportForm("report.html", _html, endings=(".html", ".htm")),
+    "pdf": ReportForm("report.pdf", _pdf, endings=(".pdf",)),
+    "markdown": ReportForm("report.md", _write_markdown, _markdown, (".md", ".markdown", ".txt")),
+    "json": ReportForm("report.json", _write_json, _json, (".json",)),
     "csv": ReportForm("report-csv", _csv),
 }

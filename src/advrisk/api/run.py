@@ -18,7 +18,7 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.status import Status, run_status
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.core.names import matches, no_match
+from advrisk.core.names import counted
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
@@ -27,6 +27,7 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.remote import url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
+from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
@@ -65,17 +66,27 @@ if TYPE_CHECKING:
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
+    stopping: Stopping | None = None  # looks at the run, and where it rests if it stopped early
+
     def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
         self.url = url  # of a run on object storage, of which `folder` is a copy
 
+    def __repr__(self) -> str:
+        """The folder, how many models were asked, and whether that is all of it."""
+        state = run_status(self.ledger, self.study, ())
+        far = "complete" if state.complete else f"{state.so_far} done"
+        return f"Run({str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
+
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """A run that was made before; a snapshot of what is there now."""
-        ledger = Ledger.open(folder)
+        """A run that was made before, as it is now; of one that stopped early, the samples that it came to."""
+        ledger, stopping = resting_ledger(folder)
         home = ledger.path.parent
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
-        return cls(home, ledger, study, url_of(folder))
+        run = cls(home, ledger, study, url_of(folder))
+        run.stopping = stopping
+        return run
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -332,16 +343,12 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study, self._cells_by_flag())
+        return run_status(self.ledger, self.study, self.flags(), self.stopping)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
         per sample."""
-        rows = arm_shares(self.ledger)
-        for pattern in arms or ():
-            if complaint := no_match(pattern, {row["arm"] for row in rows}):
-                raise RiskError(complaint)
-        return [row for row in rows if arms is None or matches(row["arm"], arms)]
+        return arm_shares(self.ledger, arms)
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
@@ -377,15 +384,18 @@ class Run:
         models: Mapping[str, str] | None = None,
         sizes: Sequence[float] | None = None,
         norm: Norm | None = None,
+        arms: Sequence[str] | None = None,
         evasion: AnyEvasion | None = None,
         level: float | None = None,
     ) -> RunComparison:
         """Whether a new run is worse than this one by more than a margin, on the samples and arms that both hold.
 
         `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
-        samples may be broken; `evasion` is a curve for both, by default that of both studies, if it is the same.
+        samples may be broken; `arms` names the attacks to compare by (by default all that count in the old run: one
+        that is missing in the new run leaves it undecided); `evasion` is a curve for both, by default that of both
+        studies, if it is the same.
         """
-        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm}
+        given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm, "arms": arms}
         return compare_runs(self, new, evasion=evasion, level=level, **given)
 
     def models(self) -> list[dict[str, Any]]:
@@ -452,12 +462,6 @@ class Run:
         key to sign its manifest with.
         """
         return write_pack(self, Path(path) if path else self.folder / EVIDENCE, key=Path(key) if key else None)
-
-    def _cells_by_flag(self) -> dict[str, int]:
-        n_cells: dict[str, int] = {}
-        for row in self.flags():
-            n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
-        return n_cells
 
     @cached_property
     def _leads(self) -> tuple[Lead, ...]:

@@ -1,9 +1,9 @@
 """How far a run is, counted from its ledger."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from advrisk.core.names import counted
 from advrisk.core.notebook import html_block, html_table, notebook_html
@@ -11,6 +11,7 @@ from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
+from advrisk.ledger.stopping import Stopping, stopping_words
 from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
@@ -68,6 +69,7 @@ class Status(Tabular):
     n_rounds_expected: int = 0
     n_calibrated: int = 0  # cells on samples to calibrate
     n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
+    stopped: str = ""  # why it stopped early, and what was seen by looks on the way; the counts are of what was run
 
     columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
 
@@ -106,11 +108,21 @@ def _(found: Status) -> str:
     head = f"{found.study}: {'complete' if found.complete else 'not finished'}; {found.so_far} are done"
     told = [("outcome", found.outcomes), ("flagged cells", found.flags), ("message", found.messages)]
     rows = [[what, name, n] for what, held in told for name, n in held.items()]
-    return html_block(head, html_table(["", "what", "number"], rows), notes=[f"{of}; {found.n_passes:,} passes."])
+    notes = [f"{of}; {found.n_passes:,} passes.", *([found.stopped] if found.stopped else [])]
+    return html_block(head, html_table(["", "what", "number"], rows), notes=notes)
 
 
-def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]) -> Status:
-    """What a ledger holds of what its study asks for; `flags` counts the cells that are flagged."""
+def _cells_by_flag(flagged: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    n_cells: dict[str, int] = {}
+    for row in flagged:
+        n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
+    return n_cells
+
+
+def run_status(
+    ledger: Ledger, study: StudySpec | None, flagged: Sequence[Mapping[str, Any]], stopping: Stopping | None = None
+) -> Status:
+    """What a ledger holds of what its study asks for; `flagged` has a row for each flag, model and arm."""
 
     def row(sql: str) -> dict[str, int]:
         found: dict[str, int] = ledger.query(sql).to_pylist()[0]
@@ -131,7 +143,7 @@ def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]
         n_cells=row(_DONE)["n"],
         n_cells_expected=plan["n_pairs"] * samples["n_shards"],
         outcomes=tally(_OUTCOMES.format(elsewhere="false")),
-        flags=flags,
+        flags=_cells_by_flag(flagged),
         messages=tally(_MESSAGES),
         n_passes=row(_PASSES)["n"],
         n_imported=row(_IMPORTED)["n"],
@@ -142,6 +154,7 @@ def run_status(ledger: Ledger, study: StudySpec | None, flags: Mapping[str, int]
         n_rounds_expected=n_rounds_expected,
         n_calibrated=n_calibrated,
         n_calibrated_expected=n_calibrated_expected,
+        stopped=" ".join(stopping_words(stopping)),
     )
 
 

@@ -1,12 +1,12 @@
 """`Study`: the question, as users hold it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
 from advrisk.ledger import readable_folder, working_folder
-from advrisk.study import StudySpec, load_study, study_from
+from advrisk.study import StudySpec, load_study, parse_target, study_from
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,6 +49,8 @@ class Study:
         detectors: "Mapping[str, Scores] | None" = None,
         on: Literal["local", "ray"] = "local",
         address: str | None = None,
+        target: Sequence[str] | str = (),
+        max_passes: int | None = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
         """Carry out what the folder's ledger does not hold yet, and open the result. The folder may be a URL.
@@ -57,12 +59,17 @@ class Study:
         `detectors` gives detectors beside those that the study names: name -> any object with `score(x)`.
         `on="ray"` carries the cells out on the Ray cluster at `address` (host:port, ray://host:port or auto), by
         default on that of the variable RAY_ADDRESS, or on one that is started here and ended with the run.
+        `target` is what is to be known before it may stop, as in `"damage ±0.02"`, `"decided"` or `"gate"`; of several,
+        all. `max_passes` is what this call may spend.
         """
+        from advrisk.api.targets import looker
         from advrisk.run.campaign import Options, run_study
 
-        options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address)
+        targets = tuple(parse_target(text) for text in ([target] if isinstance(target, str) else target))
+        given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
+        options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
         with working_folder(folder) as home:
-            run_study(self.spec, home, options=options, modules=modules, detectors=detectors, on_progress=on_progress)
+            run_study(self.spec, home, options=options, look=looker(self.spec, home), **given)
         return Run.open(folder)
 
     def doubts(self) -> list[str]:

@@ -16,11 +16,12 @@ from advrisk.cli.evidence import evidence
 from advrisk.cli.gating import compare, gate
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
-from advrisk.cli.options import Address, AsJson, Device, On, RunFolder, Workers
+from advrisk.cli.options import Address, AsJson, Device, MaxPasses, OfTarget, On, RunFolder, Workers
 from advrisk.cli.reporting import report
 from advrisk.cli.showing import select, show
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 
 app = typer.Typer(
@@ -129,7 +130,9 @@ def train(
         print(f"{model}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
 
     for model in api.train(recipe, out, only=only, again=again, on_epoch=on_epoch):
-        accuracy = "" if model.test_accuracy is None else f", {model.test_accuracy:.1%} right on test samples"
+        accuracy = (
+            "" if model.test_accuracy is None else f", {percent_text(model.test_accuracy, 1)} right on test samples"
+        )
         done = "there already" if model.skipped else f"trained in {model.train_s:.1f} s"
         print(f"{model.path}: {done} on {model.train_samples} samples{accuracy}")
 
@@ -145,6 +148,8 @@ def run(
     publish_s: Annotated[float, typer.Option(min=0.0, help="Make results durable every so many seconds.")] = 3.0,
     on: On = "local",
     address: Address = None,
+    target: OfTarget = None,
+    max_passes: MaxPasses = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -163,8 +168,14 @@ def run(
         for doubt in Study.load(study).doubts():
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
-    options = {"workers": workers, "device": device, "max_hours": max_hours, "retry_errors": retry_errors}
+    options: dict[str, Any] = {
+        "workers": workers,
+        "device": device,
+        "max_hours": max_hours,
+        "retry_errors": retry_errors,
+    }
     options |= {"publish_every_s": publish_s, "on": on, "address": address}
+    options |= {"target": target or (), "max_passes": max_passes}
     raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))
 
 
@@ -220,6 +231,8 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
         return DONE
     page = done.report()
+    if state.stopped:
+        print(state.stopped, file=sys.stderr)
     try:
         found = done.damage()
         print(damage_json(found)) if as_json else print_damage(found)
@@ -242,7 +255,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
         if study.spec.gate:
             print(f"requirements: advrisk gate {folder}")
     for flag, n_cells in state.flags.items():
-        print(f"{counted(n_cells, 'cell')} flagged {flag}: see `advrisk status {folder}`", file=sys.stderr)
+        print(f"{flag}, {counted(n_cells, 'flagged cell')}: see `advrisk status {folder}`", file=sys.stderr)
     tallies = (state.outcomes, state.elsewhere)
     n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
     if n_failed:

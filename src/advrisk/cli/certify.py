@@ -7,7 +7,7 @@ import typer
 
 from advrisk.cli import DONE, FAILED
 from advrisk.cli.options import AsJson, OfNorm, sizes_of
-from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.errors import RiskError, RunError, StudyError
 
 OfAlpha = Annotated[
     float | None, typer.Option("--alpha", help="The risk to certify, between 0 and 1 (default: the study's, or 0.1).")
@@ -78,7 +78,7 @@ def verify(
 
     Of an evidence pack, that every file is as it was, that none is missing or was added, the signature, and with a run
     every digest and number. Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that
-    nothing is certified), 1: something is.
+    nothing is certified), 1: something is, 2: it is neither a certificate nor a pack.
 
     Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
     """
@@ -93,6 +93,7 @@ def verify(
     if is_pack(certificate):
         raise typer.Exit(verify_evidence(certificate, key, run, as_json=as_json))
     opened = Run.open(run) if run is not None else None
+    _refuse_other(certificate)
     try:
         content = read_document(certificate)
     except RiskError as error:
@@ -104,6 +105,28 @@ def verify(
         found = verify_certificate(content, key=key, ledger=opened.ledger, study=opened.study, name=opened.name)
     print_verification(found, content, as_json=as_json)
     raise typer.Exit(DONE if found.holds else FAILED)
+
+
+def _refuse_other(path: Path) -> None:
+    """A file that does not even begin as JSON does, or is another kind of JSON, is the user's mistake."""
+    from advrisk.risk.certificate.document import KIND, MAX_BYTES, strict_json
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError:
+        return  # said where it is read
+    try:
+        known = content.lstrip()[:1] == b"{" and (
+            len(content) > MAX_BYTES or strict_json(content).get("advrisk") == KIND
+        )
+    except (ValueError, RecursionError):
+        known = True  # damaged: it does not hold
+    if not known:
+        raise RunError(
+            f"{path}: is neither a certificate nor an evidence pack; `advrisk certify RUN` and `advrisk evidence RUN` "
+            "write them"
+        )
 
 
 def _make_key(path: Path, *, alone: bool) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.core.plain import json_text
 from advrisk.report.records import damage_record
 from advrisk.report.summary import damage_name, findings, headline, money, percent, what_would_decide
@@ -161,7 +162,7 @@ def _fields(found: "DamageAssessment") -> dict[str, Field]:
     fields["smallest size"] = lambda row: "–" if row.minimal_size is None else f"{row.minimal_size.value:.4g}"
     fields["mean size"] = lambda row: "–" if row.mean_size is None else f"{row.mean_size.value:.4g}"
     fields["probability of being best"] = lambda row: (
-        "–" if row.probability_best is None else f"{row.probability_best:.1%}"
+        "–" if row.probability_best is None else percent_text(row.probability_best, 1)
     )
     fields["verdict"] = lambda row: row.verdict
     return fields
@@ -184,7 +185,7 @@ def _detector_fields(found: "DamageAssessment") -> dict[str, Field]:
 def _clean_error(row: "ModelDamage", *, relative: bool) -> str:
     if row.clean_error_part is None:
         return "–"
-    return f"{row.clean_error_part:.3f}" if relative else f"{row.clean_error_part:.1%}"
+    return f"{row.clean_error_part:.3f}" if relative else percent_text(row.clean_error_part, 1)
 
 
 def _ratio_at(eps: float) -> Field:

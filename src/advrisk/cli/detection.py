@@ -13,6 +13,7 @@ from advrisk.cli.progress import short
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.report.detection import SURVIVES, USUAL, fpr_name, on_arms, on_pair, on_table, survived, words
 from advrisk.risk.detection.groups import MULTI_ARMED
 
@@ -147,7 +148,7 @@ def _print_arms(console: Console, one: "DetectorTable") -> None:
 
 
 def _in_words(arm: "ArmDefeat") -> str:
-    said = f"unseen {arm.n_unseen} of {arm.n_broken} broken, {arm.unseen.value:.1%} of the samples; "
+    said = f"unseen {arm.n_unseen} of {arm.n_broken} broken, {percent_text(arm.unseen.value, 1)} of the samples; "
     said += f"least score {arm.n_least}"
     if arm.passes is not None:
         said += f"; passes {short(arm.passes)} per sample"
@@ -158,7 +159,9 @@ def _arm_table(arms: Sequence["ArmDefeat"]) -> Table:
     rows = new_table("arm", "broken", "unseen", "share", "least score", "passes per sample", "per unseen")
     for arm in arms:
         spent = ["–" if count is None else short(count) for count in (arm.passes, arm.passes_per_unseen)]
-        rows.add_row(*plain([arm.arm, arm.n_broken, arm.n_unseen, f"{arm.unseen.value:.1%}", arm.n_least, *spent]))
+        rows.add_row(
+            *plain([arm.arm, arm.n_broken, arm.n_unseen, percent_text(arm.unseen.value, 1), arm.n_least, *spent])
+        )
     return rows
 
 

@@ -40,9 +40,15 @@ def evidence(
         n_files = len(pack.sizes)
     if as_json:
         facts = {"path": str(target), "files": n_files, "ledger": manifest["ledger"], "signed": "signature" in manifest}
-        print(json.dumps(facts | {"summary": index["summary"]}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                facts | {"summary": index["summary"], "cautions": index["cautions"]}, indent=2, ensure_ascii=False
+            )
+        )
         return
     console = Console()
+    for caution in index["cautions"]:
+        console.print(caution, style="bold yellow", markup=False, highlight=False)
     console.print(index["summary"]["text"], style="bold", markup=False, highlight=False)
     for text in index["texts"]:
         degrees = [clause["degree"] for clause in text["clauses"]]

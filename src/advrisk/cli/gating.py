@@ -69,6 +69,10 @@ def compare(
     ] = None,
     eps: OfEps = None,
     norm: OfNorm = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option("--arm", help="Compare by this attack (default: all of the old run); * is allowed; repeatable."),
+    ] = None,
     evasion: OfEvasion = None,
     level: OfLevel = None,
     as_json: AsJson = False,
@@ -90,6 +94,7 @@ def compare(
         models=_pairs(model),
         sizes=sizes_of(eps),
         norm=norm,
+        arms=arm,
         evasion=evasion,
         level=level,
     )
@@ -112,6 +117,10 @@ def _pairs(written: list[str] | None) -> dict[str, str] | None:
         old, sign, new = text.partition("=")
         if not sign or not old or not new:
             raise StudyError(f"--model is OLD=NEW, as in plain=hardened; found {text!r}")
+        if old in found:
+            raise StudyError(
+                f"--model names the old model {old} twice: found {found[old]} and {new}; compare one by one"
+            )
         found[old] = new
     return found or None
 

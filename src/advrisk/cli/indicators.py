@@ -12,6 +12,7 @@ from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.report.indicators import drivers, on_risk, risk_headline, scenario_headlines, short_verdict, tree_lines
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _print_result(console: Console, result: "ScenarioResult", *, details: bool) 
     indented(console, risk_headline(result), by=0)
     table = new_table("model", "risk", "best", "verdict")
     for model in result.models:
-        best = "–" if model.probability_best is None else f"{model.probability_best:.1%}"
+        best = "–" if model.probability_best is None else percent_text(model.probability_best, 1)
         table.add_row(
             *plain([model.model, _stacked(model.risk), best, short_verdict(result.branches[""], model.model)])
         )

@@ -180,10 +180,10 @@ def _print_lines(found: "Summary") -> None:
     if (half := found.half) is not None:
         print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
     for model, damage in found.damage.items():
-        print(f"damage of {model}: {damage.value:.1%} [{damage.low:.1%}, {damage.high:.1%}]")
+        print(f"damage of {model}: {damage.in_percent()}")
     for model, share in found.monte_carlo.items():
         n = counted(share.n, "sample")
-        print(f"seen of {model}: {share.value:.1%} [{share.low:.1%}, {share.high:.1%}] of {n} broken and unnoticed")
+        print(f"seen of {model}: {share.in_percent()} of {n} broken and unnoticed")
 
 
 def _warn(warnings: "Iterable[str]") -> None:

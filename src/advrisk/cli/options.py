@@ -91,6 +91,19 @@ Address = Annotated[
 ]
 
 
+OfTarget = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which model to ship), "
+        "`gate` (every requirement of the study); repeat for more.",
+    ),
+]
+MaxPasses = Annotated[
+    int | None, typer.Option("--max-passes", min=1, help="Begin no cell once so many passes are spent by this command.")
+]
+
+
 def hardware_of(text: str | None) -> dict[str, Any] | None:
     """A machine and its price, as a study has it."""
     if text is None:

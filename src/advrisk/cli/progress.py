@@ -9,6 +9,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from advrisk.core.numbers import percent_text
+
 if TYPE_CHECKING:
     from advrisk.run.campaign import Progress
 
@@ -79,7 +81,7 @@ def describe(progress: "Progress") -> str:
     Before that, where detectors must learn: `fitting lid to plain, 40%`.
     """
     if progress.learning:
-        return f"{progress.learning}, {progress.learned:.0%}"
+        return f"{progress.learning}, {percent_text(progress.learned)}"
     if progress.n_to_score:
         return f"scored {progress.n_scored:,} of {progress.n_to_score:,} inputs"
     if progress.n_to_measure:

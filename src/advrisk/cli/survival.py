@@ -14,6 +14,7 @@ from advrisk.report.summary import percent
 from advrisk.report.survival import (
     ON_CONCORDANCE,
     ON_PROBABILITY,
+    ON_RATES,
     calibration_words,
     cost_words,
     extrapolated_text,
@@ -89,7 +90,7 @@ def _print_probabilities(console: Console, found: "SurvivalAssessment") -> None:
     console.print("Rates as probabilities of at least one failure:", markup=False, highlight=False)
     rows = [[one.model, *map(_stacked, probabilities(one))] for one in found.models]
     print_fitting(console, ["model", *probability_columns(found)], rows)
-    _say(console, [f"· {ON_PROBABILITY}"])
+    _say(console, [f"· {ON_PROBABILITY}", f"· {ON_RATES}"])
 
 
 def _print_pareto(console: Console, found: "SurvivalAssessment") -> None:
@@ -134,7 +135,7 @@ def _print_costs(console: Console, found: "SurvivalAssessment") -> None:
     if not costs:
         return
     console.print("\nWhat breaking costs beside training:", markup=False, highlight=False)
-    columns = ["model", "verdict", "seconds to break", "ratio, attacked", "ratio, extrapolated", "ratio, benign"]
+    columns = ["model", "cheap to break", "seconds to break", "ratio, attacked", "ratio, extrapolated", "ratio, benign"]
     rows = [
         [
             one.model,

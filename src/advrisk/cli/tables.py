@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from advrisk.cli.progress import duration, short
-from advrisk.core.flags import FLAGS, SHARES
+from advrisk.core.flags import FLAGS, SHARES, flagged_text
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.report.summary import on_spare_arms
 
 if TYPE_CHECKING:
@@ -174,20 +175,23 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     if state.n_cells_expected:
         left = "complete" if state.complete else "run the same command again to go on"
         console.print(f"{state.so_far} done: {left}", highlight=False)
+    if state.stopped:
+        indented(console, state.stopped, by=0)
     if state.n_imported:
         console.print(f"{state.n_imported} rows imported", highlight=False)
     console.print(f"{short(state.n_passes)} passes", highlight=False)
     for name, count in state.outcomes.items():
         console.print(f"  {name}: {count}", markup=False, highlight=False)
     for name, share in state.clean_rejection.items():
-        right = f"{state.clean_accuracy[name]:.1%} of clean inputs answered rightly"
-        console.print(f"  {name}: {right}, {share:.1%} refused", markup=False, highlight=False)
+        right = f"{percent_text(state.clean_accuracy[name], 1)} of clean inputs answered rightly"
+        console.print(f"  {name}: {right}, {percent_text(share, 1)} refused", markup=False, highlight=False)
     if state.elsewhere:
         rows = ", ".join(f"{name} {count}" for name, count in state.elsewhere.items())
         indented(console, f"on samples to tune and to calibrate, which no other assessment counts: {rows}", by=2)
-    for name, count in state.flags.items():
-        indented(console, f"{counted(count, 'cell')} flagged {name}: {FLAGS.get(name, '')}", by=0)
-        _print_flagged(console, name, [row for row in flagged if row["flag"] == name], folder)
+    for name in state.flags:
+        own = [row for row in flagged if row["flag"] == name]
+        indented(console, f"{name}, {flagged_text(own)}: {FLAGS.get(name, '')}", by=0)
+        _print_flagged(console, name, own, folder)
     if state.messages:
         console.print("errors and timeouts:")
         for message, count in state.messages.items():
@@ -199,7 +203,7 @@ def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]
     """Where a flag was raised, the worst first."""
     worst = sorted(rows, key=lambda row: (row["n_flagged"] / row["n_cells"], row["share"] or 0.0), reverse=True)
     for row in worst[:_MOST_FLAGGED]:
-        share = "" if row["share"] is None else f", in which {row['share']:.0%} {SHARES[flag]}"
+        share = "" if row["share"] is None else f", in which {percent_text(row['share'])} {SHARES[flag]}"
         where = f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
         indented(console, where, by=2)
     if (n_more := len(rows) - _MOST_FLAGGED) > 0:
@@ -240,7 +244,7 @@ def _number(value: float | None) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+    return "–" if value is None else percent_text(value, 1)
 
 
 def _short_float(value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from advrisk.core.errors import RiskError
 from advrisk.core.notebook import html_table, notebook_html
+from advrisk.core.numbers import percent_text
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 
@@ -29,7 +30,11 @@ class Estimate(Tabular):
             raise RiskError(f"level must lie between 0 and 1, found {self.level}")
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:.3f} [{limit_text(self.low)}, {limit_text(self.high)}]"
+
+    def in_percent(self) -> str:
+        """A share: `33.3 % [4.3, 77.7]`."""
+        return f"{percent_text(self.value, 1)} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain values, for JSON, which knows no infinity: that becomes None."""
@@ -41,6 +46,11 @@ class Estimate(Tabular):
     def rows(self) -> list[Row]:
         """One row."""
         return [asdict(self)]
+
+
+def limit_text(limit: float) -> str:
+    """An end of an interval; from too few samples, nothing may be known of it."""
+    return f"{limit:.3f}" if math.isfinite(limit) else "unknown"
 
 
 @notebook_html.register

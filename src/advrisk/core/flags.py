@@ -1,5 +1,10 @@
 """Flags: reasons not to trust a cell, each with what it means and what to do."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advrisk.core.names import counted
+
 CUT_SHORT = "cut-short"
 NO_START = "no-start"
 NO_START_MESSAGE = "no random input was a success, so there was nothing to begin from"  # of the rows concerned
@@ -32,3 +37,10 @@ SHARES = {
     NO_START: "of the samples attacked had nothing to begin from",
     BLACK_BOX: "of the model's samples were broken where attacks with gradients found nothing",
 }
+
+
+def flagged_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`95 flagged cells, 16 attack-model pairs`: how often a flag was raised, given its row for each model and arm."""
+    pairs = {(row["model"], row["arm"]) for row in rows}
+    n_cells = sum(int(row["n_flagged"]) for row in rows)
+    return f"{counted(n_cells, 'flagged cell')}, {counted(len(pairs), 'attack-model pair')}"

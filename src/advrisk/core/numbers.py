@@ -1,4 +1,4 @@
-"""Numbers as people write them: 8/255 is a number."""
+"""Numbers as people write them: 8/255 is a number, and a share is told in per cent."""
 
 import math
 import re
@@ -21,6 +21,11 @@ def parse_number(value: object) -> float:
             raise ValueError(f"a finite number is needed, found {value!r}")
         return number
     raise ValueError(f"a number or a fraction such as 8/255 is needed, found {value!r}")
+
+
+def percent_text(share: float, digits: int = 0) -> str:
+    """`34 %`: the one form of a share in every sentence, table and page."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def _parse_text(text: str) -> float:

@@ -27,9 +27,10 @@ from advrisk.ledger.answers import ANSWERS_FILE
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.tables import TABLES
 
-_FILES = (STUDY_FILE, EVASION_FILE, FROZEN_FILE, ANSWERS_FILE)
+_FILES = (STUDY_FILE, EVASION_FILE, FROZEN_FILE, ANSWERS_FILE, LOOKS_FILE)
 _FOLDERS = ("ledger", "inputs", "detectors")
 _DIGITS = "0123456789abcdef"  # of a cell's name: of a large table, a sixteenth is held at a time
 LARGE = 500_000  # rows

@@ -5,7 +5,7 @@ per (model, arm, sample, repeat): the rows of cells whose recipe is the current 
 holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,7 @@ class Ledger:
     """
 
     path: Path
+    shards: frozenset[str] | None = None  # readers see no other samples to evaluate; None: all
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
@@ -58,6 +59,10 @@ class Ledger:
             except OSError as error:
                 raise LedgerError(f"{folder}: cannot be made: {error.strerror}") from None
         return cls(folder)
+
+    def of_shards(self, shards: Iterable[str]) -> "Ledger":
+        """The same, as if no other samples than those of these shards were to be evaluated."""
+        return Ledger(self.path, frozenset(shards))
 
     def append(self, tables: Mapping[str, pa.Table]) -> Path:
         """Publish tables as one segment. A writer that shares the folder must hold its lock."""
@@ -143,7 +148,7 @@ class Ledger:
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
         try:
-            create_views(connection, self._segments)
+            create_views(connection, self._segments, shards=self.shards)
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
@@ -151,8 +156,11 @@ class Ledger:
         return connection
 
 
-def create_views(connection: "DuckDBPyConnection", segments: Sequence[Path]) -> None:
-    """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …)."""
+def create_views(
+    connection: "DuckDBPyConnection", segments: Sequence[Path], *, shards: frozenset[str] | None = None
+) -> None:
+    """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …): of samples to
+    evaluate, those of these shards."""
     for name, schema in TABLES.items():
         files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
         empty = pa.schema([*schema, *_PLACE]).empty_table()
@@ -172,6 +180,11 @@ def create_views(connection: "DuckDBPyConnection", segments: Sequence[Path]) -> 
         connection.execute(
             f"CREATE TABLE {name} AS SELECT * EXCLUDE (filename, file_row_number) FROM all_{name} "
             f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {_LATEST_FIRST}) = 1"
+        )
+    if shards is not None:
+        connection.execute(
+            "UPDATE samples SET split = 'dropped' WHERE split = 'evaluate' AND shard NOT IN (SELECT unnest($shards))",
+            {"shards": sorted(shards)},
         )
     connection.execute(
         "CREATE TABLE cells AS SELECT c.* EXCLUDE (file_row_number) FROM all_cells c "

@@ -4,7 +4,7 @@ The lines are our own words and replace no reading of the texts. `topics` name g
 makes them: with none of them a run gives nothing to a clause, whatever it holds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +18,8 @@ NOTHING: Degree = "does not answer"
 class Clause:
     """One clause. `degree` is what a run can give it at best; `lacks` is what else is needed, whatever a run holds.
 
-    `wholly` are topics without any of which a run contributes at most.
+    `gives` has a place for what the topics tell that a run holds, or speaks of its only topic. `wholly` are topics
+    without any of which a run contributes at most.
     """
 
     id: str
@@ -28,6 +29,31 @@ class Clause:
     topics: tuple[str, ...] = ()
     degree: Degree = NOTHING
     wholly: tuple[str, ...] = ()
+
+
+# What numbers of a topic tell, whatever else a run holds; `causes` is what its corruptions stand for.
+TELLS: Mapping[str, str] = {
+    "accuracy": "the share of clean inputs that is answered rightly",
+    "success": "how often attacks break the models within a size",
+    "damage": "how probable damage by an attacked input is",
+    "comparison": "which of the compared models suffers less, and whether that is decided",
+    "corruptions": "what is lost where inputs are corrupted ({causes})",
+    "scenarios": "the risk in the deployments that the study describes",
+    "groups": "the risk by groups (strata) of the samples",
+    "detection": "whether detectors notice attacks",
+    "survival": "how much work it takes to break a sample",
+    "certificates": "whether frozen attacks are certified to succeed rarely (alpha, zeta)",
+    "gate": "the requirements of the study (a gate)",
+    "people": "how often people notice",
+    "study": "the study with all settings and its seed, which runs again as it is",
+    "provenance": "samples by split, models and versions, with digests where they are known",
+}
+
+
+def given(clause: "Clause", held: Collection[str], causes: str) -> str:
+    """What a run gives a clause by the topics that it holds, and never more."""
+    told = [TELLS[name].format(causes=causes) for name in clause.topics if name in held and name in TELLS]
+    return clause.gives.replace("{}", "; ".join(told)) if held else ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +76,7 @@ _AI_ACT_9 = (
         "Art. 9(2)(a)",
         "Known and foreseeable risks to health, safety and fundamental rights are found and analysed.",
         "Which harm to whom a wrong answer leads to; all hazards other than perturbed inputs.",
-        "By which changes of an input the models are made wrong, and how often.",
+        "By which changes of an input the models are made wrong: {}.",
         ("success", "corruptions", "scenarios"),
         CONTRIBUTES,
     ),
@@ -58,7 +84,7 @@ _AI_ACT_9 = (
         "Art. 9(2)(b)",
         "Risks in intended use and in foreseeable misuse are estimated and evaluated.",
         "That scenarios, sizes and costs of the study describe intended use and misuse; other kinds of misuse.",
-        "How often an answer is wrong under attack, and in the deployments that the study describes.",
+        "Estimates of one kind of failure and misuse, perturbed inputs: {}.",
         ("success", "damage", "scenarios", "survival", "certificates"),
         CONTRIBUTES,
     ),
@@ -71,7 +97,7 @@ _AI_ACT_9 = (
         "Art. 9(2)(d)",
         "Suitable measures against the risks that were found are adopted.",
         "The decision, and that it was carried out.",
-        "Which of the compared models and defences suffers less, and whether the evidence decides.",
+        "Which of the compared models suffers less, and whether the evidence decides.",
         ("comparison",),
         CONTRIBUTES,
     ),
@@ -90,7 +116,7 @@ _AI_ACT_9 = (
         "What risk remains, of each hazard and in all, is judged acceptable; risks are removed or reduced by design, "
         "controlled where they remain, and deployers are informed and trained.",
         "Whether it is acceptable, the measures themselves, information and training of deployers.",
-        "What remains of one hazard, perturbed inputs, in the models as they were tested.",
+        "What remains of one hazard, perturbed inputs, in the models as they were tested: {}.",
         ("success", "damage", "scenarios", "certificates"),
         CONTRIBUTES,
     ),
@@ -98,7 +124,7 @@ _AI_ACT_9 = (
         "Art. 9(6)",
         "Tests find the best measures, and ensure that the system works consistently and meets the requirements.",
         "Tests of the whole system, and of all other requirements.",
-        "Tests of the models: clean, corrupted and attacked, on the same samples.",
+        "Tests of the models on the same samples: {}.",
         ("accuracy", "success", "corruptions", "comparison"),
         CONTRIBUTES,
     ),
@@ -111,8 +137,9 @@ _AI_ACT_9 = (
         "Art. 9(8)",
         "Tests take place in the course of development, in any case before the system is placed on the market, against "
         "metrics and probabilistic thresholds that were set beforehand and fit the purpose.",
-        "That the thresholds fit the purpose, and that the tests came at the right time.",
-        "Thresholds that the study states (a gate; alpha and zeta of a certificate), and whether they are met.",
+        "That the thresholds fit the purpose, and that the tests came at the right time. That those of a gate were set "
+        "beforehand, which a pack does not show; alpha and zeta of a certificate are written down before its test.",
+        "Thresholds, and whether they are met: {}.",
         ("gate", "certificates"),
         CONTRIBUTES,
     ),
@@ -133,7 +160,7 @@ _AI_ACT_15 = (
         "Art. 15(1)",
         "Accuracy, robustness and cybersecurity are at a suitable level, and stay so over the lifecycle.",
         "Which level is suitable; consistency over time; security of everything around the model.",
-        "Accuracy and robustness of the models at the time of the test.",
+        "Of the models at the time of the test: {}.",
         ("accuracy", "success", "damage", "corruptions", "scenarios", "certificates"),
         CONTRIBUTES,
     ),
@@ -155,7 +182,7 @@ _AI_ACT_15 = (
         "The system withstands errors, faults and inconsistencies within it or around it, by technical and "
         "organisational measures such as redundancy; systems that go on learning keep bias from feeding back.",
         "Faults of the system itself, people and other systems that it interacts with, redundancy, feedback loops.",
-        "How often models are wrong when sensors, weather or data entry change their inputs.",
+        "How models fare when something other than an attack changes their inputs: {}.",
         ("corruptions", "scenarios"),
         CONTRIBUTES,
     ),
@@ -166,8 +193,7 @@ _AI_ACT_15 = (
         "attacks on confidentiality, flaws of the model.",
         "Poisoning of data and models, attacks on confidentiality, flaws of the model; how attacks are prevented and "
         "answered in operation; attacks that were not tried.",
-        "Adversarial examples and model evasion: how often and how soon attacks succeed, and whether they are "
-        "detected.",
+        "Of adversarial examples and model evasion: {}.",
         ("success", "damage", "detection", "survival", "certificates"),
         CONTRIBUTES,
     ),
@@ -178,24 +204,20 @@ _NIST = (
         "MEASURE 2.1",
         "Test sets, metrics and the tools of testing are documented.",
         "How the test set came about, and whether it stands for the deployment.",
-        "Samples by split, attacks with all settings, seeds, versions and digests; the study runs again as it is.",
+        "Documented in this pack: {}.",
         ("study", "provenance"),
-        ANSWERS,
-        ("study", "provenance"),
+        CONTRIBUTES,
     ),
     Clause(
         "MEASURE 2.2",
         "Evaluations with human subjects meet the rules that protect them; the subjects stand for the population.",
         "The rules that applied, consent, and whom the people stand for.",
-        "What people noticed of the perturbed inputs that they were shown.",
-        ("people",),
-        CONTRIBUTES,
     ),
     Clause(
         "MEASURE 2.3",
         "Performance or assurance criteria are measured and shown for conditions like those of the deployment.",
         "That samples, corruptions and scenarios are like the deployment.",
-        "Accuracy, and the risk in the conditions that the study describes.",
+        "Measured in the conditions that were tried: {}.",
         ("accuracy", "corruptions", "scenarios", "damage"),
         CONTRIBUTES,
     ),
@@ -208,7 +230,7 @@ _NIST = (
         "MEASURE 2.5",
         "The system is shown to be valid and reliable; how far this generalises is documented.",
         "Validity for the purpose; conditions that were not tried.",
-        "Accuracy with its interval, and how it falls under conditions that the models were not trained for.",
+        "With intervals: {}.",
         ("accuracy", "corruptions", "groups"),
         CONTRIBUTES,
     ),
@@ -216,7 +238,7 @@ _NIST = (
         "MEASURE 2.6",
         "Safety is evaluated regularly: what risk remains is within the tolerance, and the system fails safely.",
         "The tolerance, the consequences of a wrong answer, safe failure, monitoring and response times, repetition.",
-        "How often attacks break the models, how probable damage is, and whether it is certified to be rare.",
+        "Of one hazard, perturbed inputs: {}.",
         ("success", "damage", "scenarios", "certificates"),
         CONTRIBUTES,
     ),
@@ -224,8 +246,8 @@ _NIST = (
         "MEASURE 2.7",
         "Security and resilience are evaluated and documented.",
         "Security of data, software and access; attacks other than perturbed inputs.",
-        "Resilience of the models against perturbed inputs, and what breaking them takes.",
-        ("success", "damage", "detection", "survival", "certificates"),
+        "Resilience of the models against perturbed inputs: {}.",
+        ("success", "damage", "detection", "people", "survival", "certificates"),
         CONTRIBUTES,
     ),
     Clause(
@@ -255,7 +277,7 @@ _NIST = (
         "MEASURE 2.12",
         "Environmental impact and sustainability of training and operation are assessed and documented.",
         "Energy, water and emissions, in operation above all. None is measured.",
-        "Seconds of computation of training and of this run.",
+        "Computation, as far as it was recorded: seconds and passes.",
         ("compute",),
         CONTRIBUTES,
     ),
@@ -263,7 +285,8 @@ _NIST = (
         "MEASURE 2.13",
         "It is evaluated how well the metrics and procedures of testing work.",
         "A judgement by people who did not make the tests.",
-        "Reasons not to trust attacks (flags), rows without a verdict, and how near each attack comes to the best one.",
+        "Reasons not to trust attacks (flags), rows without a verdict and, of several attacks, how near each comes to "
+        "the best.",
         ("trust",),
         CONTRIBUTES,
     ),
@@ -274,7 +297,7 @@ _ISO_1 = (
         "Clause 4",
         "Overview: what robustness of a neural network means, and the steps of its assessment.",
         "Goals that follow from the application.",
-        "The steps as they were taken: the question (study), the plan, the test and its analysis.",
+        "The steps as they were taken: {}.",
         ("study", "provenance"),
         CONTRIBUTES,
     ),
@@ -282,7 +305,7 @@ _ISO_1 = (
         "Clause 5",
         "Statistical methods: robustness measured by metrics on test data.",
         "Data that stand for the application.",
-        "Shares of right and wrong answers on clean, corrupted and attacked samples, each with an interval.",
+        "Metrics on test data, each with an interval: {}.",
         ("accuracy", "success", "damage", "corruptions", "scenarios", "certificates"),
         ANSWERS,
         ("accuracy", "success"),
@@ -305,7 +328,7 @@ _ISO_1 = (
         "Annex A",
         "Ways to perturb data.",
         "Perturbations that were not tried.",
-        "The corruptions and attacks of this run, each with its settings.",
+        "Perturbations of this run: {}.",
         ("corruptions", "success"),
         CONTRIBUTES,
     ),
@@ -316,7 +339,7 @@ _ISO_2 = (
         "5.2",
         "The domain: the set of inputs for which a property is to hold is stated.",
         "A domain of the application as a whole, not around single samples.",
-        "Domains around each sample: a norm and a size (eps).",
+        "Domains around each sample, of a norm and a size (eps): {}.",
         ("success", "certificates"),
         CONTRIBUTES,
     ),
@@ -324,7 +347,7 @@ _ISO_2 = (
         "5.3",
         "Stability: the answer stays the same over a domain.",
         "A proof for samples that resisted: attacks find counterexamples, and cannot rule them out.",
-        "Counterexamples: the share of samples for which some attack found one within eps.",
+        "Counterexamples, which attacks found: {}.",
         ("success", "certificates"),
         CONTRIBUTES,
     ),
@@ -332,7 +355,7 @@ _ISO_2 = (
         "5.4",
         "Sensitivity: how much the output changes as the input does.",
         "A bound that is proven.",
-        "Estimates of it at samples, such as CLEVER.",
+        "Numbers about models at clean samples; their names stand beside them.",
         ("measures",),
         CONTRIBUTES,
     ),

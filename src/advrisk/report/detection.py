@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import COLOURS, GRAY, Figure, cycled, few_marks, named, plain_label, short_label
 from advrisk.report.summary import percent
 from advrisk.risk.detection.arms import ArmDefeat
@@ -152,7 +153,7 @@ def _on_defeat(one: DetectorTable) -> list[str]:
 
 
 def _past(arm: ArmDefeat) -> str:
-    return f"{arm.arm} ({arm.unseen.value:.1%})"
+    return f"{arm.arm} ({percent_text(arm.unseen.value, 1)})"
 
 
 def on_pair(pair: DetectorPair) -> str:

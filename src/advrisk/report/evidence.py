@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from advrisk.core.names import counted
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
-from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, Clause, Degree, Text, every_clause
-from advrisk.report.evidence_topics import Topic, evidence_topics
+from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, Clause, Degree, Text, every_clause, given
+from advrisk.report.evidence_headlines import headline, model_to_ship
+from advrisk.report.evidence_topics import Topic, causes, evidence_topics
 from advrisk.report.findings import Findings
+from advrisk.report.untested import FEW
 from advrisk.study import StudySpec
 
 KIND, VERSION = "evidence-index", 1
@@ -24,6 +27,9 @@ DEGREES: Mapping[Degree, str] = {
     CONTRIBUTES: "the run gives figures towards it; what else is needed stands beside it",
     NOTHING: "the run gives nothing towards it",
 }
+_EVALUATED = """
+    SELECT count(DISTINCT sample) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate'
+"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,15 @@ class PackFile:
     what: str
     bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a run holds for clauses: its topics, what corrupts its inputs, and whether it may wholly answer one."""
+
+    topics: Mapping[str, Topic]
+    causes: str
+    whole: bool
 
 
 def evidence_index(
@@ -54,7 +69,9 @@ def evidence_index(
     those of the report.
     """
     topics = evidence_topics(ledger, study, found)
-    texts = [_text(text, {topic.id: topic for topic in topics}) for text in TEXTS]
+    cautions, ship = _cautions(ledger, unfinished), model_to_ship(found)
+    held = Held({topic.id: topic for topic in topics}, causes(ledger), whole=not cautions)
+    texts = [_text(text, held) for text in TEXTS]
     return {
         "advrisk": KIND,
         "version": VERSION,
@@ -63,13 +80,24 @@ def evidence_index(
         "program": PROGRAM,
         "notice": NOTICE,
         "unfinished": unfinished,
+        "ship": ship,
+        "cautions": cautions,
         "degrees": dict(DEGREES),
         "summary": _summary(texts),
         "ledger": rows,
         "texts": texts,
-        "numbers": [_topic(topic, sections) for topic in topics],
+        "numbers": [_topic(topic, sections, ship) for topic in topics],
         "files": [vars(one) for one in files],
     }
+
+
+def _cautions(ledger: Ledger, unfinished: str) -> list[str]:
+    """Why a run wholly answers no clause, whatever it holds."""
+    n = ledger.query(_EVALUATED)["n"][0].as_py()
+    told = [f"The run is not finished: {unfinished}. The numbers are those so far."] if unfinished else []
+    if n < FEW:
+        told.append(f"Only {counted(n, 'sample')} to evaluate: with fewer than {FEW}, a run wholly answers no clause.")
+    return told
 
 
 def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -82,39 +110,43 @@ def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"text": said, "clauses": len(degrees), "counts": counts}
 
 
-def _text(text: Text, topics: Mapping[str, Topic]) -> dict[str, Any]:
+def _text(text: Text, held: Held) -> dict[str, Any]:
     return {
         "id": text.id,
         "title": text.title,
         "edition": text.edition,
-        "clauses": [_clause(clause, topics) for clause in text.clauses],
+        "clauses": [_clause(clause, held) for clause in text.clauses],
     }
 
 
-def _clause(clause: Clause, topics: Mapping[str, Topic]) -> dict[str, Any]:
+def _clause(clause: Clause, run: Held) -> dict[str, Any]:
+    """What a run gives a clause; as long as it is not finished, or with few samples, it wholly answers none."""
+    topics = run.topics
     held = [name for name in clause.topics if topics[name].numbers]
     absent = [name for name in clause.topics if not topics[name].numbers]
-    degree = clause.degree if set(clause.wholly) <= set(held) else CONTRIBUTES
+    degree = clause.degree if set(clause.wholly) <= set(held) and run.whole else CONTRIBUTES
     return {
         "id": clause.id,
         "asks": clause.asks,
         "degree": degree if held else NOTHING,
-        "gives": clause.gives if held else "",
+        "gives": given(clause, held, run.causes),
         "numbers": held,
         "not_in_this_run": [{"numbers": name, "why": topics[name].why_none} for name in absent],
         "needed": clause.lacks,
     }
 
 
-def _topic(topic: Topic, sections: Collection[str]) -> dict[str, Any]:
+def _topic(topic: Topic, sections: Collection[str], ship: str) -> dict[str, Any]:
     where = f"{REPORT}#{topic.section}" if topic.section in sections else REPORT
+    numbers = [one.as_dict() for one in topic.numbers]
     spoken_to = [{"text": text.id, "clause": clause.id} for text, clause in every_clause() if topic.id in clause.topics]
     return {
         "id": topic.id,
         "title": topic.title,
         "how": topic.how,
         "where": where,
-        "numbers": [one.as_dict() for one in topic.numbers],
+        "headline": headline(topic.id, numbers, ship),
+        "numbers": numbers,
         "why_none": topic.why_none,
         "clauses": spoken_to,
     }

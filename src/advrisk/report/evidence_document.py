@@ -95,6 +95,7 @@ class _Topic(_Strict):
     title: str
     how: str
     where: str
+    headline: str
     numbers: list[_Number]
     why_none: str
     clauses: list[_ClauseName]
@@ -142,6 +143,8 @@ class IndexDocument(_Strict):
     program: str
     notice: str
     unfinished: str
+    ship: str
+    cautions: list[str]
     degrees: dict[Degree, str]
     summary: _Summary
     ledger: str = Sha256

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.report.findings import Findings
 from advrisk.risk.clean import clean_shares
@@ -147,7 +148,7 @@ def detection_numbers(source: Source) -> Iterator[Number]:
         entry = one.overall
         for what, value, chance in (
             ("AUROC", entry.auroc, entry.chance_auroc),
-            (f"false alarms at {found.tpr:.0%} detected", entry.fpr_at_tpr, entry.chance_fpr),
+            (f"false alarms at {percent_text(found.tpr)} detected", entry.fpr_at_tpr, entry.chance_fpr),
         ):
             if value is not None:
                 note = "" if chance is None else f"chance gives {chance:.3f}"

@@ -29,6 +29,9 @@ from advrisk.report.evidence_numbers import (
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec
 
+_CAUSES = "SELECT DISTINCT cause FROM arms WHERE kind = 'corruption' AND origin <> 'dropped' ORDER BY cause"
+_CAUSE_WORDS = {"sensor": "sensors", "noise": "noise", "weather": "weather", "table": "data entry"}
+
 
 @dataclass(frozen=True)
 class Topic:
@@ -53,6 +56,13 @@ def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) ->
         numbers = tuple(gathered(source))
         topics.append(Topic(name, title, section, how, numbers, "" if numbers else why_none(source)))
     return tuple(topics)
+
+
+def causes(ledger: Ledger) -> str:
+    """What the corruptions of a run stand for, in words: `noise`, `sensors and weather`."""
+    found = [row["cause"] for row in ledger.query(_CAUSES).to_pylist()]
+    told = list(dict.fromkeys(_CAUSE_WORDS.get(cause, cause) if cause else "of an unknown cause" for cause in found))
+    return " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
 
 
 def _why_attacked(source: Source) -> str:

@@ -8,15 +8,17 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.ledger import Ledger
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
+from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, scenario_headlines, worst_off
 from advrisk.report.palette import cut_words, one_line
 from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
-from advrisk.report.verdicts import gate_verdicts
+from advrisk.report.verdicts import gate_counts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.certificate.statements import would_take
@@ -29,6 +31,7 @@ from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import StudySpec
 
 T = TypeVar("T")
@@ -85,22 +88,53 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 
 def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
-    told = [headline(damage)] if damage else []
+    gate = _of(found.gate, GateResult)
+    told = _not_yet(found, gate)
+    told += ([_least(damage)] if told else [headline(damage)]) if damage else []
     told += scenario_headlines(indicators) if indicators else []
-    if not told:
-        told = [f"The evidence names no model: {found.damage}."]
+    told = told or [f"The evidence names no model: {found.damage}."]
+    if gate is not None and gate.passed:
+        told.append(f"The study's gate passes ({gate_counts(gate)}).")
     named = {damage.ship} if damage and damage.ship else set()
     named |= {one.ship for one in _stated(indicators) if one.ship}
+    told += _on_corruptions_alike(damage, indicators)
     if len(named) > 1:
         told.append(
             f"These answers name different models ({', '.join(sorted(named))}), because the questions differ: go by "
             "the one that is yours."
         )
-    if gate := _of(found.gate, GateResult):
-        told.append(f"{gate_verdicts(gate).heading}.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
     return told
+
+
+def _on_corruptions_alike(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
+    """Another model suffers least from corruptions, and no scenario says how much these matter."""
+    for one in found.results[:1] if found else ():
+        if one.scenario.name == UNIFORM and one.ship and damage and damage.ship and one.ship != damage.ship:
+            risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
+            return [
+                f"Against attacks, that is. With all corruptions alike, {one.ship} has the least risk "
+                f"({risks[one.ship]}, {damage.ship} {risks[damage.ship]}): state a scenario to say which matters."
+            ]
+    return []
+
+
+def _not_yet(found: Findings, gate: GateResult | None) -> list[str]:
+    """What forbids to ship anything: a run that is not done, or a gate that does not pass."""
+    told = []
+    if found.unfinished:
+        told.append(f"Ship nothing yet: the run is not finished ({found.unfinished} are done).")
+    if gate is not None and not gate.passed:
+        state = "fails" if gate.failed else "is undecided"
+        told.append(f"Ship nothing yet: the study's gate {state} ({gate_counts(gate)}).")
+    return told
+
+
+def _least(damage: DamageAssessment) -> str:
+    """The headline of damage where something else forbids to ship."""
+    n = len(damage.models)
+    return f"{damage.ship} suffers the least damage of the {n} models compared." if damage.ship else headline(damage)
 
 
 def _stated(found: IndicatorAssessment | None) -> list[ScenarioResult]:
@@ -123,7 +157,7 @@ def _how_sure(found: Findings) -> list[str]:
             "bounds: a better attack can only break more."
         )
     if survival := _of(found.survival, SurvivalAssessment):
-        told.append(survival_headline(survival))
+        told += [survival_headline(survival), *_on_doubtful_law(survival)]
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     if certificates := _of(found.certificates, CertificateAssessment):
@@ -134,13 +168,21 @@ def _how_sure(found: Findings) -> list[str]:
     return told or ["There is no number to be sure of."]
 
 
+def _on_doubtful_law(found: SurvivalAssessment) -> list[str]:
+    """Means that go beyond what was seen, of a law that may be wrong, are not to be taken for measurements."""
+    beyond = [one.model for one in found.models if is_extrapolated(one.mean)]
+    return [f"These times are extrapolated by a fitted law for {', '.join(beyond)}."] if beyond else []
+
+
 def _on_best(damage: DamageAssessment) -> list[str]:
     best, told = damage.models[0], []
     level = f"{100 * damage.level:g} % interval"
     if (number := best.ranked_by) is not None:
         shown = str(number) if damage.relative else percent(number)
         often = (
-            "" if best.probability_best is None else f", best in {best.probability_best:.1%} of resampled evaluations"
+            ""
+            if best.probability_best is None
+            else f", best in {percent_text(best.probability_best, 1)} of resampled evaluations"
         )
         told.append(f"{best.model}: {damage_name(relative=damage.relative)} {shown} ({level}){often}.")
     if best.operational_risk is not None:
@@ -185,10 +227,10 @@ def _what_drives(found: Findings) -> list[str]:
         told += _on_families(damage, found.attacks) if found.attacks else []
     if indicators := _of(found.indicators, IndicatorAssessment):
         for one in _stated(indicators) or list(indicators.results[:1]):
-            told += _on_scenario(one)
+            told += _on_scenario(one, damage.ship if damage and one.scenario.name == UNIFORM else None)
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
-    return told or ["Nothing was found to break these models."]
+    return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
 
 
 def _on_clean_error(damage: DamageAssessment) -> list[str]:
@@ -196,7 +238,7 @@ def _on_clean_error(damage: DamageAssessment) -> list[str]:
     if best.ranked_by is None or best.clean_error_part is None:
         return []
     clean, attack = best.clean_error_part, max(best.ranked_by.value - best.clean_error_part, 0.0)
-    shown = [f"{part:.3f}" if damage.relative else f"{part:.1%}" for part in (clean, attack)]
+    shown = [f"{part:.3f}" if damage.relative else percent_text(part, 1) for part in (clean, attack)]
     return [f"Of the damage of {best.model}, {shown[0]} is clean error and {shown[1]} is attack."]
 
 
@@ -206,18 +248,19 @@ def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
     ranked = sorted((row for row in attacks.families if row.nearest), key=lambda row: -row.nearest)
     if not broken or not ranked:
         return ["No sample was broken by an attack."]
-    told = ", ".join(f"{row.name} {row.nearest / broken:.0%}" for row in ranked[:3])
+    told = ", ".join(f"{row.name} {percent_text(row.nearest / broken)}" for row in ranked[:3])
     return [
         f"Share of broken samples on which an attack found the smallest change of all (of equals, each counts): {told}."
     ]
 
 
-def _on_scenario(one: ScenarioResult) -> list[str]:
-    best = one.models[0]
+def _on_scenario(one: ScenarioResult, model: str | None) -> list[str]:
+    """Of the model with the least risk, or of that one."""
+    best = next((row for row in one.models if row.model == model), one.models[0])
     if best.risk.value <= 0:
         return []
     where = "With all corruptions alike" if one.scenario.name == UNIFORM else f"In the scenario {one.scenario.name}"
-    worst = worst_off(one)
+    worst = worst_off(one) if best is one.models[0] else ""
     beside = f" Worst off: {worst}." if worst else ""
     return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
 
@@ -246,9 +289,15 @@ def _undecided(found: Findings) -> list[str]:
     for one in _stated(_of(found.indicators, IndicatorAssessment)):
         open_pairs = [pair for pair in one.pairs if pair.undecided and one.models[0].model in (pair.lower, pair.higher)]
         told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair)}." for pair in open_pairs]
+    for one in indicators.results[:1] if (indicators := _of(found.indicators, IndicatorAssessment)) else ():
+        if one.scenario.name == UNIFORM and (n := sum(pair.undecided for pair in one.pairs)):
+            told.append(f"With all corruptions alike, {n} of {counted(len(one.pairs), 'pair')} of models.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
-    asked = {"detectors": found.detection, "scenarios": found.indicators, "survival": found.survival}
+    if gate := _of(found.gate, GateResult):
+        told += _few(list(_on_open_requirements(gate)), "more requirements are undecided.")
+    asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
+    asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
     told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
     return told
 
@@ -263,6 +312,12 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
     pairs = [pair for pair in damage.pairs if pair.undecided]
     told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair)}." for pair in pairs]
     return _few(told, "more pairs of models are undecided.")
+
+
+def _on_open_requirements(gate: GateResult) -> Iterable[str]:
+    for one in gate.results:
+        if one.verdict == "undecided":
+            yield f"Required, {one.requirement}: {one.reason}{f'; {one.settle}' if one.settle else ''}."
 
 
 def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import (
     COLOURS,
     DASHES,
@@ -14,6 +15,7 @@ from advrisk.report.palette import (
     category_axis,
     cycled,
     edge_of,
+    heat_map_room,
     named,
     places_of,
     plain_label,
@@ -113,7 +115,7 @@ def damage_intervals(assessment: DamageAssessment, *, places: Places | None = No
                     "thickness": 2,
                     "width": 8,
                 },
-                "hovertemplate": f"{estimate} at {estimate.level:.0%}<extra>{plain_label(row.model)}</extra>",
+                "hovertemplate": f"{estimate} at {percent_text(estimate.level)}<extra>{plain_label(row.model)}</extra>",
             }
         )
     return {
@@ -170,6 +172,7 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     share = {(row["arm"], row["model"]): row["share"] for row in rows}
     grid = [[share.get((arm, model)) for model in models] for arm in arms]
+    hover = [[f"{plain_label(arm)}<br>{plain_label(model)}" for model in models] for arm in arms]
     return {
         "data": [
             {
@@ -180,10 +183,12 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
                 "zmin": 0,
                 "zmax": 1,
                 "colorscale": "Cividis",
-                "texttemplate": "%{z:.0%}",
+                "text": [["" if value is None else percent_text(value) for value in row] for row in grid],
+                "texttemplate": "%{text}",
                 "colorbar": {"title": {"text": "wrong"}, "tickformat": ".0%"},
-                "text": [[f"{plain_label(arm)}<br>{plain_label(model)}" for model in models] for arm in arms],
-                "hovertemplate": "%{text}: %{z:.1%} wrong<extra></extra>",
+                **heat_map_room(arms),
+                "hovertext": hover,
+                "hovertemplate": "%{hovertext}: %{text} wrong<extra></extra>",
             }
         ],
         "layout": {

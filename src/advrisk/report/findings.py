@@ -35,6 +35,7 @@ class Findings(Tabular):
     searches: Sequence[SearchRecord] = ()
     certificates: CertificateAssessment | str = ""
     gate: GateResult | str = ""
+    unfinished: str = ""  # how far a run is that is not done
 
     columns: ClassVar[Columns] = COLUMNS
 

@@ -7,10 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.errors import RunError
-from advrisk.core.estimate import Estimate
+from advrisk.core.errors import RiskError, RunError
+from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import whole_file
-from advrisk.core.flags import BLACK_BOX, FLAGS
+from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
+from advrisk.core.names import matches, no_match
+from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
@@ -52,9 +54,10 @@ _ARMS = """
 
 _FLAGS = f"""
     SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
-           avg(CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
-                         WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END) AS share
-    FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL}) c
+           avg(seen ORDER BY seen) AS share -- in one order, or the last digit depends on how the work was shared
+    FROM (SELECT *, CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
+                              WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END AS seen
+          FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL})) c
     JOIN (SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL) n
       ON c.model = n.model AND c.arm = n.arm
     GROUP BY ALL ORDER BY ALL
@@ -175,7 +178,10 @@ def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[d
             "SELECT model, arm, outcome, message, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
             "GROUP BY ALL ORDER BY n DESC, model, arm, outcome, message LIMIT 20"
         ).to_pylist(),
+        "n_models": len(models),
         "flags": flags[:MAX_FLAGS],
+        "flag_shares": SHARES,
+        "flag_counts": {name: flagged_text([row for row in flags if row["flag"] == name]) for name in FLAGS},
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
@@ -239,10 +245,16 @@ def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, A
     return rows
 
 
-def arm_shares(ledger: Ledger) -> list[dict[str, Any]]:
-    """For each arm and model: the share of samples left wrong, rows with a verdict, and passes per sample."""
+def arm_shares(ledger: Ledger, arms: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """For each arm and model: the share of samples left wrong, rows with a verdict, and passes per sample.
+
+    Of all arms, or those of these names or patterns.
+    """
     rows: list[dict[str, Any]] = ledger.query(_ARMS).to_pylist()
-    return rows
+    for pattern in arms or ():
+        if complaint := no_match(pattern, {row["arm"] for row in rows}):
+            raise RiskError(complaint)
+    return [row for row in rows if arms is None or matches(row["arm"], arms)]
 
 
 def _study_text(folder: Path) -> str:
@@ -262,11 +274,15 @@ def _plotly_script() -> str:
 
 
 def _shares(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, "{:.1f} %", "[{:.1f}, {:.1f}]", factor=100)
+    if estimate is None:
+        return "–"
+    return _stacked(percent_text(estimate.value, 1), f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]")
 
 
 def _numbers(estimate: Estimate | None) -> "Markup | str":
-    return _with_interval(estimate, "{:.3f}", "[{:.3f}, {:.3f}]", factor=1)
+    if estimate is None:
+        return "–"
+    return _stacked(f"{estimate.value:.3f}", f"[{limit_text(estimate.low)}, {limit_text(estimate.high)}]")
 
 
 def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
@@ -308,13 +324,6 @@ def _amounts(estimate: Estimate | None) -> "Markup | str":
     if estimate is None:
         return "–"
     return _stacked(money(estimate.value), f"[{money(estimate.low)}, {money(estimate.high)}]")
-
-
-def _with_interval(estimate: Estimate | None, value: str, interval: str, *, factor: int) -> "Markup | str":
-    if estimate is None:
-        return "–"
-    shown = interval.format(factor * estimate.low, factor * estimate.high)
-    return _stacked(value.format(factor * estimate.value), shown)
 
 
 def _stacked(value: str, interval: str) -> "Markup":

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import (
     COLOURS,
     PATTERNS,
     Figure,
     Places,
     cycled,
+    heat_map_room,
     named,
     places_of,
     plain_label,
@@ -132,6 +134,8 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
     known = [value for row in grid for value in row if value is not None]
     low, high = bounds if all(map(math.isfinite, bounds)) else (min(known, default=0.0), max(known, default=1.0))
     digits = ".0%" if bounds == (0.0, 1.0) else ".3~g"
+    shown = [["" if value is None else _cell_text(value, bounds) for value in row] for row in grid]
+    hover = [[_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms]
     return {
         "data": [
             {
@@ -142,15 +146,15 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
                 "zmin": low,
                 "zmax": high if bounds == (0.0, 1.0) else max(known, default=high),
                 "colorscale": "Cividis",
-                "texttemplate": f"%{{z:{digits}}}",
+                "text": shown,
+                "texttemplate": "%{text}",
                 "textfont": {"size": 12},
                 "xgap": 1,
                 "ygap": 1,
                 "colorbar": {"title": {"text": "mean loss", "side": "right"}, "tickformat": digits, "thickness": 12},
-                "text": [
-                    [_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms
-                ],
-                "hovertemplate": "%{text}<extra></extra>",
+                **heat_map_room(arms),
+                "hovertext": hover,
+                "hovertemplate": "%{hovertext}<extra></extra>",
             }
         ],
         "layout": {
@@ -331,6 +335,10 @@ def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dic
     }
 
 
+def _cell_text(value: float, bounds: Bounds) -> str:
+    return percent_text(value) if bounds == (0.0, 1.0) else f"{value:.3g}"
+
+
 def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:
     said = "no verdict" if estimate is None else loss_interval(estimate, bounds)
     return f"{plain_label(arm)}<br>{plain_label(model)}: {said}"
@@ -342,11 +350,6 @@ def _value(estimate: Estimate | None) -> float | None:
 
 def _finite(limit: float, value: float) -> float:
     return limit if math.isfinite(limit) else value
-
-
-def percent_text(share: float, digits: int = 0) -> str:
-    """`34 %`."""
-    return f"{100 * share:.{digits}f} %"
 
 
 def _weight(weight: float) -> str:

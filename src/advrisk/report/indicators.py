@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import (
     Bounds,
     arm_losses,
     branch_bars,
     grouped_bars,
     loss_interval,
-    percent_text,
     sunburst,
     verdict_class,
 )
@@ -97,6 +97,7 @@ class ResultView:
     """One scenario under one loss, as the page shows it."""
 
     key: str
+    figure: str  # of all models
     result: ScenarioResult
     headline: str
     sentences: tuple[str, ...]
@@ -112,7 +113,7 @@ class HeatMap:
 
     figure: str
     loss: str
-    width: int  # in pixels, below which it is scrolled
+    columns: int  # as many models
 
 
 def indicator_content(
@@ -162,7 +163,10 @@ def _verdict(result: ScenarioResult) -> str:
     if len(result.models) == 1:
         return f"{best.model} has a risk of {amount}; there is no other model to compare it with."
     if result.ship is not None:
-        return f"Ship {best.model}: its risk of {amount} is the least of {len(result.models)} models."
+        least = f"risk of {amount} is the least of {len(result.models)} models."
+        if result.scenario.name == UNIFORM:  # nobody said that these things happen alike often
+            return f"If all corruptions counted alike, {best.model}'s {least}"
+        return f"Ship {best.model}: its {least}"
     others = _listed(alike(best.model, result.pairs))
     return f"The evidence does not decide: {best.model} has a risk of {amount}, but {others} may have less."
 
@@ -277,19 +281,26 @@ def branch_names(tree: Indicator) -> dict[str, str]:
 
 
 def _view(key: str, result: ScenarioResult, figures: dict[str, Figure], places: Places | None) -> ResultView:
-    figures[f"{key} all"] = branch_bars(result, places=places)
-    branches = [_branch_choice(key, result, path, figures, places) for path in _by_contribution(result)]
+    name = figure_name(result)
+    figures[f"{name}, all models"] = branch_bars(result, places=places)
+    branches = [_branch_choice(result, path, figures, places) for path in _by_contribution(result)]
     inner = [one for one in result.models[0].tree.walk() if one.children]
     return ResultView(
         key=key,
+        figure=f"{name}, all models",
         result=result,
         headline=risk_headline(result),
         sentences=tuple(on_result(result)),
-        models=tuple(_model_view(f"{key} sunburst {n}", result, one, figures) for n, one in enumerate(result.models)),
+        models=tuple(_model_view(f"{name}, ring of {one.model}", result, one, figures) for one in result.models),
         branches=tuple(branches),
-        levels=tuple(_level_choice(key, result, one, figures, places) for one in inner),
+        levels=tuple(_level_choice(result, one, figures, places) for one in inner),
         grouped=tuple(_grouped(result)),
     )
+
+
+def figure_name(result: ScenarioResult) -> str:
+    """What its figures are called, before what each of them shows."""
+    return f"risk {result.scenario.name} by {result.loss}"
 
 
 def _model_view(name: str, result: ScenarioResult, one: ModelRisk, figures: dict[str, Figure]) -> ModelView:
@@ -323,10 +334,8 @@ def _by_contribution(result: ScenarioResult) -> list[str]:
     return sorted(most, key=lambda path: (path not in leaves, -most[path], path))
 
 
-def _branch_choice(
-    key: str, result: ScenarioResult, path: str, figures: dict[str, Figure], places: Places | None
-) -> Choice:
-    name = f"{key} branch {path}"
+def _branch_choice(result: ScenarioResult, path: str, figures: dict[str, Figure], places: Places | None) -> Choice:
+    name = f"{figure_name(result)}, branch {path}"
     figures[name] = branch_bars(result, path, places=places)
     shown = branch_names(result.models[0].tree)[path]
     parts = [(one.tree.at(path).contribution.value, one) for one in result.models if one.risk.value > 0]
@@ -336,10 +345,8 @@ def _branch_choice(
     return Choice(name, f"{shown} – up to {percent_text(share)} of the risk ({model})")
 
 
-def _level_choice(
-    key: str, result: ScenarioResult, one: Indicator, figures: dict[str, Figure], places: Places | None
-) -> Choice:
-    name = f"{key} level {one.path}"
+def _level_choice(result: ScenarioResult, one: Indicator, figures: dict[str, Figure], places: Places | None) -> Choice:
+    name = f"{figure_name(result)}, {f'within {one.path}' if one.path else 'first level'}"
     figures[name] = grouped_bars(result, one.path, places=places)
     return Choice(name, f"within {one.path}" if one.path else "first level of the scenario")
 
@@ -385,8 +392,8 @@ def _amount(estimate: Estimate | None) -> float:
 def _heat_maps(found: IndicatorAssessment, figures: dict[str, Figure]) -> list[HeatMap]:
     maps = []
     bounds: dict[str, Bounds] = {one.loss: one.bounds for one in found.results}
-    for place, (loss, limits) in enumerate(bounds.items()):
-        name = f"arms{place}"
+    for loss, limits in bounds.items():
+        name = f"arms by {loss}"
         figures[name] = arm_losses(found, loss, limits)
-        maps.append(HeatMap(name, loss, 340 + 54 * len(found.arms[loss])))
+        maps.append(HeatMap(name, loss, len(found.arms[loss])))
     return maps

@@ -1,17 +1,18 @@
 """The report for a pull request: the executive summary and the main tables as Markdown."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers
-from advrisk.report.palette import cut, one_line
+from advrisk.report.marks import escaped
+from advrisk.report.palette import cut
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
 from advrisk.report.survival import number_text
@@ -25,9 +26,6 @@ from advrisk.study import StudySpec
 
 MOST_ROWS = 20  # of a table
 _NAME = 60  # characters
-_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
-_BEGINNING = re.compile(r"^(\s*)([#>+=:-]|\d+(?=[.)]))")  # of a heading, a quote, a list, a rule
-_LINKED = re.compile(r"(?i)(?<=http)(?=s?:)|(?<=ftp)(?=:)|(?<=www)(?=\.)|(?<=[@#])(?=\w)|(?<=mailto)(?=:)")
 
 Cells = Sequence[str]
 
@@ -58,7 +56,8 @@ def _damage(found: Findings) -> list[str]:
         cells += [_share(row.success_ratio[eps]) for eps in damage.thresholds]
         cells.append(_share(row.damage) if row.damage else _number(row.relative_damage))
         rows.append([*cells, _amount(row.operational_risk)] if damage.cost is not None else cells)
-    about = f"{len(damage.distances.samples):,} samples, {len(damage.distances.arms)} attacks, {damage.distances.norm}"
+    held = damage.distances
+    about = f"{counted(len(held.samples), 'sample')}, {counted(len(held.arms), 'attack')}, {held.norm}"
     return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2))
 
 
@@ -146,12 +145,6 @@ def _line(cells: Iterable[str]) -> str:
 
 def _name(name: str) -> str:
     return escaped(cut(name, _NAME))
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown, and the HTML it allows, show as it is: on one line, no link, no mention, no command."""
-    shown = _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;").replace("<", "&lt;"))
-    return _LINKED.sub("\u200b", _BEGINNING.sub("\\1\u200b\\2", shown))
 
 
 def _share(estimate: Estimate | None) -> str:

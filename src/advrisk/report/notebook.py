@@ -2,6 +2,7 @@
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
+from advrisk.core.numbers import percent_text
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
@@ -44,7 +45,7 @@ def _(found: DamageAssessment) -> str:
     ]
     columns = ["model", "clean accuracy", *sizes, damage_name(relative=found.relative), "verdict"]
     told = f"{len(found.distances.samples)} samples, {len(found.distances.arms)} arms, {found.distances.norm}"
-    notes = [f"{told}; intervals at {found.level:.0%}. A better attack can only break more."]
+    notes = [f"{told}; intervals at {percent_text(found.level)}. A better attack can only break more."]
     if found.relative and found.comparison:
         notes.append("Relative damage compares these models: with others the numbers change.")
     notes += found.notes
@@ -180,7 +181,7 @@ def _(found: Findings) -> str:
 
 def percent_of(share: float) -> str:
     """A share without an interval."""
-    return f"{share:.1%}"
+    return percent_text(share, 1)
 
 
 def _to_three(found: Estimate | None) -> str | None:

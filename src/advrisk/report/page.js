@@ -30,26 +30,42 @@
     if (narrow && own?.title?.text) lines.title = {...own.title, text: folded(own.title.text, 26)};
     return lines;
   }
+  function fitted(trace) { // what has no place on a phone is left out, or written in two lines
+    if (trace.type === "heatmap") return {...trace, showscale: false};
+    if (trace.mode === "text") return {...trace, text: trace.text.map(said => said.replace(", ", "<br>  "))};
+    return trace;
+  }
+  function rowsFitted(shown, trace) { // names of the rows of a heat map
+    const names = trace?.type === "heatmap" && trace.meta?.narrow;
+    if (!names) return;
+    shown.yaxis = {...shown.yaxis, tickvals: trace.y, ticktext: names, tickfont: {size: 10}};
+    shown.height += 4 * names.length;
+  }
   function drawOne(place) {
     if (!place.checkVisibility()) return; // folded away: it is drawn once it is opened
     const {data, layout} = figures[place.dataset.figure];
     const room = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
-    const narrow = room < NARROW;
+    const narrow = room < NARROW || (!printing && innerWidth < NARROW);
     const margin = narrow ? {l: 52, r: 12, t: 48, b: 52} : {l: 64, r: 16, t: 56, b: 56};
     const shown = {...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13},
       margin: {...margin, ...layout.margin}, xaxis: axis(layout.xaxis, narrow), yaxis: axis(layout.yaxis, narrow)};
+    if (narrow) rowsFitted(shown, data[0]);
     if (printing) shown.width = room;
     if (printing && data[0]?.type === "sunburst") shown.height = room;
-    Plotly.react(place, data.map(coloured), shown, config);
+    Plotly.react(place, data.map(coloured).map(trace => narrow ? fitted(trace) : trace), shown, config);
   }
   function draw(within = document) {
     for (const place of within.querySelectorAll("[data-figure]")) drawOne(place);
   }
   for (const choice of document.querySelectorAll("select[data-shows]")) {
     const place = document.getElementById(choice.dataset.shows);
-    choice.addEventListener("change", () => { place.dataset.figure = choice.value; drawOne(place); });
-    place.dataset.figure = choice.value; // a browser may remember what was chosen before
+    const chosen = document.createElement("span"); // on paper nothing can be chosen
+    chosen.className = "chosen";
+    choice.after(chosen);
+    const show = () => { place.dataset.figure = choice.value; chosen.textContent = choice.selectedOptions[0].textContent; };
+    choice.addEventListener("change", () => { show(); drawOne(place); });
+    show(); // a browser may remember what was chosen before
   }
 
   // Data to take away
@@ -120,6 +136,22 @@
     const tools = place.nextElementSibling;
     place.before(holder);
     holder.append(place, tools);
+  }
+
+  // Phones: rows of a wide table become cards, each number below its name; to a screen reader it stays a table
+
+  for (const table of document.querySelectorAll("table.cards")) {
+    const names = [...table.tHead.rows[0].cells].map(said);
+    table.setAttribute("role", "table");
+    for (const group of [table.tHead, ...table.tBodies]) group.setAttribute("role", "rowgroup");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      for (const cell of row.cells) {
+        cell.setAttribute("role", cell.scope === "col" ? "columnheader" : cell.scope === "row" ? "rowheader" : "cell");
+        cell.dataset.label = names[cell.cellIndex];
+      }
+    }
+    table.classList.add("labelled");
   }
 
   // Keyboards: what can be scrolled sideways can be reached, and says so

@@ -15,6 +15,7 @@ PATTERNS = ("", "/", ".", "x")  # of bars
 GRAY = "#888888"
 _LABEL = 40  # characters
 _LINE = 18  # characters of a line of a label
+_SCALE_ROWS = 6  # of a heat map, below which a scale of colours is squashed; its cells say their numbers
 _JOINERS = "\u200c\u200d"  # invisible, but part of letters and emoji
 
 
@@ -87,14 +88,20 @@ def wrapped_label(name: str, width: int = _LINE) -> str:
     return f"{plain_label(name[:cut].rstrip())}<br>{plain_label(name[cut:].lstrip())}"
 
 
+def heat_map_room(rows: list[str]) -> Figure:
+    """Of a heat map: its scale only if there is room for one, and names of rows in lines that a phone has room for."""
+    return {"showscale": len(rows) >= _SCALE_ROWS, "meta": {"narrow": [wrapped_label(name) for name in rows]}}
+
+
 def upper_ticks(names: list[str]) -> Figure:
-    """An axis of names above a heat map; many of them are written aslant."""
+    """An axis of names above a heat map; many of them, or those that would overlap, are written aslant."""
     few = len(names) <= 4
+    slant = {"autotickangles": [0, -40, -90]} if few else {"tickangle": -40}
     return {
         "side": "top",
         "type": "category",
         "automargin": True,
-        "tickangle": 0 if few else -40,
+        **slant,
         "tickvals": names,
         "ticktext": [wrapped_label(name) if few else short_label(name, 24) for name in names],
     }

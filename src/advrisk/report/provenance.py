@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ from advrisk.core.digest import digest
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.segments import segment_folders
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec
 
 _WORK = """
-    SELECT count(*)::BIGINT AS n_cells, sum(wall_s) AS wall_s, sum(process_s) AS process_s,
+    SELECT count(*)::BIGINT AS n_cells, sum(wall_s ORDER BY wall_s) AS wall_s,
+           sum(process_s ORDER BY process_s) AS process_s, -- in one order: the same to the last digit
            list(DISTINCT version ORDER BY version) FILTER (version IS NOT NULL) AS versions,
            list(DISTINCT torch ORDER BY torch) FILTER (torch IS NOT NULL) AS torch
     FROM cells
@@ -53,8 +53,6 @@ class Provenance:
     models: tuple[dict[str, Any], ...]
     source: str | None  # of the samples
     splits: tuple[Split, ...]
-    first: str | None  # when rows were written first and last, by the dates of their files
-    last: str | None
     n_cells: int
     n_rows: int
     n_forward: int | None
@@ -73,7 +71,6 @@ def provenance(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fin
     """What made a run."""
     work = ledger.query(_WORK).to_pylist()[0]
     passes = ledger.query(_PASSES).to_pylist()[0]
-    first, last = _written(ledger)
     return Provenance(
         name=study.name if study else folder.name,
         seed=study.seed if study else None,
@@ -85,8 +82,6 @@ def provenance(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fin
         models=tuple(ledger.query("FROM models ORDER BY model").to_pylist()),
         source=study.data.source if study else None,
         splits=_splits(ledger),
-        first=first,
-        last=last,
         commands=commands(found, with_study=(folder / STUDY_FILE).is_file()),
         **work,
         **passes,
@@ -98,17 +93,6 @@ def _splits(ledger: Ledger) -> tuple[Split, ...]:
     for row in ledger.query(_SAMPLES).to_pylist():
         members.setdefault(row["split"], []).append((row["sample"], row["hash"]))
     return tuple(Split(name, len(pairs), digest(pairs)) for name, pairs in members.items())
-
-
-def _written(ledger: Ledger) -> tuple[str | None, str | None]:
-    """When the first and the last segment were written; a copy of a run may have other dates."""
-    try:
-        times = [folder.stat().st_mtime for folder in segment_folders(ledger.path)]
-    except OSError:
-        return None, None
-    if not times:
-        return None, None
-    return _day(datetime.fromtimestamp(min(times), UTC)), _day(datetime.fromtimestamp(max(times), UTC))
 
 
 def _day(moment: datetime) -> str:

@@ -41,6 +41,8 @@ def _provenance() -> dict[str, Any]:
         "versions": _OBJECT,
         "models": {"type": "array", "items": model},
         "samples": {"type": "object", "additionalProperties": split},
+        "work": _OBJECT,
+        "commands": _OBJECT,
     }
     return {"type": "object", "properties": fields, "required": list(fields)}
 

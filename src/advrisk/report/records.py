@@ -1,19 +1,16 @@
 """Everything a run answers, for machines: one JSON record, and tables. Terminal, report and Python tell the same."""
 
 import json
-import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.clock import time_of_making
-from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
 from advrisk.core.plain import json_text, plain
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
-from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificates import certificate_headlines
@@ -21,6 +18,7 @@ from advrisk.report.executive import executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares
 from advrisk.report.indicators import scenario_headlines
+from advrisk.report.provenance import provenance
 from advrisk.report.summary import findings, headline
 from advrisk.report.survival import survival_headline
 from advrisk.report.verdicts import gate_verdicts
@@ -64,7 +62,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "made_at": time_of_making().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "headlines": headlines(found),
         "executive": executive_summary(ledger, study, found).as_dict(),
-        "provenance": provenance(ledger, study),
+        "provenance": _origin(ledger, study, found),
         "numbers": found.rows(),
         **{name: _told(answer) for name, answer in answers.items()},
         "failures": [one.as_dict() for one in found.failures],
@@ -76,6 +74,12 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
     return dict(plain(record))
 
 
+def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without what differs between two times and machines: the same numbers, the same content."""
+    origin = {name: value for name, value in record["provenance"].items() if name != "versions"}
+    return {**record, "provenance": origin, "made_at": ""}
+
+
 def headlines(found: Findings) -> list[str]:
     """What a run says, for those who read no further: a sentence or more for each kind of question."""
     told = [] if isinstance(found.damage, str) else [headline(found.damage)]
@@ -85,27 +89,21 @@ def headlines(found: Findings) -> list[str]:
     return told + ([] if isinstance(found.certificates, str) else certificate_headlines(found.certificates))
 
 
-def provenance(ledger: Ledger, study: StudySpec | None) -> dict[str, Any]:
+def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """What the numbers were made from, and by what: enough to make them again."""
-    samples = ledger.query("SELECT split, sample, hash FROM samples ORDER BY split, sample").to_pylist()
-    splits = {str(row["split"]): [] for row in samples}  # type: dict[str, list[list[str]]]
-    for row in samples:
-        splits[str(row["split"])].append([row["sample"], row["hash"]])
+    made = provenance(ledger.path.parent, ledger, study, found)
+    packages = {name: version(name) for name in ("numpy", "scipy", "duckdb", "pyarrow")}
+    passes = ("n_cells", "n_rows", "n_forward", "n_backward", "n_judge", "wall_s", "process_s")
     return {
         "study": None if study is None else study.model_dump(mode="json", exclude_unset=True),
-        "seed": None if study is None else study.seed,
-        "versions": {
-            "advrisk": VERSION,  # what made this record; the next two, what made the rows
-            "cells": _versions(ledger, "version"),
-            "torch": _versions(ledger, "torch"),
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "duckdb", "pyarrow")},
-        },
-        "models": [
-            row | {"tags": json.loads(row["tags"] or "{}")}
-            for row in ledger.query("FROM models ORDER BY model").to_pylist()
-        ],
-        "samples": {split: {"n": len(held), "digest": digest(held)} for split, held in splits.items()},
+        "seed": made.seed,
+        # `advrisk` made this record; `cells` and `torch` made the rows.
+        "versions": {"advrisk": made.advrisk, "cells": made.versions, "torch": made.torch, "python": made.python}
+        | packages,
+        "models": [row | {"tags": json.loads(row["tags"] or "{}")} for row in made.models],
+        "samples": {split.name: {"n": split.n, "digest": split.digest} for split in made.splits},
+        "work": {name: getattr(made, name) for name in passes},
+        "commands": dict(made.commands),
     }
 
 
@@ -142,8 +140,3 @@ def _told(answer: Any) -> dict[str, Any] | None:
     if answer is None or isinstance(answer, str):
         return None
     return damage_record(answer) if isinstance(answer, DamageAssessment) else dict(answer.as_dict())
-
-
-def _versions(ledger: Ledger, of: str) -> list[str]:
-    rows = ledger.query(f"SELECT DISTINCT {of}::VARCHAR AS found FROM cells WHERE {of} IS NOT NULL ORDER BY 1")
-    return [str(found) for found in rows["found"].to_pylist()]

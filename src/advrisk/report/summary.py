@@ -2,6 +2,7 @@
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.damage import DamageComparison
@@ -60,7 +61,7 @@ def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
         return []
     sentences = [
         f"{best.model} has a relative damage of {best.relative_damage} and came out best in "
-        f"{best.probability_best:.0%} of resampled evaluations.",
+        f"{percent_text(best.probability_best)} of resampled evaluations.",
         "Relative damage compares these models on these samples under these attacks. "
         "Add or remove a model and the numbers change; they are no probabilities of an accident.",
     ]
@@ -92,9 +93,9 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
             f"{money(risk.value)} [{money(risk.low)}, {money(risk.high)}] on average. "
             "How often inputs are attacked is for you to say."
         )
-    guessed = {row.model: row.extrapolated for row in assessment.models if (row.extrapolated or 0) > _GUESSED}
+    guessed = {row.model: share for row in assessment.models if (share := row.extrapolated or 0.0) > _GUESSED}
     if guessed:
-        shares = ", ".join(f"{model} {share:.0%}" for model, share in guessed.items())
+        shares = ", ".join(f"{model} {percent_text(share or 0)}" for model, share in guessed.items())
         sentences.append(
             f"Outside the sizes that the detector was asked about the evasion curve is a guess. That concerns these "
             f"shares of the samples: {shares}. Ask about smaller or larger perturbations, too."
@@ -164,9 +165,7 @@ def damage_name(*, relative: bool) -> str:
 
 def percent(estimate: Estimate | None) -> str:
     """A proportion in per cent, with its interval."""
-    if estimate is None:
-        return "–"
-    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+    return "–" if estimate is None else estimate.in_percent()
 
 
 def money(amount: float) -> str:
@@ -201,7 +200,7 @@ def _saving(attacks: ArmComparison) -> str:
     if not attacks.n_passes or attacks.n_passes_spare is None:
         return ""
     share = attacks.n_passes_spare / attacks.n_passes
-    return f", which saves {attacks.n_passes_spare:,} of {attacks.n_passes:,} passes ({share:.0%})"
+    return f", which saves {attacks.n_passes_spare:,} of {attacks.n_passes:,} passes ({percent_text(share)})"
 
 
 def _left_out(distances: Distances) -> list[str]:

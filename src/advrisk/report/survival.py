@@ -7,6 +7,7 @@ from typing import Any
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
     MOST_MODELS,
@@ -21,7 +22,6 @@ from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.coding import NumberCovariate
-from advrisk.risk.survival.cost import ON_BROKEN
 from advrisk.risk.survival.durations import COUNTED
 from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.money import ModelCost
@@ -43,10 +43,23 @@ ON_PROCESS = (
     "processors at once, or waited, the ratio compares unlike things; `seconds` compares like with like."
 )
 ON_CONCORDANCE = "Concordance says how often the covariates order two times rightly; 0.5 is chance."
-ON_PROBABILITY = (
-    "The probability of at least one failure within a time t is 1 - exp(-r t), if failures come at a constant rate r."
+ON_RATES = (
+    "f_ben and f_adv, and what follows from them, are not to be held against each other: clean inputs pass by at full "
+    "speed, many of them while an attacker is still at work on one sample. A larger f_ben does not mean that attacks "
+    "do less harm than no attack; compare models with each other."
 )
-_KINDS = ("clean", "attacked")
+ON_PROBABILITY = (
+    "The probability of at least one failure within a time t is 1 - exp(-r t), if failures come at a constant rate r: "
+    "f_ben of clean inputs that pass by one after another, f_adv of samples that an attacker works on one by one."
+)
+ON_CHEAP = (
+    "A model is called cheap to break where training on one sample took at least {factor:g} times as long as breaking "
+    "one does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so. “No” says "
+    "that breaking one costs more than 1/{factor:g} of training on one. It does not say that samples hold: all of them "
+    "may break."
+)
+_CHEAP = {"broken": "yes", "not broken": "no"}
+_KINDS = ("some clean input passing by is wrong", "an attacker at work breaks some sample")
 _REASONS = 3  # arms that are named for each reason
 
 
@@ -95,6 +108,7 @@ def survival_content(found: SurvivalAssessment | str, *, places: Places | None =
         "on_calibration": "" if found.calibrated is None else calibration_words(found.calibrated),
         "number_text": number_text,
         "on_probability": ON_PROBABILITY,
+        "on_rates": ON_RATES,
         "probability_columns": probability_columns(found),
         "probabilities": probabilities,
         "on_extrapolated": extrapolated_text,
@@ -132,7 +146,9 @@ def calibration_words(found: Calibration) -> str:
     off = f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI)"
     if found.by_chance is None:
         return f"{off}; a right law is off by some points, too."
-    chance = f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {found.level:.0%} of such runs"
+    chance = (
+        f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {percent_text(found.level)} of such runs"
+    )
     return (
         f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."
     )
@@ -215,7 +231,7 @@ def _on_plateaus(found: SurvivalAssessment) -> list[str]:
 def cost_words(found: SurvivalAssessment) -> list[str]:
     """How costs are meant, and why some are missing."""
     costs = [one.cost for one in found.models if one.cost is not None]
-    words = [ON_COST, ON_BROKEN.format(factor=found.broken_factor)]
+    words = [ON_COST, ON_CHEAP.format(factor=found.broken_factor)]
     words.append(
         f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, they are extrapolated."
     )
@@ -251,8 +267,8 @@ def probabilities(one: ModelSurvival) -> list[Estimate | None]:
 
 
 def verdict_text(cost: ModelCost | None) -> str:
-    """Whether a model is broken by its costs."""
-    return "–" if cost is None or cost.verdict is None else cost.verdict
+    """Whether a model is cheap to break, by what its training cost."""
+    return "–" if cost is None or cost.verdict is None else _CHEAP.get(cost.verdict, cost.verdict)
 
 
 def standing_text(one: Standing) -> str:

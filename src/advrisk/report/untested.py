@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from advrisk.core.flags import FLAGS
+from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.traits import DETECTOR, Norm
 from advrisk.ledger import Ledger
@@ -25,9 +25,10 @@ _CAUSES = {"images": ("sensor", "noise", "weather"), "tables": ("table",)}
 _ARMS = """
     SELECT a.arm, any_value(a.kind) AS kind, any_value(a.family) AS family, any_value(a.norm) AS norm,
            max(a.eps) AS eps, any_value(a.cause) AS cause, any_value(a.params) AS params, min(a.repeats) AS repeats,
-           any_value(o.n_forward) AS n_forward, any_value(o.n_backward) AS n_backward
+           coalesce(any_value(o.n), 0)::BIGINT AS n, any_value(o.n_forward) AS n_forward,
+           any_value(o.n_backward) AS n_backward
     FROM arms a LEFT JOIN (
-        SELECT arm, sum(n_forward) AS n_forward, sum(n_backward) AS n_backward FROM outcomes
+        SELECT arm, count(*) AS n, sum(n_forward) AS n_forward, sum(n_backward) AS n_backward FROM outcomes
         WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY arm
     ) o ON o.arm = a.arm
     WHERE a.origin IN ('study', 'import') AND a.kind <> 'clean'
@@ -54,6 +55,7 @@ class ArmFacts:
     cause: str | None
     params: Mapping[str, Any]
     repeats: int
+    n: int  # rows
     n_forward: int | None  # None where nobody counted
     n_backward: int | None
 
@@ -124,19 +126,27 @@ def _on_norms(attacks: Sequence[ArmFacts]) -> list[str]:
 
 
 def _on_kinds(attacks: Sequence[ArmFacts], *, detectors: bool) -> list[str]:
-    if any(arm.n_backward is None for arm in attacks):
-        return ["What the attacks saw of the models is not known: nobody counted their passes."]
+    run = [arm for arm in attacks if arm.n]
+    uncounted = [arm.arm for arm in run if arm.n_backward is None]
+    told = []
+    if unrun := [arm.arm for arm in attacks if not arm.n]:
+        told.append(f"Attacks that have not run yet: {_some(unrun)}.")
+    if uncounted:
+        told.append(f"What some attacks saw of the models is not known, as nobody counted passes: {_some(uncounted)}.")
+    if len(uncounted) == len(run):
+        return told
     there = {
-        "white-box (with gradients)": any(arm.n_backward and not arm.transferred for arm in attacks),
+        "white-box (with gradients)": any(arm.n_backward and not arm.transferred for arm in run),
         "black-box (without gradients)": any(
-            arm.n_forward and not arm.n_backward and not arm.transferred for arm in attacks
+            arm.n_forward and not arm.n_backward and not arm.transferred for arm in run
         ),
-        "transfer (crafted on another model)": any(arm.transferred for arm in attacks),
+        "transfer (crafted on another model)": any(arm.transferred for arm in run),
     }
     if detectors:
-        there["adaptive (one that knows a detector)"] = any(arm.adaptive for arm in attacks)
+        there["adaptive (one that knows a detector)"] = any(arm.adaptive for arm in run)
     missing = [kind for kind, found in there.items() if not found]
-    return [f"Kinds of attack that are missing: {', '.join(missing)}."] if missing else []
+    beside = ", unless those are such" if uncounted else ""
+    return [*told, f"Kinds of attack that are missing: {', '.join(missing)}{beside}."] if missing else told
 
 
 def _on_draws(attacks: Sequence[ArmFacts]) -> list[str]:
@@ -222,13 +232,14 @@ def _on_failed(ledger: Ledger) -> list[str]:
 
 def _on_flags(flags: Sequence[Mapping[str, Any]]) -> list[str]:
     """One sentence for each flag: which attacks may be blind."""
-    by_flag: dict[str, list[str]] = {}
+    by_flag: dict[str, list[Mapping[str, Any]]] = {}
     for row in flags:
-        by_flag.setdefault(str(row["flag"]), []).append(f"{row['arm']} against {row['model']}")
-    return [
-        f"Flagged {flag}, {counted(len(pairs), 'time')} ({_some(pairs, 2)}): {FLAGS.get(flag, 'do not trust it')}."
-        for flag, pairs in by_flag.items()
-    ]
+        by_flag.setdefault(str(row["flag"]), []).append(row)
+    told = []
+    for flag, rows in by_flag.items():
+        pairs = _some([f"{row['arm']} against {row['model']}" for row in rows], 2)
+        told.append(f"{flag}: {FLAGS.get(flag, 'do not trust it')} ({flagged_text(rows)}: {pairs}).")
+    return told
 
 
 def _on_few(ledger: Ledger) -> list[str]:

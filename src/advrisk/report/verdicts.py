@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.report.marks import code, escaped
 from advrisk.risk.compare.records import Compared, RunComparison
 from advrisk.risk.gate.records import GateResult, Held, Verdict
 
@@ -101,6 +102,8 @@ def _of_comparison(one: Compared) -> Case:
     p = "" if one.p is None else f", p {one.p:.2g}" if one.p >= 0.0001 else ", p < 0.0001"
     value = (
         f"{estimate_text(one.old_value)} -> {estimate_text(one.new_value)}; worse by {estimate_text(one.worse_by)}{p}"
+        if one.worse_by is not None
+        else estimate_text(None)
     )
     settle = (one.settle,) if one.settle else ()
     return Case(one.label, one.verdict, one.word, value, one.reason, (*settle, *one.cautions))
@@ -155,33 +158,19 @@ def _xml(text: str) -> str:
 
 def verdicts_markdown(found: Verdicts) -> str:
     """A short summary for a pull request; names from outside are shown as they are, and mean nothing."""
-    lines = [f"### {_MARKS[found.verdict]} {_text(found.heading)}", ""]
+    lines = [f"### {_MARKS[found.verdict]} {escaped(found.heading)}", ""]
     lines += ["| verdict | what | value |", "|---|---|---|"]
     lines += [
-        f"| {_MARKS[case.verdict]} {case.word} | {_code(case.name)} | {_text(case.value)} |" for case in found.cases
+        f"| {_MARKS[case.verdict]} {case.word} | {code(case.name, cell=True)} | {escaped(case.value)} |"
+        for case in found.cases
     ]
     open_ = [case for case in found.cases if case.verdict == "undecided"]
     lines += [""] if open_ else []
     for case in open_:
         lines.append(
-            f"- {_code(case.name)}: {_text(case.reason)}" + (f"; {_text(case.beside[0])}" if case.beside else "")
+            f"- {code(case.name)}: {escaped(case.reason)}" + (f"; {escaped(case.beside[0])}" if case.beside else "")
         )
     cautions = dict.fromkeys(text for case in found.cases if case.verdict == "pass" for text in case.beside)
     told = [*found.notes, *(f"Beside what passes: {text}." for text in cautions)]
-    lines += ["", *(f"- {_text(note)}" for note in told)] if told else []
+    lines += ["", *(f"- {escaped(note)}" for note in told)] if told else []
     return "\n".join(lines) + "\n"
-
-
-def _text(text: str) -> str:
-    """Text in which no sign means anything, and that pings nobody."""
-    flat = " ".join(_xml(text).split())
-    flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace("@", "&#64;")
-    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", flat)
-
-
-def _code(name: str) -> str:
-    """A name as code: between more backticks than it holds in a row."""
-    flat = " ".join(_xml(name).split()).replace("|", "\\|")
-    fence = "`" * (max((len(run) for run in re.findall("`+", flat)), default=0) + 1)
-    space = " " if "`" in flat else ""
-    return f"{fence}{space}{flat}{space}{fence}"

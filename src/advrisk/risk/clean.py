@@ -46,9 +46,7 @@ def on_rejection(rejection: dict[str, Estimate]) -> list[str]:
     some = {model: share for model, share in rejection.items() if share.value > 0}
     if not some:
         return []
-    shares = ", ".join(
-        f"{model} {share.value:.1%} [{share.low:.1%}, {share.high:.1%}]" for model, share in some.items()
-    )
+    shares = ", ".join(f"{model} {share.in_percent()}" for model, share in some.items())
     return [
         f"Clean inputs that are refused: {shares}. A refused input is neither right nor wrong, and no attack's "
         "success; its loss is 0 but under the loss `rejected`."

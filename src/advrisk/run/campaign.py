@@ -25,7 +25,7 @@ from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.bench import Workbench
 from advrisk.run.certifying import certify
-from advrisk.run.crew import Crew, unfinished_cells
+from advrisk.run.crew import Crew, Unfinished, unfinished_cells
 from advrisk.run.detectors import HandedOver, Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors import Assignment, Executor, InProcess, WorkerPool
 from advrisk.run.fitting import fit_detectors
@@ -41,8 +41,9 @@ from advrisk.run.question import (
     refuse_impossible,
 )
 from advrisk.run.ray_cluster import refuse_without_cluster
+from advrisk.run.rounds import Looker, Rounds, go_on
 from advrisk.run.scoring import scored, unscored
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, Target
 
 Place = Literal["local", "ray"]
 
@@ -58,6 +59,8 @@ class Options:
     publish_every_s: float = 3.0
     on: Place = "local"
     address: str | None = None  # of a Ray cluster
+    max_passes: int | None = None
+    targets: tuple[Target, ...] = ()  # the run rests once they are met
 
 
 DEFAULTS = Options()
@@ -82,17 +85,19 @@ def run_study(
     options: Options = DEFAULTS,
     modules: Mapping[str, nn.Module] | None = None,
     detectors: Mapping[str, Scores] | None = None,
+    look: Looker | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
     """Carry out every cell of a study that the ledger in `folder` does not hold yet; then take measures, and
     score what was kept.
 
-    `detectors` (name -> any object with `score(x)`) score beside those that the study names.
+    `detectors` (name -> any object with `score(x)`) score beside those that the study names. `look` says whether
+    targets are met, where there are any.
     """
     _refuse_place(study, options)
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
     known = know_detectors(bench, detectors or {})
-    refuse_impossible(study, bench, known)
+    refuse_impossible(study, bench, known, options.targets)
     with locked(folder):
         refuse_another_study(study, folder)
         remove_unfinished(folder)  # of a run that was killed
@@ -116,8 +121,8 @@ def run_study(
             _executor(bench, plan, options) as executor,
             SegmentWriter(ledger, every_s=options.publish_every_s) as writer,
         ):
-            crew = Crew(executor, writer, deadline, on_progress, progress)
-            crew.carry_out(missing)
+            crew = Crew(executor, writer, deadline, on_progress, progress, max_passes=options.max_passes)
+            _evaluate(bench, plan, missing, crew, options, look)
             certify(bench, plan, ledger, crew, retry_errors=options.retry_errors)
             progress = crew.progress
         for now in _measuring(progress, bench, plan, options, deadline=deadline):
@@ -127,6 +132,18 @@ def run_study(
             progress = replace(progress, n_scored=n_scored, n_to_score=n_to_score)
             on_progress(progress)
     return progress
+
+
+def _evaluate(
+    bench: Workbench, plan: Plan, missing: Unfinished, crew: Crew, options: Options, look: Looker | None
+) -> None:
+    """Carry out the cells on samples to evaluate: all of them, or as many as are needed or may be."""
+    if not options.targets and options.max_passes is None:
+        go_on(bench.folder)
+        crew.carry_out(missing)
+        return
+    workers = worker_count(bench, plan, options) or 1
+    Rounds(bench, plan, missing.finished, options.targets, look, options.max_passes, workers).carry_out(crew)
 
 
 def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:

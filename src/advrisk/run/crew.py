@@ -1,9 +1,10 @@
 """Those who carry out cells while a run lasts: results are written as they come, and whoever watches is told."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from advrisk.ledger import Ledger, SegmentWriter
 from advrisk.plan import Cell, Plan
@@ -22,26 +23,42 @@ class Crew:
         deadline: float,
         on_progress: Callable[[Progress], None],
         progress: Progress,
+        *,
+        max_passes: int | None = None,
     ) -> None:
         self.progress = progress
+        self._max_passes, self._stopped = max_passes, False
         self._executor, self._writer = executor, writer
         self._deadline, self._on_progress = deadline, on_progress
         self._began = time.monotonic()
 
     @property
     def out_of_time(self) -> bool:
-        """Whether nothing is begun any more."""
+        """Whether nothing is begun any more, since time or passes ran out."""
+        spent = self._max_passes is not None and self.progress.n_passes >= self._max_passes
+        return self.is_late or self._stopped or spent
+
+    @property
+    def is_late(self) -> bool:
         return time.monotonic() > self._deadline
 
-    def carry_out(self, cells: Collection[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        self._stopped = True
+
+    def carry_out(self, cells: Iterable[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
         """Carry out cells that `progress` counts already."""
-        for result in self._executor.run(cells, deadline=self._deadline) if cells else ():
+        for result in self._executor.run(self._affordable(cells), deadline=self._deadline) if cells else ():
             if result is None:
                 self._writer.publish_if_due()
                 continue
             self._writer.add(result.tables)
             on_result(result)
             self.tell(self.progress.after(result, time.monotonic() - self._began))
+
+    def _affordable(self, cells: Iterable[Cell]) -> Iterable[Cell]:
+        """Cells as they are asked for, until nothing is begun any more."""
+        return cells if self._max_passes is None else takewhile(lambda _: not self.out_of_time, cells)
 
     def carry_out_more(
         self,

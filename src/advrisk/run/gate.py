@@ -4,9 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from advrisk.core.errors import StudyError
 from advrisk.core.names import matches
-from advrisk.plan import ConfiguredDetector, names_of
+from advrisk.plan import ConfiguredDetector
 from advrisk.risk.losses import bound_losses
-from advrisk.study import AVERAGE, Arm, Ground, StudySpec, expanded, parse_requirement
+from advrisk.study import Arm, Ground, Requirement, StudySpec, Target, expanded, parse_requirement, study_ground
+from advrisk.study.target import GATE, refuse_decision, target_terms
+
+DAMAGE = "damage"
 
 
 def refuse_gate(
@@ -16,16 +19,42 @@ def refuse_gate(
     detectors: Sequence[ConfiguredDetector],
     *,
     refuses: bool,
+    targets: Sequence[Target] = (),
 ) -> None:
-    """Requirements that speak of models, detectors, sizes or scenarios that the study does not have."""
-    if not study.gate:
+    """Requirements and targets that speak of models, detectors, sizes or scenarios that the study does not have."""
+    if not study.gate and not targets:
         return
     ground = _ground(study, models, list(arms), detectors, refuses=refuses)
+    required = []
     for place, text in enumerate(study.gate):
         try:
-            expanded(parse_requirement(text), ground)
+            required += expanded(parse_requirement(text), ground)
         except StudyError as error:
             raise study.where.error(("gate", place), str(error)) from None
+    for target in targets:
+        _refuse_target(study, target, ground, required)
+
+
+def _refuse_target(study: StudySpec, target: Target, ground: Ground, required: list[Requirement]) -> None:
+    if study.data.order == "file":
+        raise study.where.error(
+            ("data", "order"),
+            f"found `file`, and the target `{target.text}`: the first samples of a file need not be like the others; "
+            "shuffle them, `order: shuffled`",
+        )
+    asked = {one.left.quantity for one in required} if target.text == GATE else {DAMAGE}
+    if target.term is None:
+        refuse_decision(target, ground, required)
+    else:
+        asked = {term.quantity for term in target_terms(target, ground)}
+    if DAMAGE in asked and len(ground.models) < 2 and ground.relative:
+        raise StudyError(f"the target `{target.text}`: damage is relative, and {ground.models[0]} is the only model")
+    if study.assess.damage.detector is not None and asked & {DAMAGE, "cost"}:
+        raise study.where.error(
+            ("assess", "damage", "detector"),
+            f"is asked about the attacks once the cells are done, so nobody can look at `{target.text}` before; name "
+            "an evasion curve instead, or leave out the target",
+        )
 
 
 def _ground(
@@ -39,17 +68,13 @@ def _ground(
     asked = study.assess.damage
     counted = [arm for arm in arms if asked.arms is None or matches(arm.id, asked.arms)]
     own = [arm for arm in counted if arm.kind == "attack" and arm.norm == asked.norm]
-    meant = names_of(detectors)
-    return Ground(
+    return study_ground(
+        study,
         models=models,
-        norm=asked.norm,
+        damage=asked,
         sizes=[arm.eps for arm in own if arm.eps is not None],
         endless=any(arm.eps is None for arm in own),
-        relative=asked.evasion in (None, AVERAGE) and asked.detector is None,
-        has_cost=asked.cost is not None,
         refuses=refuses,
-        detectors=[name for name, full in meant.items() if len(full) == 1],
-        scenarios=list(study.scenarios),
+        detectors=[one.id for one in detectors],
         losses=[loss.label for loss in bound_losses(study.loss_entries(), folder=study.where.folder)],
-        certified=study.assess.certificate is not None,
     )

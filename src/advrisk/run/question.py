@@ -40,7 +40,7 @@ from advrisk.run.gate import refuse_gate
 from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.run.survival import refuse_survival
-from advrisk.study import Arm, StudySpec, TargetSpec, load_study
+from advrisk.study import Arm, StudySpec, Target, TargetSpec, load_study
 
 _EVASION = ("assess", "damage", "evasion")
 
@@ -83,7 +83,12 @@ def used_splits(study: StudySpec) -> list[str]:
     ]
 
 
-def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> None:
+def refuse_impossible(
+    study: StudySpec,
+    bench: Workbench,
+    detectors: Sequence[ConfiguredDetector] = (),
+    targets: Sequence[Target] = (),
+) -> None:
     """A study that asks what its models, arms and samples cannot answer, before anything is written."""
     models = _cards(bench, detectors)
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
@@ -97,7 +102,7 @@ def refuse_impossible(study: StudySpec, bench: Workbench, detectors: Sequence[Co
     tags = [own for model, own in bench.material.tags.items() if model in assessed]
     refuse_survival(study, list(arms.values()), tags, bench.material.data.strata)
     refuses = any(bench.material.models[model].rejects for model in assessed)
-    refuse_gate(study, sorted(assessed), arms.values(), detectors, refuses=refuses)
+    refuse_gate(study, sorted(assessed), arms.values(), detectors, refuses=refuses, targets=targets)
     if (name := study.assess.damage.evasion_file) is not None:
         try:
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))

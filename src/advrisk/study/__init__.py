@@ -14,7 +14,7 @@ from advrisk.study.assess import (
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import validated
 from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
-from advrisk.study.ground import Ground, expanded
+from advrisk.study.ground import Ground, detector_names, expanded, study_ground
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
@@ -32,6 +32,7 @@ from advrisk.study.spec import (
     load_study,
     study_from,
 )
+from advrisk.study.target import Target, parse_target
 
 __all__ = [
     "AVERAGE",
@@ -65,15 +66,19 @@ __all__ = [
     "StudySpec",
     "Success",
     "SurvivalSpec",
+    "Target",
     "TargetSpec",
     "Term",
     "TrainedModel",
     "TrainingSource",
+    "detector_names",
     "expanded",
     "load_recipe",
     "load_study",
     "parse_requirement",
+    "parse_target",
     "read_yaml",
     "study_from",
+    "study_ground",
     "validated",
 ]

@@ -101,6 +101,8 @@ def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
         return f"a list is needed, found {kind}"
     if problem["type"] == "too_short":
         return "found nothing in it; at least one is needed"
+    if problem["type"] == "string_pattern_mismatch":
+        return f"a name is made of letters, digits, `.`, `_` and `-`, no blanks, found {problem['input']!r}"
     message = problem["msg"].removeprefix("Value error, ")
     if "found" in message or isinstance(problem["input"], dict):
         return str(message)

@@ -259,7 +259,7 @@ class _Reader:
     def _op(self) -> Op | None:
         found = self._match(_OP)
         if found is None and self._rest:
-            raise self._wrong("one of <=, <, >=, > is needed here")
+            raise self._wrong("one of <=, <, >=, >, or == for counts, is needed here")
         return None if found is None else _SAME.get(found, found)  # type: ignore[return-value]
 
     def _number(self) -> tuple[float, str] | None:
@@ -278,6 +278,8 @@ class _Reader:
             raise self._wrong(f"{left.quantity} needs a size: write `{left} at 8/255 {op} {written}`", f"`{left}`")
         if left.what.kind == "share" and not 0 <= limit <= 1:
             raise self._wrong(f"{left.quantity} is a share between 0 and 1; write 20 % or 0.2", written)
+        if left.what.kind == "count" and (limit < 0 or limit != int(limit) or written.endswith("%")):
+            raise self._wrong(f"{left.quantity} is a count: a whole number of at least 0 is needed", written)
         if op == "==" and left.what.kind != "count":
             raise self._wrong(f"no estimate equals a number exactly; use <= or >= for {left.quantity}", "`==`")
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from advrisk.core.errors import StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import did_you_mean
+from advrisk.study.assess import AVERAGE, DamageSpec
 from advrisk.study.gate import Requirement, Term, quoted
+from advrisk.study.spec import StudySpec
 
 _NO_CURVE = (
     "damage here is relative to the compared models, no probability: hold it against another model "
@@ -23,6 +25,7 @@ class Ground:
 
     models: Sequence[str]
     norm: str = "linf"  # in which sizes count
+    criterion: str = "label"  # what success is judged by
     sizes: Collection[float] = ()  # eps of the attacks in that norm
     endless: bool = False  # an attack in that norm has no eps
     relative: bool = True  # damage is relative: neither an evasion curve nor a detector is named
@@ -34,6 +37,52 @@ class Ground:
     certified: bool = False
     certified_sizes: Collection[float] | None = None  # None: not known before it runs
     flags: Collection[str] = tuple(FLAGS)
+
+
+def study_ground(
+    study: StudySpec | None,
+    *,
+    models: Sequence[str],
+    damage: DamageSpec,
+    sizes: Collection[float],
+    endless: bool,
+    refuses: bool,
+    detectors: Sequence[str],
+    losses: Sequence[str],
+    criterion: str = "label",
+) -> Ground:
+    """What a study says itself, beside what its plan or its rows do; `detectors` by their full names.
+
+    `damage` and `criterion` are the study's where there is one.
+    """
+    return Ground(
+        models=models,
+        norm=damage.norm,
+        criterion=study.criterion if study else criterion,
+        sizes=sizes,
+        endless=endless,
+        relative=damage.evasion in (None, AVERAGE) and damage.detector is None,
+        has_cost=damage.cost is not None,
+        refuses=refuses,
+        detectors=[name for name, full in detector_names(detectors).items() if len(full) == 1],
+        scenarios=list(study.scenarios) if study else (),
+        losses=losses,
+        certified=study is not None and study.assess.certificate is not None,
+    )
+
+
+def detector_names(detectors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What detectors may be called -> the full names (`lid,neighbours=10@1a2b3c4d`) of those that are meant.
+
+    A readable or full name means one; a part's name means all of that part, unless one of them is called just so.
+    """
+    found: dict[str, tuple[str, ...]] = {
+        name: (full,) for full in detectors for name in (full.rpartition("@")[0], full)
+    }
+    parts = {full: full.rpartition("@")[0].partition(",")[0] for full in detectors}
+    for part in dict.fromkeys(parts.values()):
+        found.setdefault(part, tuple(full for full, own in parts.items() if own == part))
+    return found
 
 
 def expanded(requirement: Requirement, ground: Ground) -> list[Requirement]:
@@ -94,6 +143,15 @@ def _of_sizes(requirement: Requirement, term: Term, ground: Ground) -> str:
         f"no attack in {ground.norm} was allowed a size of {term.size_text}: found {largest:g} as the largest eps; "
         "what was not tried cannot pass"
     )
+
+
+def _of_robustness(requirement: Requirement, term: Term, ground: Ground) -> str:
+    if ground.criterion == "target":
+        return (
+            "found a target for success: a sample that is driven to another wrong class counts as unbroken, so nobody "
+            "knows which stay right; require `broken`, or run without a target"
+        )
+    return _of_sizes(requirement, term, ground)
 
 
 def _of_attacks(ground: Ground) -> str:
@@ -163,7 +221,7 @@ _CHECKS = {
     "damage": _of_damage,
     "cost": _of_cost,
     "broken": _of_sizes,
-    "robust_accuracy": _of_sizes,
+    "robust_accuracy": _of_robustness,
     "clean_rejection": _of_refusals,
     "risk": _of_risk,
     "auroc": _of_detector,

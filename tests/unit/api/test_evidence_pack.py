@@ -6,6 +6,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ import pytest
 
 from advrisk import Run
 from advrisk.api import evidence_pack
-from advrisk.api.evidence_files import json_text
 from advrisk.api.evidence_verification import verify_pack
 from advrisk.core.errors import RunError
+from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.importing import import_outcomes
+from advrisk.report.evidence import evidence_index
 from advrisk.report.evidence_page import index_markdown, index_page
 from advrisk.risk.certificate.signature import new_key
 
@@ -86,14 +88,14 @@ def manifest_of(pack: Path) -> dict[str, Any]:
 def remade(pack: Path) -> None:
     """What a forger does who has no key: digests and pages that fit the changed files."""
     index = json.loads((pack / "index.json").read_text())
-    (pack / "index.json").write_text(json_text(index))
+    (pack / "index.json").write_text(json_text(index) + "\n")
     (pack / "index.html").write_text(index_page(index))
     (pack / "index.md").write_text(index_markdown(index))
     manifest = manifest_of(pack)
     for one in manifest["files"]:
         content = (pack / one["path"]).read_bytes()
         one |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (pack / "manifest.json").write_text(json_text(manifest))
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
 
 
 def test_a_pack_holds_what_its_manifest_says(written: Path, run: Run) -> None:
@@ -168,31 +170,31 @@ def test_a_changed_byte_is_found(pack: Path, name: str, place: float) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_missing_added_and_renamed_files_are_found(pack: Path, name: str) -> None:
     (pack / name).rename(pack / f"other-{name}")
-    found = verify_pack(pack)
     if name == "manifest.json":
-        assert found.problems[0].startswith(f"{pack}: holds no manifest.json and is no evidence pack")
+        with pytest.raises(RunError, match=r"holds no manifest\.json and is no evidence pack"):
+            verify_pack(pack)
     else:
         added = "is not in the manifest, and was put there later"
-        assert found.problems == (f"{name[0].upper()}{name[1:]}: is missing.", f"Other-{name}: {added}.")
+        assert verify_pack(pack).problems == (f"{name}: is missing.", f"other-{name}: {added}.")
     shutil.copyfile(pack / f"other-{name}", pack / name)
     assert not verify_pack(pack).holds
     (pack / f"other-{name}").unlink()
     assert verify_pack(pack).holds
     (pack / "notes" / "deep").mkdir(parents=True)
     (pack / "notes" / "deep" / "more.txt").write_text("more")
-    assert "Notes/deep/more.txt: is not in the manifest" in verify_pack(pack).problems[0]
+    assert "notes/deep/more.txt: is not in the manifest" in verify_pack(pack).problems[0]
 
 
 def test_without_a_key_a_forger_is_found_by_the_run_alone(pack: Path, run: Run, tmp_path: Path) -> None:
     index = json.loads((pack / "index.json").read_text())
     topic = next(topic for topic in index["numbers"] if topic["id"] == "success")
     topic["numbers"][0]["estimate"]["value"] *= 1.01
-    (pack / "index.json").write_text(json_text(index))
+    (pack / "index.json").write_text(json_text(index) + "\n")
     remade(pack)
     assert verify_pack(pack).holds
     found = verify_pack(pack, run=run)
     assert not found.holds
-    assert "Index.json: the run says otherwise: numbers.success.numbers[0].estimate.value is" in found.problems[0]
+    assert "index.json: the run says otherwise: numbers.success.numbers[0].estimate.value is" in found.problems[0]
     _, public = new_key(tmp_path / "key.pem")
     assert "it is not signed" in verify_pack(pack, key=public).problems[0]
 
@@ -205,6 +207,33 @@ def test_degrees_and_words_are_counted_again(pack: Path, run: Run) -> None:
     assert "texts[0].clauses[0].degree is 'answers', and should be 'does not answer'" in found.problems[0]
 
 
+def test_a_page_that_nobody_made_is_found_though_the_manifest_names_it(pack: Path, run: Run) -> None:
+    (pack / "certificates").mkdir()
+    page = pack / "certificates" / "plain.html"
+    page.write_text("<h1>plain is certified</h1>")
+    manifest = manifest_of(pack)
+    digest = hashlib.sha256(page.read_bytes()).hexdigest()
+    manifest["files"].append({"path": "certificates/plain.html", "bytes": page.stat().st_size, "sha256": digest})
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
+    assert "certificates/plain.html: is not named in index.json" in verify_pack(pack).problems[0]
+
+
+def test_the_report_for_machines_is_made_again(pack: Path, run: Run) -> None:
+    assert "The report for machines, report.json, says what the run says." in verify_pack(pack, run=run).held
+    record = json.loads((pack / "report.json").read_text())
+    record["damage"]["models"][0]["model"] = "another"
+    (pack / "report.json").write_text(json_text(record) + "\n")
+    index = json.loads((pack / "index.json").read_text())
+    for one in index["files"]:
+        if one["path"] == "report.json":
+            content = (pack / "report.json").read_bytes()
+            one |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (pack / "index.json").write_text(json_text(index) + "\n")
+    remade(pack)
+    assert verify_pack(pack).holds
+    assert "damage.models[0].model is 'another'" in verify_pack(pack, run=run).problems[0]
+
+
 def test_pages_that_say_something_else_are_found(pack: Path) -> None:
     page = pack / "index.html"
     page.write_text(page.read_text().replace("does not answer", "answers"))
@@ -212,8 +241,8 @@ def test_pages_that_say_something_else_are_found(pack: Path) -> None:
     for one in manifest["files"]:
         if one["path"] == "index.html":
             one |= {"bytes": page.stat().st_size, "sha256": hashlib.sha256(page.read_bytes()).hexdigest()}
-    (pack / "manifest.json").write_text(json_text(manifest))
-    assert verify_pack(pack).problems == ("Index.html: does not say what index.json says.",)
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
+    assert verify_pack(pack).problems == ("index.html: does not say what index.json says.",)
 
 
 def test_a_signature_names_who_made_it(run: Run, tmp_path: Path) -> None:
@@ -222,11 +251,12 @@ def test_a_signature_names_who_made_it(run: Run, tmp_path: Path) -> None:
     pack = run.evidence(tmp_path / "pack", key=key)
     found = verify_pack(pack, key=public, run=run)
     assert found.holds
-    assert found.held[0] == "It was signed by the owner of that key, and not changed since."
+    assert "The files of the pack fit together: index, pages and digests." in found.held  # without a study
+    assert found.held[0] == "The manifest was signed by the owner of that key, and not changed since."
     assert "signed with another key" in verify_pack(pack, key=other_public).problems[0]
     remade(pack)
     manifest = manifest_of(pack)
-    (pack / "manifest.json").write_text(json_text(manifest | {"made": "2020-01-01 00:00:00 UTC"}))
+    (pack / "manifest.json").write_text(json_text(manifest | {"made": "2020-01-01 00:00:00 UTC"}) + "\n")
     assert "something was changed after it was signed" in verify_pack(pack, key=public).problems[0]
     run.evidence(pack, key=other)
     assert "signed with another key" in verify_pack(pack, key=public).problems[0]
@@ -237,6 +267,10 @@ def test_another_ledger_is_found_and_a_compacted_one_is_not(written: Path, run: 
     other = imported(tmp_path / "other", ["plain", "hardened"], factor=1.5)
     found = verify_pack(written, run=other)
     assert "The rows of outcomes are others: 16 now, 16 then." in found.problems
+    assert len(found.problems) + len(found.held) + len(found.notes) <= 10
+    assert not any("{" in sentence for sentence in (*found.problems, *found.notes))
+    assert "This is not the run that the pack was made from" in found.notes[-1]
+    assert not any("no row with them" in note for note in found.notes)
     compacted = tmp_path / "compacted" / "run"
     tables = {name: run.query(f"FROM {name}") for name in ("outcomes", "cells", "arms", "models", "samples")}
     ledger = Ledger.open(compacted, create=True)
@@ -252,7 +286,7 @@ def test_a_study_that_was_put_there_later_is_found(written: Path, run: Run, tmp_
     shutil.copytree(run.folder, tmp_path / "run")
     (tmp_path / "run" / "frozen.json").write_text("{}")
     changed = Run.open(tmp_path / "run")
-    assert verify_pack(written, run=changed).problems == ("Frozen.json: new since.",)
+    assert verify_pack(written, run=changed).problems == ("frozen.json: new since.",)
 
 
 def test_only_packs_are_replaced(run: Run, pack: Path, tmp_path: Path) -> None:
@@ -404,11 +438,14 @@ def test_damaged_encrypted_and_foreign_zips_are_told(forge: Callable[..., Path],
         (tmp_path / "cut.zip").write_bytes(whole[:n])
         found = verify_pack(tmp_path / "cut.zip")
         assert len(found.problems) == 1
+        assert "is no whole zip: its end is missing" in found.problems[0] or "cannot be read" in found.problems[0]
     (tmp_path / "text.zip").write_text("hello")
-    assert "is no zip; its end is not one" in verify_pack(tmp_path / "text.zip").problems[0]
+    with pytest.raises(RunError, match="is no evidence pack: neither a folder nor a zip"):
+        verify_pack(tmp_path / "text.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a.txt", "a")
-    assert "holds no manifest.json and is no evidence pack" in verify_pack(tmp_path / "other.zip").problems[0]
+    with pytest.raises(RunError, match=r"holds no manifest\.json and is no evidence pack"):
+        verify_pack(tmp_path / "other.zip")
     locked = bytearray(whole)
     locked[locked.find(b"PK\1\2") + 8] |= 1  # the flag of encryption, in the list at the end
     (tmp_path / "locked.zip").write_bytes(locked)
@@ -462,10 +499,40 @@ def test_any_index_is_answered_with_a_message(pack: Path, run: Run, name: str, c
     content = json.loads((pack / name).read_text())
     if not change.keys() <= content.keys():
         return
-    (pack / name).write_text(json_text(content | change))
+    (pack / name).write_text(json_text(content | change) + "\n")
     manifest = manifest_of(pack)
     for one in manifest["files"]:
         raw = (pack / one["path"]).read_bytes()
         one |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-    (pack / "manifest.json").write_text(json_text(manifest))
+    (pack / "manifest.json").write_text(json_text(manifest) + "\n")
     assert not verify_pack(pack, run=run).holds
+
+
+def test_few_samples_answer_nothing_and_the_index_says_so_on_top(pack: Path) -> None:
+    index = json.loads((pack / "index.json").read_text())
+    caution = "Only 8 samples to evaluate: with fewer than 30, a run wholly answers no clause."
+    assert index["cautions"] == [caution]
+    assert (pack / "index.md").read_text().splitlines()[4] == f"**{caution}**"
+    page = (pack / "index.html").read_text()
+    assert page.index(caution) < page.index('class="degrees"')
+
+
+def test_an_unfinished_run_says_so_first(run: Run) -> None:
+    index = evidence_index(
+        *(run.ledger, run.study, run.findings()),
+        name="signs",
+        made=datetime(2026, 1, 1, tzinfo=UTC),
+        rows="0" * 64,
+        unfinished="4 of 15 cells are done",
+        files=[],
+        sections=[],
+    )
+    assert index["cautions"][0] == "The run is not finished: 4 of 15 cells are done. The numbers are those so far."
+    assert index["summary"]["counts"]["answers"] == 0
+    assert index_markdown(index).splitlines()[4] == f"**{index['cautions'][0]}**"
+
+
+def test_the_dates_of_files_say_nothing(run: Run, written: Path, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run", copy_function=shutil.copyfile)  # with other dates
+    assert "written" not in json.loads((written / "report.json").read_text())["provenance"]
+    assert verify_pack(written, run=Run.open(tmp_path / "run")).holds

@@ -20,6 +20,11 @@ def test_it_reads_as_value_and_interval() -> None:
     assert str(Estimate(**GOOD | {"high": 0.3456})) == "0.310 [0.280, 0.346]"
 
 
+def test_a_limit_of_which_nothing_is_known_is_told_so() -> None:
+    assert str(Estimate(**GOOD | {"high": math.inf, "n": 1})) == "0.310 [0.280, unknown]"
+    assert Estimate(**GOOD).in_percent() == "31.0 % [28.0, 34.5]"
+
+
 def test_value_may_lie_on_either_end_and_ends_may_be_infinite() -> None:
     assert Estimate(**GOOD | {"value": 0.28}).low == 0.28
     assert Estimate(**GOOD | {"value": 0.345}).high == 0.345

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advrisk.core.numbers import parse_number
+from advrisk.core.numbers import parse_number, percent_text
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,7 @@ def test_every_finite_number_survives_being_written_down(number: float) -> None:
 def test_anything_else_is_refused_with_what_was_found(written: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse_number(written)
+
+
+def test_shares_are_told_in_per_cent() -> None:
+    assert (percent_text(0.974, 1), percent_text(1), percent_text(0.0049)) == ("97.4 %", "100 %", "0 %")

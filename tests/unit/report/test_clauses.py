@@ -2,7 +2,7 @@
 
 import re
 
-from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, every_clause
+from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TELLS, TEXTS, every_clause, given
 from advrisk.report.evidence_topics import TOPICS
 
 
@@ -43,3 +43,22 @@ def test_lines_are_short_sentences_and_say_what_is_missing() -> None:
 def test_words_of_the_run_never_claim_compliance() -> None:
     said = " ".join(f"{clause.asks} {clause.gives}" for _, clause in every_clause()).lower()
     assert not re.search(r"complian|conform|certified to comply", said)
+
+
+def test_what_a_clause_is_given_names_topics_that_the_run_holds_and_no_others() -> None:
+    for _, clause in every_clause():
+        assert ("{}" in clause.gives) == (len(clause.topics) > 1), clause.id
+        assert not given(clause, (), "noise")
+        for held in [(name,) for name in clause.topics] + [clause.topics]:
+            said = given(clause, held, "noise")
+            assert said.endswith(".") == bool(held)
+            if len(clause.topics) > 1:
+                told = {name for name, tells in TELLS.items() if tells.format(causes="noise") in said}
+                assert told == set(held), clause.id
+
+
+def test_only_causes_that_ran_are_named() -> None:
+    clause = next(clause for _, clause in every_clause() if clause.id == "Art. 15(4)")
+    assert "(noise)" in given(clause, ("corruptions",), "noise")
+    said = " ".join(clause.gives for _, clause in every_clause()) + " ".join(TELLS.values())
+    assert not re.search(r"\b(sensors?|weather|data entry)\b", said)

@@ -12,14 +12,17 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
 from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
 from advrisk.report.findings import Findings
+from advrisk.report.indicators import risk_headline
 from advrisk.report.untested import arm_facts, not_tested
 from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison, ArmOptimality
 from advrisk.risk.evasion import threshold
+from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import compare_models
+from advrisk.risk.indicators.tree import uniform_scenario
 from advrisk.study import DamageSpec
 
 PGD = {"arm": "pgd-linf-0.1", "kind": "attack", "family": "pgd", "norm": "linf", "eps": 0.1}
@@ -105,6 +108,46 @@ def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path
     assert any("60 samples and 1 attack configuration" in one and "lower bounds" in one for one in summary.sure)
 
 
+def gate(*verdicts: str) -> GateResult:
+    return GateResult(
+        "run", tuple(Held(f"r{n}", one, "study", None, 0.1, "why", "do this") for n, one in enumerate(verdicts))
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "answer"),
+    [
+        (("pass", "fail"), "Ship nothing yet: the study's gate fails (1 pass, 1 fail)."),
+        (("undecided",), "Ship nothing yet: the study's gate is undecided (1 undecided)."),
+        (("pass",), "Ship strong: it suffers the least damage of the 2 models compared."),
+    ],
+)
+def test_a_gate_that_does_not_pass_comes_first(tmp_path: Path, verdicts: tuple[str, ...], answer: str) -> None:
+    found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), gate=gate(*verdicts))
+    summary = told(tmp_path, found)
+    assert summary.answer == answer
+    if verdicts == ("pass",):
+        assert summary.ship[1] == "The study's gate passes (1 pass)."
+    else:
+        assert summary.ship[1] == "strong suffers the least damage of the 2 models compared."
+        assert not any(one.startswith("Ship strong") for one in summary.ship)
+    open_ones = [f"Required, r{n}: why; do this." for n, one in enumerate(verdicts) if one == "undecided"]
+    assert list(summary.undecided) == (open_ones or ["Nothing: every comparison that was asked for is decided."])
+
+
+def test_a_run_that_is_not_done_comes_first(tmp_path: Path) -> None:
+    found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), unfinished="4 of 15 cells")
+    assert told(tmp_path, found).ship == (
+        "Ship nothing yet: the run is not finished (4 of 15 cells are done).",
+        "strong suffers the least damage of the 2 models compared.",
+    )
+
+
+def test_what_could_not_be_assessed_is_not_called_unbroken(tmp_path: Path) -> None:
+    summary = told(tmp_path, Findings(damage="no attack has a norm"))
+    assert summary.drivers == ("Not known: no attack has a norm.",)
+
+
 def test_what_would_decide_is_said_of_every_pair_that_is_open(tmp_path: Path) -> None:
     draws = np.random.default_rng(3).random((2, 60))
     found = damage({"a": draws[0], "b": draws[1]})
@@ -131,9 +174,9 @@ def test_parts_of_damage_and_the_attacks_that_made_it(tmp_path: Path) -> None:
     summary = told(tmp_path, Findings(damage=found, attacks=attacks))
     best = found.models[0]
     assert best.clean_error_part == pytest.approx(0.1)
-    assert summary.drivers[0] == "Of the damage of strong, 10.0% is clean error and 0.0% is attack."
+    assert summary.drivers[0] == "Of the damage of strong, 10.0 % is clean error and 0.0 % is attack."
     # 60 - 6 and 60 - 12 samples were broken by attack, of all models together
-    assert summary.drivers[1].endswith(": pgd 88%, fgsm 12%.")
+    assert summary.drivers[1].endswith(": pgd 88 %, fgsm 12 %.")
     assert any(one.startswith("An attacked input of strong costs 10 [") for one in summary.sure)
     assert not any("relative" in one for one in summary.sure)
 
@@ -203,7 +246,18 @@ class TestWhatWasNotTested:
 
     def test_uncounted_passes_say_so(self, tmp_path: Path) -> None:
         held = ledger(tmp_path, [PGD | {"forward": None, "backward": None}])
-        assert "nobody counted their passes" in self.said(held)
+        said = self.said(held)
+        assert "is not known, as nobody counted passes: pgd-linf-0.1." in said
+        assert "Kinds of attack" not in said
+
+    def test_one_uncounted_arm_and_one_that_has_not_run_hide_nothing(self, tmp_path: Path) -> None:
+        theirs = PGD | {"arm": "theirs", "forward": None, "backward": None}
+        held = ledger(tmp_path, [PGD, theirs])
+        held.append({"arms": table_from("arms", columns([PGD | {"arm": "later", "model": "m", "origin": "study"}]))})
+        said = self.said(Ledger.open(tmp_path))
+        assert "Attacks that have not run yet: later." in said
+        assert "as nobody counted passes: theirs." in said
+        assert "missing: black-box (without gradients), transfer (crafted on another model), unless those" in said
 
     def test_draws_of_random_starts(self, tmp_path: Path) -> None:
         arms = [PGD | {"params": STARTS}, PGD | {"arm": "twice", "params": STARTS, "repeats": 2}]
@@ -225,10 +279,11 @@ class TestWhatWasNotTested:
         assert "Nothing is certified: not begun." in self.said(ledger(tmp_path / "c"), certificates="not begun")
 
     def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
-        flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}"} for n in range(4)]
+        flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}", "n_flagged": 2} for n in range(4)]
         said = self.said(ledger(tmp_path, failed=7), flags=flags)
         assert "7 rows ended in an error or a timeout, and say nothing (pgd-linf-0.1 against m: 7)." in said
-        assert "Flagged zero-gradients, 4 times (pgd0 against m, pgd1 against m, 2 more): gradients were zero" in said
+        assert "zero-gradients: gradients were zero" in said
+        assert "(8 flagged cells, 4 attack-model pairs: pgd0 against m, pgd1 against m, 2 more)." in said
 
     def test_few_samples_of_a_class_or_stratum(self, tmp_path: Path) -> None:
         strata = [{"light": "night"}] * 5 + [{"light": "day"}] * 65
@@ -247,3 +302,21 @@ def test_names_of_any_length_make_short_sentences() -> None:
     assert len(brief("many words " * 1000)) == 600
     assert "\u202e" not in brief("left\u202eright")
     assert "\n" not in brief("two\nlines")
+
+
+def test_another_answer_against_corruptions_is_not_hidden(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tensors = {
+        model: RiskTensor.from_arrays(
+            (rng.random((400, 2)) < harm).astype(float), arms=["clean", "rain"], kind=["clean", "corruption"],
+            label=np.zeros(400, int), model=model, ranges={"loss": (0, 1)},
+        )
+        for model, harm in (("strong", 0.6), ("weak", 0.05))
+    }  # fmt: skip
+    result = compare_models(tensors, uniform_scenario(tensors["strong"]))
+    indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
+    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
+    assert summary.answer.startswith("Ship strong")
+    assert summary.ship[1].startswith("Against attacks, that is. With all corruptions alike, weak has the least risk (")
+    assert any("With all corruptions alike, the risk of strong comes from" in one for one in summary.drivers)
+    assert risk_headline(result).startswith("If all corruptions counted alike, weak's risk of ")

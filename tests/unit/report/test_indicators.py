@@ -194,7 +194,7 @@ def test_contents_fit_into_json_and_name_only_figures_that_are_there(result: Sce
     found = indicator_content(assessment({"weak": 1.0, "strong": 0.4}))
     json.dumps(found["indicator_figures"], allow_nan=False)
     (view,) = found["indicator_views"]
-    wanted = [f"{view.key} all", *(one.figure for one in (*view.branches, *view.levels))]
+    wanted = [view.figure, *(one.figure for one in (*view.branches, *view.levels))]
     wanted += [one.sunburst for one in view.models] + [one.figure for one in found["heat_maps"]]
     assert set(wanted) == set(found["indicator_figures"])
     assert found["indicator_words"][-1] == "A note."

@@ -98,3 +98,14 @@ def test_text_can_be_read_in_light_in_dark_and_on_paper() -> None:
         for text in ("ink", "soft", "accent", "good"):
             for ground in ("paper", "panel"):
                 assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground, theme)
+
+
+def test_a_heat_map_has_a_scale_only_where_there_is_room_for_one() -> None:
+    def drawn(n: int) -> dict[str, object]:
+        rows = [{"arm": f"gaussian-noise,sigma={place}", "model": "plain", "share": 0.5} for place in range(n)]
+        trace: dict[str, object] = arm_heat_map(rows, ["plain"])["data"][0]
+        return trace
+
+    assert [drawn(n)["showscale"] for n in (1, 5, 6)] == [False, False, True]
+    assert drawn(1)["text"] == [["50 %"]]
+    assert drawn(1)["meta"] == {"narrow": ["gaussian-noise,<br>sigma=0"]}

@@ -75,7 +75,7 @@ def test_arms_that_could_be_dropped_are_named_with_what_that_saves() -> None:
     )
     assert told[0] == (
         "2 of 3 arms could be dropped together without changing any sample's smallest linf distance, "
-        "which saves 1,000 of 4,000 passes (25%): fgsm, deepfool-l2."
+        "which saves 1,000 of 4,000 passes (25 %): fgsm, deepfool-l2."
     )
     assert "Some of those were made for l2: compare them in that norm, too." in told
     assert any("no verdict: 1 sample" in sentence for sentence in told)

@@ -64,7 +64,7 @@ def test_what_is_refused_is_not_right_and_not_wrong(tmp_path: Path) -> None:
     assert (accuracy.value, accuracy.n) == (3 / 6, 6)
     assert (rejection.value, rejection.n) == (2 / 6, 6)
     (sentence,) = on_rejection({"net": rejection})
-    assert sentence.startswith("Clean inputs that are refused: net 33.3% [4.3%, 77.7%].")
+    assert sentence.startswith("Clean inputs that are refused: net 33.3 % [4.3, 77.7].")
 
 
 def test_where_nothing_is_ever_refused_nothing_is_said(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_refused_input_costs_nothing_but_under_its_own_loss(tmp_path: Path) ->
 def test_indicators_say_what_is_refused(tmp_path: Path) -> None:
     scenario = Scenario.from_mapping("town", {"evil": {"weight": 1.0, "arms": ["pgd"]}})
     found = assess_indicators(made(tmp_path), [scenario], ["rejected"])
-    assert any(note.startswith("Clean inputs that are refused: net 33.3%") for note in found.notes)
+    assert any(note.startswith("Clean inputs that are refused: net 33.3 %") for note in found.notes)
     assert found.results[0].models[0].risk.value == pytest.approx(2 / 6)
     modes = failure_modes(Ledger.open(tmp_path), found.results[0], found.tensors or {})
     refused = [one for mode in modes.modes for one in mode.failures if one.outcome == "rejected"]

@@ -1,5 +1,7 @@
 """Requirements as text: what can be written, what is refused, and in which words."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,11 @@ def test_what_can_be_written(text: str, limit: float, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("error_rows <= 50 %", "error_rows is a count: a whole number of at least 0 is needed; found 50 %"),
+        ("error_rows <= 100 %", "is a count"),
+        ("error_rows.m <= -1", "is a count"),
+        ("flagged <= 0.5", "is a count"),
+        ("flagged[no-start] == 1/2", "is a count"),
         ("", "found its end"),
         ("damag.x <= 1", "did you mean 'damage'?"),
         ("damage <= 1", "write damage.NAME"),
@@ -69,7 +76,7 @@ def test_what_can_be_written(text: str, limit: float, canonical: str) -> None:
         ("damage.x <= 8/0", "divides by zero"),
         ("damage.x <= 20", "a share between 0 and 1; write 20 % or 0.2; found 20"),
         ("damage.x <= -0.1", "a share between 0 and 1"),
-        ("damage.x = 0.2", "one of <=, <, >=, > is needed here; found '= 0.2'"),
+        ("damage.x = 0.2", "one of <=, <, >=, >, or == for counts, is needed here; found '= 0.2'"),
         ("damage.x == 0.2", "no estimate equals a number exactly"),
         ("damage.x <= 0.2 or so", "nothing more is expected here; found 'or so'"),
         ("damage.x at 0.1 <= 0.2", "damage has no size"),
@@ -179,3 +186,11 @@ def test_what_nobody_can_answer_is_refused(text: str, ground: dict[str, object],
 def test_what_can_be_answered(text: str) -> None:
     found = expanded(parse_requirement(text), Ground(**(vars(GROUND) | {"relative": True})))
     assert all(isinstance(one, Requirement) for one in found)
+
+
+def test_what_is_right_is_not_asked_where_success_is_a_target() -> None:
+    requirement = parse_requirement("robust_accuracy.old at 0.1 >= 0.5")
+    assert expanded(requirement, GROUND)
+    with pytest.raises(StudyError, match="driven to another wrong class counts as unbroken"):
+        expanded(requirement, replace(GROUND, criterion="target"))
+    assert expanded(parse_requirement("broken.old at 0.1 <= 0.5"), replace(GROUND, criterion="target"))

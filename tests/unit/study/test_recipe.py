@@ -56,7 +56,7 @@ def test_a_recipe_is_understood(file: Path) -> None:
         ("1/100", "0/100", "15: models.hardened.learning_rate: input should be greater than 0, found '0/100'"),
         ("1/100", "1/0", "15: models.hardened.learning_rate: '1/0' divides by zero"),
         ("args: {width: 16}", "args: 16", "11: models.hardened.args: a mapping is needed, found 16"),
-        ("  plain:\n", "  pl ain:\n", "5: models.pl ain: string should match pattern"),
+        ("  plain:\n", "  pl ain:\n", "5: models.pl ain: a name is made of letters"),
     ],
 )
 def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wrong: str, complaint: str) -> None:

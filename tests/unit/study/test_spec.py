@@ -216,12 +216,12 @@ MISTAKES = [
     ("  evaluate: 100\n", "", "3: data.evaluate: is missing"),
     ("    source: torch\n", "", "9: models.plain.source: is missing"),
     # names
-    ("name: signs", "name: a b", "1: name: string should match pattern"),
-    ("name: signs", "name: ../up", "1: name: string should match pattern"),
+    ("name: signs", "name: a b", "1: name: a name is made of letters"),
+    ("name: signs", "name: ../up", "1: name: a name is made of letters"),
     ("name: signs", "name: 7", "1: name: input should be a valid string, found 7"),
     ("name: signs", f"name: {'a' * 101}", "1: name: string should have at most 100 characters"),
-    ("  plain:", "  my model:", "9: models.my model: string should match pattern"),
-    ("  plain:", "  .hidden:", "9: models..hidden: string should match pattern"),
+    ("  plain:", "  my model:", "9: models.my model: a name is made of letters"),
+    ("  plain:", "  .hidden:", "9: models..hidden: a name is made of letters"),
     ("  plain:", "  7:", "9: models.7: input should be a valid string, found 7"),
     # whole numbers
     ("seed: 7", "seed: -1", "2: seed: input should be greater than or equal to 0, found -1"),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.errors import RiskError
+from advrisk.core.names import counted
 from advrisk.risk.certificate.calibration import CalibrationSet
 from advrisk.risk.certificate.counts import Count
 from advrisk.risk.certificate.document import AttackList, CertificateDocument, composed, parsed
@@ -78,16 +79,19 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     return Verification(tuple(held), tuple(problems), tuple(notes))
 
 
-def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None) -> Verification:
-    """Check the signature alone; a document without one holds, unless a key says who should have signed it."""
+def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None, what: str = "It") -> Verification:
+    """Check the signature alone; a document without one holds, unless a key says who should have signed it.
+
+    `what` is the document, as the sentences call it.
+    """
     if key is None and content.get(SIGNATURE) is None:
-        return Verification((), (), ("It is not signed: whoever holds the file could have written it.",))
+        return Verification((), (), (f"{what} is not signed: whoever holds the file could have written it.",))
     if (problem := signature_problem(content, key)) is not None:
         return Verification((), (f"The signature does not hold: {problem}.",))
     if key is not None:
-        return Verification(("It was signed by the owner of that key, and not changed since.",), ())
+        return Verification((f"{what} was signed by the owner of that key, and not changed since.",), ())
     return Verification(
-        (f"It was signed by the key {signer(content)}, whoever holds that, and not changed since.",),
+        (f"{what} was signed by the key {signer(content)}, whoever holds that, and not changed since.",),
         (),
         ("Whose key it is nobody checked: give the signer's public key with --key.",),
     )
@@ -135,6 +139,11 @@ def _alike(found: Any, wanted: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
+    """A value, in short: of what has parts, how many."""
+    if isinstance(value, Mapping | list):
+        return counted(len(value), "field" if isinstance(value, Mapping) else "value")
+    if value is None:
+        return "missing"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 

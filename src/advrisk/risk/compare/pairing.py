@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted, did_you_mean, matches
+from advrisk.core.names import counted, did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.risk.evasion import Floats
 from advrisk.risk.gate.measured import Flags
@@ -23,7 +23,7 @@ from advrisk.study import TRANSFER, Norm
 _SAMPLES = "SELECT sample, hash, weight FROM samples WHERE split = 'evaluate' ORDER BY sample"
 _ARMS = """
     SELECT model, arm, kind, family, norm, eps, objective, keep, max_queries, version, repeats, params FROM arms
-    WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean' ORDER BY model, arm
+    WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean' AND model = $model ORDER BY arm
 """
 _CRITERIA = "SELECT DISTINCT criterion::VARCHAR AS name FROM outcomes WHERE kind = 'attack' AND criterion IS NOT NULL"
 _FOUND = """
@@ -44,6 +44,8 @@ class Pairing:
     samples: tuple[tuple[str, str], ...]  # the name in the old run and in the new one
     models: tuple[tuple[str, str], ...]
     arms: Mapping[tuple[str, str], tuple[dict[str, Any], ...]]  # (old model, new model) -> arms of both
+    old_arms: Mapping[tuple[str, str], tuple[dict[str, Any], ...]]  # all of the old model
+    new_arms: Mapping[tuple[str, str], tuple[dict[str, Any], ...]]
     notes: tuple[str, ...]
 
 
@@ -66,11 +68,12 @@ def paired_runs(old: Ledger, new: Ledger, models: Mapping[str, str] | None = Non
     samples, notes = _shared_samples(old, new)
     pairs, left_out = _model_pairs(assessed_models(old), assessed_models(new), models)
     notes += left_out
-    arms = {}
+    arms, of_old, of_new = {}, {}, {}
     for pair in pairs:
-        arms[pair], told = _shared_arms(old, new, pair)
+        of_old[pair], of_new[pair] = _arms(old, pair[0]), _arms(new, pair[1])
+        arms[pair], told = _shared_arms(of_old[pair], of_new[pair])
         notes += [note for note in told if note not in notes]
-    return Pairing(tuple(samples), tuple(pairs), arms, tuple(notes))
+    return Pairing(tuple(samples), tuple(pairs), arms, of_old, of_new, tuple(notes))
 
 
 def paired_distances(
@@ -162,37 +165,37 @@ def _model_pairs(
     )
 
 
-def _shared_arms(old: Ledger, new: Ledger, pair: tuple[str, str]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
-    of_old, of_new = (
-        {row["arm"]: row for row in _arms(ledger) if row["model"] == model}
-        for ledger, model in ((old, pair[0]), (new, pair[1]))
-    )
+def _shared_arms(
+    old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]]
+) -> tuple[tuple[dict[str, Any], ...], list[str]]:
+    of_old, of_new = ({row["arm"]: row for row in rows} for rows in (old, new))
     shared = [row for name, row in of_new.items() if name in of_old and _same(row, of_old[name])]
     names = {row["arm"] for row in shared}
     notes = []
     for which, own in (("old", of_old), ("new", of_new)):
         other = of_new if which == "old" else of_old
         if alone := [name for name in own if name not in other]:
-            notes.append(f"Arms in the {which} run only, and left out: {_listed(alone)}.")
+            notes.append(f"Arms in the {which} run only, and left out: {listed(alone)}.")
     if unlike := [name for name in of_new if name in of_old and name not in names]:
-        notes.append(f"Arms that are configured otherwise in the new run, and left out: {_listed(unlike)}.")
+        notes.append(f"Arms that are configured otherwise in the new run, and left out: {listed(unlike)}.")
     return tuple(shared), notes
 
 
-def _arms(ledger: Ledger) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = ledger.query(_ARMS).to_pylist()
+def _arms(ledger: Ledger, model: str) -> tuple[dict[str, Any], ...]:
+    rows: list[dict[str, Any]] = ledger.query(_ARMS, {"model": model}).to_pylist()
     digests = {row["model"]: row["digest"] for row in ledger.query("SELECT model, digest FROM models").to_pylist()}
     for row in rows:
         params = json.loads(row["params"] or "{}")
         row["crafted_on"] = digests.get(str(params.get("from"))) if row["family"] == TRANSFER else None
-    return rows
+    return tuple(rows)
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return {**one, "model": ""} == {**other, "model": ""}
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {counted(more, 'more arm')}" if more > 0 else "")
 
@@ -211,3 +214,25 @@ def chosen_attacks(arms: Sequence[dict[str, Any]], patterns: Sequence[str] | Non
     if patterns is None:
         return tuple(row for row in arms if row["kind"] == "attack" and row["norm"] is not None)
     return tuple(row for row in arms if matches(row["arm"], patterns))
+
+
+def lost_attacks(
+    arms: Sequence[dict[str, Any]],
+    shared: Sequence[dict[str, Any]],
+    chosen: Sequence[dict[str, Any]],
+    patterns: Sequence[str] | None,
+) -> list[str]:
+    """Attacks of the old run that count there (`patterns`; all, if None) and that nothing is compared by."""
+    both, used = ({row["arm"] for row in rows} for rows in (shared, chosen))
+    if patterns is not None:
+        return [row["arm"] for row in arms if matches(row["arm"], patterns) and row["arm"] not in used]
+    attacks = [row for row in arms if row["kind"] == "attack"]
+    return [row["arm"] for row in attacks if row["arm"] not in (both if row["norm"] is None else used)]
+
+
+def refuse_unknown(pairing: Pairing, patterns: Sequence[str]) -> None:
+    """Arms that neither run holds."""
+    known = {row["arm"] for arms in (pairing.old_arms, pairing.new_arms) for rows in arms.values() for row in rows}
+    for pattern in patterns:
+        if complaint := no_match(pattern, known):
+            raise RiskError(complaint)

@@ -14,14 +14,17 @@ WORDS: Mapping[Verdict, Word] = {"pass": "not worse", "fail": "worse", "undecide
 
 @dataclass(frozen=True)
 class Compared:
-    """One number of an old and a new model, on the same samples and under the same arms."""
+    """One number of an old and a new model, on the same samples and under the same arms.
+
+    What was to be compared and could not be has no estimates; it is undecided, and `reason` says why.
+    """
 
     old: str  # the model
     new: str
     quantity: str
-    old_value: Estimate
-    new_value: Estimate
-    worse_by: Estimate  # how much worse the new one is, paired; below 0: better
+    old_value: Estimate | None
+    new_value: Estimate | None
+    worse_by: Estimate | None  # how much worse the new one is, paired; below 0: better
     margin: float
     verdict: Verdict
     reason: str
@@ -43,7 +46,8 @@ class Compared:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        estimates = {name: getattr(self, name).as_dict() for name in ("old_value", "new_value", "worse_by")}
+        found = {"old_value": self.old_value, "new_value": self.new_value, "worse_by": self.worse_by}
+        estimates = {name: None if one is None else one.as_dict() for name, one in found.items()}
         return {**vars(self), **estimates, "verdict": self.word, "cautions": list(self.cautions)}
 
 
@@ -102,8 +106,8 @@ class RunComparison(Tabular):
         names = ("old", "new", "quantity", "margin", "p", "reason", "settle", "more_samples")
         return [
             {name: getattr(one, name) for name in names}
-            | {"old_value": one.old_value.value, "new_value": one.new_value.value, "verdict": one.word}
-            | one.worse_by.as_dict()
+            | {"old_value": _value(one.old_value), "new_value": _value(one.new_value), "verdict": one.word}
+            | ({} if one.worse_by is None else one.worse_by.as_dict())
             for one in self.results
         ]
 
@@ -121,3 +125,7 @@ class RunComparison(Tabular):
             "results": [one.as_dict() for one in self.results],
             "notes": list(self.notes),
         }
+
+
+def _value(found: Estimate | None) -> float | None:
+    return None if found is None else found.value

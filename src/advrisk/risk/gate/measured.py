@@ -39,6 +39,8 @@ class Measured:
     n_left_out: int = 0  # samples of which the interval knows nothing
     pending: str = ""  # why nothing can be said yet
     why_not: str = ""  # why there is no estimate
+    untried: str = ""  # why attacks say too little of it to let it pass
+    on_untried: str = ""  # what would tell more; an attack of that size, if nothing is said
     n_samples: int = 0  # that it is made from, if the estimate counts something else
     notes: tuple[str, ...] = ()
 

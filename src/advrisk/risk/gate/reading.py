@@ -1,19 +1,34 @@
 """What clean inputs are answered, sample by sample, and what requirements may speak of in a run; from its ledger."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from advrisk.core.errors import RiskError
 from advrisk.core.names import matches
 from advrisk.ledger import Ledger
 from advrisk.risk.clean import CLEAN_ROWS
 from advrisk.risk.gate.measured import Flags
+from advrisk.risk.walk import find_detector, own_detectors
+from advrisk.study import detector_names
 
 _MODELS = """
     SELECT DISTINCT model FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean' ORDER BY model
 """
-_LABELLED = "SELECT sample FROM samples WHERE split = 'evaluate' AND label IS NOT NULL ORDER BY sample"
+_LABELLED = "SELECT sample, weight FROM samples WHERE split = 'evaluate' AND label IS NOT NULL ORDER BY sample"
+_HAS_CLEAN = """
+    SELECT 1 FROM outcomes WHERE kind = 'clean' AND model = $model
+    UNION ALL SELECT 1 FROM arms WHERE kind = 'clean' AND model = $model AND origin IN ('study', 'import') LIMIT 1
+"""
+_NOT_IMPORTED = """
+    SELECT 1 FROM arms WHERE model = $model AND origin = 'study'
+    UNION ALL SELECT 1 FROM outcomes
+    WHERE model = $model AND kind = 'attack' AND criterion IS DISTINCT FROM 'label' LIMIT 1
+"""
+_TARGETED = "SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1"
 _ATTACKS = """
     SELECT DISTINCT arm, norm, eps FROM arms
     WHERE origin IN ('study', 'import') AND kind = 'attack' AND norm = $norm ORDER BY ALL
@@ -48,8 +63,14 @@ class CleanAnswers:
 
 
 def clean_answers(ledger: Ledger) -> CleanAnswers:
-    """From the clean rows of a run."""
-    samples = tuple(ledger.query(_LABELLED)["sample"].to_pylist())
+    """From the clean rows of a run; samples of different weight are refused, for they count alike here."""
+    labelled = ledger.query(_LABELLED)
+    if len(set(labelled["weight"].to_pylist())) > 1:
+        raise RiskError(
+            "samples of different weight: clean answers count every sample alike, so it is refused here; "
+            "require `risk` under a scenario instead, which weighs them"
+        )
+    samples = tuple(labelled["sample"].to_pylist())
     place = {name: number for number, name in enumerate(samples)}
     found: dict[str, tuple[Flags, Flags, Flags]] = {}
     for row in ledger.query(CLEAN_ROWS).to_pylist():
@@ -58,6 +79,45 @@ def clean_answers(ledger: Ledger) -> CleanAnswers:
         own[0][where], own[1][where], own[2][where] = row["is_right"], row["is_refused"], True
     columns = [{model: own[number] for model, own in found.items()} for number in range(3)]
     return CleanAnswers(samples, *columns)
+
+
+def n_labelled(ledger: Ledger) -> int:
+    """Samples to be evaluated that have a label."""
+    return len(ledger.query(_LABELLED))
+
+
+def has_clean(ledger: Ledger, model: str) -> bool:
+    """Whether a model was, or is to be, shown clean inputs: an error there is no sign that nobody asked."""
+    return len(ledger.query(_HAS_CLEAN, {"model": model})) > 0
+
+
+def told_by_distances(ledger: Ledger, model: str) -> bool:
+    """Whether a distance of 0 is all that is known of clean inputs: rows that were imported, judged by the label."""
+    return not has_clean(ledger, model) and not len(ledger.query(_NOT_IMPORTED, {"model": model}))
+
+
+def is_targeted(ledger: Ledger) -> bool:
+    """Whether success meant one certain class."""
+    return len(ledger.query(_TARGETED)) > 0
+
+
+def find_own_detector(ledger: Ledger, name: str) -> str:
+    """The full name of a detector of the run: what an earlier study in the same folder called so is another one."""
+    own = detector_names(own_detectors(ledger)).get(name, ())
+    return own[0] if len(own) == 1 else find_detector(ledger, name)
+
+
+def untried(size: float, attacks: Sequence[Mapping[str, Any]]) -> str:
+    """Why a size was not tried by attacks of one norm (their `eps` and `keep`); empty where one of them did.
+
+    An attack that may go as far as its eps does so, and says little of sizes in between, unless it looks for the
+    smallest change.
+    """
+    for row in attacks:
+        eps = row["eps"]
+        if eps is None or math.isclose(eps, size, rel_tol=1e-9) or (row["keep"] == "smallest" and eps >= size):
+            return ""
+    return f"no attack had an eps of {size:g}, and none looked for the smallest change: little was tried there"
 
 
 def assessed_models(ledger: Ledger) -> list[str]:

@@ -45,12 +45,24 @@ def held(
     verdict = decide(found.estimate, op, limit)
     reason = _in_words(found.estimate, verdict, op, requirement)
     if verdict == "pass" and found.n_left_out:
-        settle = f"a verdict on them ({_AGAIN})"
+        settle = f"a verdict on them ({AGAIN})"
         return Held(text, "undecided", origin, found.estimate, limit, found.on_unknown, settle, None, found.notes)
+    if verdict == "pass" and found.untried:
+        return Held(
+            text,
+            "undecided",
+            origin,
+            found.estimate,
+            limit,
+            found.untried,
+            found.on_untried or UNTRIED,
+            None,
+            found.notes,
+        )
     if verdict == "pass" and strict:
         return Held(text, "undecided", origin, found.estimate, limit, strict, "", None, (*cautions, *found.notes))
     settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
-    beside = (*([found.on_unknown] if found.on_unknown else []), *found.notes)
+    beside = (*(text for text in (found.on_unknown, found.untried) if text), *found.notes)
     return Held(
         text,
         verdict,
@@ -64,7 +76,8 @@ def held(
     )
 
 
-_AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"
+AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"
+UNTRIED = "an attack with that eps, or one that keeps the smallest success (`keep: smallest`)"
 
 
 def _in_words(estimate: Estimate, verdict: Verdict, op: str, requirement: Requirement) -> str:
@@ -91,7 +104,7 @@ def settling(found: Measured, op: str, limit: float) -> tuple[str, int | None]:
     known = found.known
     assert known is not None
     if found.n_unknown and decide(known, op, limit) != "undecided":
-        return f"a verdict on the samples that have none ({_AGAIN})", None
+        return f"a verdict on the samples that have none ({AGAIN})", None
     if known.value == limit:
         return "the value is the limit itself: no number of samples is seen to settle it", None
     settles = found.settles

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean
-from advrisk.core.numbers import parse_number
+from advrisk.core.numbers import parse_number, percent_text
 from advrisk.core.seeds import generator
 
 Floats = NDArray[np.float64]
@@ -221,8 +221,9 @@ def _check_draws(branches: Sequence[Branch], path: str, fixed: float) -> None:
     share = float(np.mean(total > 1 + SUM_SLACK))
     if share > MOST_REDRAWN:
         raise StudyError(
-            f"{path}: the weights sum to {mean:.4g} on average, and to more than 1 in {share:.0%} of the draws; "
-            f"at most {MOST_REDRAWN:.0%} may: make them smaller, or use `dirichlet`, whose shares always sum to 1"
+            f"{path}: the weights sum to {mean:.4g} on average, and to more than 1 in {percent_text(share)} of "
+            f"the draws; at most {percent_text(MOST_REDRAWN)} may: make them smaller, or use `dirichlet`, whose "
+            "shares always sum to 1"
         )
 
 

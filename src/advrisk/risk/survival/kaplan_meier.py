@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.checks import checked_duration, checked_event
 from advrisk.risk.survival.frames import Floats, read_columns
@@ -221,7 +222,7 @@ def _plateau(
     estimate = Estimate(share, float(low[-1]), float(high[-1]), level, n, "Kaplan-Meier, the end of the curve")
     what = f"the last event came at {since:g}" if seen.size else "no event came at all"
     message = (
-        f"the curve ends flat at {share:.0%}: {what}, and {counted(int(at_risk[times > since][0]), 'row')} "
+        f"the curve ends flat at {percent_text(share)}: {what}, and {counted(int(at_risk[times > since][0]), 'row')} "
         f"went on, to {until:g} at most; a parametric law lets all of these break in the end, so what it says beyond "
         f"{since:g}, and its mean, is extrapolated"
     )

@@ -36,7 +36,7 @@ _ROWS = """
     ORDER BY o.model, o.arm, o.sample, o.repeat
 """
 _INFERENCE = """
-    SELECT model, sum(inference_s * n_samples) / sum(n_samples) AS seconds
+    SELECT model, sum(inference_s * n_samples ORDER BY inference_s * n_samples) / sum(n_samples) AS seconds
     FROM cells WHERE inference_s IS NOT NULL GROUP BY model
 """
 _ONE_STEP = "fgsm"

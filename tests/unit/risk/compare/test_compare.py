@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from advrisk import Run
+from advrisk.api.paired import doubt
 from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.risk.gate import Measured
 from advrisk.risk.paired_share import at_least, share_difference
 from advrisk.risk.proportion import proportion
 
@@ -77,9 +81,11 @@ def test_the_curve_of_both_studies(make_run: MakeRun) -> None:
 
     old = make_run({"m": {"pgd": OLD}}, name="old", study=study(0.2))
     assert "damage" in by_name(old.compare(make_run({"m": {"pgd": NEW}}, name="same", study=study(0.2))))
-    other = old.compare(make_run({"m": {"pgd": NEW}}, name="other", study=study(0.1)))
-    assert "damage" not in by_name(other)
-    assert any("different evasion curves" in note for note in other.notes)
+    other = old.compare(make_run({"m": {"pgd": OLD}}, name="other", study=study(0.1)), margin=0.5)
+    assert (other.verdict, by_name(other)["damage"].worse_by) == ("undecided", None)
+    assert "different evasion curves" in by_name(other)["damage"].reason
+    none = old.compare(make_run({"m": {"pgd": OLD}}, name="none", study={}), margin=0.5)
+    assert by_name(none)["damage"].verdict == "undecided"
 
 
 def test_samples_without_a_verdict_count_at_their_worst(make_run: MakeRun) -> None:
@@ -105,6 +111,7 @@ def test_arms_and_samples_of_one_run_only_are_named_and_left_out(make_run: MakeR
     assert found.n_samples == 35
     assert found.arms == {"m -> m": ["pgd"]}
     assert by_name(found)["broken within 0.1"].new_value.value < 0.5
+    assert "nothing is compared by fgsm" in by_name(found)["attacks of the old run"].reason
     told = " ".join(found.notes)
     assert "Samples in one run only, and left out: 5 of the old one, 5 of the new one." in told
     assert "configured otherwise in the new run, and left out: fgsm" in told
@@ -147,18 +154,187 @@ def test_samples_of_equal_content_are_paired_one_by_one(make_run: MakeRun) -> No
     assert found.n_samples == 40
 
 
-def test_sizes_that_no_shared_attack_was_allowed_are_left_out(runs: tuple[Run, Run]) -> None:
-    found = runs[0].compare(runs[1], sizes=[0.1, 0.9])
-    assert set(by_name(found)) == {"clean accuracy", "broken within 0.1"}
-    assert any(
-        "Broken within 0.9 is not compared: the largest eps of a shared attack is 0.3" in one for one in found.notes
-    )
+def test_sizes_that_no_shared_attack_was_allowed_are_undecided(runs: tuple[Run, Run]) -> None:
+    found = runs[0].compare(runs[0], sizes=[0.3, 0.9], margin=0.5)
+    assert {name: row.verdict for name, row in by_name(found).items()} == {
+        "clean accuracy": "pass",
+        "broken within 0.3": "pass",
+        "broken within 0.9": "undecided",
+    }
+    assert by_name(found)["broken within 0.9"].reason == "the largest eps of a shared attack is 0.3"
+    assert found.undecided
+    assert runs[0].compare(runs[0], sizes=[0.3], margin=0.5).passed
 
 
 def test_transfers_from_another_surrogate_are_other_arms(make_run: MakeRun) -> None:
     facts = {"t": {"family": "transfer", "params": '{"arm": "pgd", "from": "s"}'}}
     old = make_run({"m": {"t": OLD}, "s": {"t": OLD}}, name="old", facts=facts)
-    new = make_run({"m": {"t": NEW}}, name="new", facts=facts)  # knows no model s: another one was called so
-    found = old.compare(new)
+    new = make_run({"m": {"t": OLD}}, name="new", facts=facts)  # knows no model s: another one was called so
+    found = old.compare(new, margin=0.5)
     assert found.arms == {"m -> m": []}
-    assert "broken" not in " ".join(by_name(found))
+    assert {name: row.verdict for name, row in by_name(found).items()} == {
+        "clean accuracy": "pass",
+        "attacks": "undecided",
+    }
+    assert found.undecided
+    assert old.compare(old, margin=0.5).passed
+
+
+HELD = [inf] * 40
+
+
+@pytest.mark.parametrize(
+    ("new", "given"),
+    [
+        ({"pgd": [None] * 40}, {}),
+        ({"pgd": ["missing"] * 40}, {}),
+        ({"mine": [0.1] * 40}, {}),
+        ({"pgd": HELD}, {"sizes": [0.9]}),
+        ({"pgd": HELD}, {"sizes": []}),
+        ({"pgd": HELD}, {"norm": "l2"}),
+        ({"pgd": HELD}, {"norm": "l2", "sizes": [0.3]}),
+        ({"pgd": HELD}, {"norm": "l2", "sizes": [], "evasion": 0.2}),
+        ({"pgd": [None] * 40}, {"sizes": [], "evasion": 0.2}),
+    ],
+)
+def test_nothing_passes_by_clean_accuracy_alone(make_run: MakeRun, new: dict[str, Any], given: dict[str, Any]) -> None:
+    clean = {"m": [True] * 40}
+    old = make_run({"m": {"pgd": HELD}}, name="old", clean=clean)
+    found = old.compare(make_run({"m": new}, name="new", clean=clean), margin=0.5, **given)
+    rows = by_name(found)
+    assert rows.pop("clean accuracy").verdict == "pass"
+    assert rows
+    assert all(row.verdict == "undecided" and row.reason for row in rows.values())
+    assert found.undecided
+    assert json.loads(json.dumps(found.as_dict()))["results"][1]["worse_by"] is None
+    assert found.to_arrow().num_rows == len(found.results)
+
+
+def test_attacks_without_an_eps_need_a_size_or_a_curve(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": HELD}}, eps=None)
+    found = run.compare(run, margin=0.5)
+    assert by_name(found)["attacks"].settle == "a size (`--eps`), or a curve (`--evasion`)"
+    assert found.undecided
+    assert run.compare(run, margin=0.5, sizes=[0.1]).passed
+    assert run.compare(run, margin=0.5, evasion=0.1).passed
+
+
+def test_clean_answers_that_are_missing_are_undecided(make_run: MakeRun) -> None:
+    old = make_run({"m": {"pgd": HELD}}, name="old")
+    failed = make_run({"m": {"pgd": HELD}}, name="failed", clean={"m": [None] * 40})
+    found = old.compare(failed, margin=0.5)
+    assert by_name(found)["clean accuracy"].reason == "no sample has a verdict in both runs"
+    assert found.undecided
+    bare = make_run({"m": {"pgd": HELD}}, name="bare", clean={"m": []}, origin="import")
+    assert old.compare(bare, margin=0.5).undecided
+    both = bare.compare(bare, margin=0.5)  # nobody asks for clean answers here
+    assert both.passed
+    assert any("Clean accuracy is not compared" in note for note in both.notes)
+
+
+def test_a_run_that_is_not_finished_decides_only_what_the_rest_cannot_change(make_run: MakeRun) -> None:
+    old = make_run({"m": {"pgd": HELD}}, name="old")
+    half = make_run({"m": {"pgd": [inf] * 30 + ["missing"] * 10}}, name="half")
+    assert old.compare(half, margin=0.1).undecided
+    assert old.compare(half, margin=0.5).passed  # were all ten broken, it would pass
+    assert any("The new run is not finished" in note for note in old.compare(half).notes)
+    broken = make_run({"m": {"pgd": [0.1] * 30 + ["missing"] * 10}}, name="broken")
+    assert old.compare(broken, margin=0.1).failed
+
+
+def test_an_attack_that_the_new_run_lacks_is_undecided_unless_arms_are_named(make_run: MakeRun) -> None:
+    old = make_run({"m": {"pgd": HELD, "fgsm": HELD}}, name="old", facts={"fgsm": {"params": '{"steps": 1}'}})
+    fewer = make_run({"m": {"pgd": HELD}}, name="fewer")
+    weaker = make_run({"m": {"pgd": HELD, "fgsm": HELD}}, name="weaker", facts={"fgsm": {"params": '{"steps": 0}'}})
+    for new in (fewer, weaker):
+        found = old.compare(new, margin=0.5)
+        assert found.undecided
+        row = by_name(found)["attacks of the old run"]
+        assert "nothing is compared by fgsm" in row.reason
+        assert "--arm" in row.settle
+        assert old.compare(new, margin=0.5, arms=["pg*"]).passed
+        assert old.compare(new, margin=0.5, arms=["pgd", "fgsm"]).undecided
+        assert old.compare(new, margin=0.5, arms=["fgsm"]).undecided
+    assert fewer.compare(old, margin=0.5).passed  # what is new has nothing to be compared with
+    with pytest.raises(RiskError, match="no arm is called 'pdg'; did you mean 'pgd'"):
+        old.compare(fewer, arms=["pdg"])
+
+
+def test_arms_that_count_in_the_old_study_only_are_missed(make_run: MakeRun) -> None:
+    def study(*arms: str) -> dict[str, Any]:
+        return {"assess": {"damage": {"arms": list(arms)}}}
+
+    old = make_run({"m": {"pgd": HELD, "fgsm": HELD}}, name="old", study=study("pgd", "fgsm"))
+    new = make_run({"m": {"pgd": [0.1] * 40, "fgsm": HELD}}, name="new", study=study("fgsm"))
+    found = old.compare(new, margin=0.5)
+    assert found.undecided
+    assert "nothing is compared by pgd" in by_name(found)["attacks of the old run"].reason
+    assert old.compare(new, margin=0.5, arms=["pgd"]).failed
+
+
+def test_a_size_that_nobody_tried_is_not_passed(make_run: MakeRun) -> None:
+    new = [0.3] * 40
+    old = make_run({"m": {"pgd": HELD}}, name="old")
+    found = old.compare(make_run({"m": {"pgd": new}}, name="new"), sizes=[0.1], margin=0.5)
+    row = by_name(found)["broken within 0.1"]
+    assert (row.verdict, row.worse_by.value) == ("undecided", 0)
+    assert "little was tried there" in row.reason
+    assert "keep: smallest" in row.settle
+    facts = {"pgd": {"keep": "smallest"}}
+    told = [make_run({"m": {"pgd": own}}, name=f"smallest {own[0]}", facts=facts) for own in (HELD, new)]
+    assert by_name(told[0].compare(told[1], sizes=[0.1], margin=0.5))["broken within 0.1"].verdict == "pass"
+
+
+@pytest.mark.parametrize("size", [-1, 0, inf, float("nan")])
+def test_sizes_are_numbers_above_0(runs: tuple[Run, Run], size: float) -> None:
+    with pytest.raises(RiskError, match="is a number above 0"):
+        runs[0].compare(runs[1], sizes=[size])
+
+
+def test_detectors_that_the_studies_do_not_share(make_run: MakeRun) -> None:
+    def study(alarms: float) -> dict[str, Any]:
+        alarm = {"name": "confidence", "false_alarms": alarms}
+        return {"detectors": ["confidence"], "assess": {"damage": {"detector": alarm}}}
+
+    old = make_run({"m": {"pgd": HELD}}, name="old", study=study(0.1))
+    for name, more in (("none", {}), ("other", study(0.2))):
+        found = old.compare(make_run({"m": {"pgd": HELD}}, name=name, study=more), margin=0.5)
+        assert found.undecided
+        assert "do not name the same detector" in by_name(found)["damage"].reason
+    unscored = old.compare(old, margin=0.5)
+    assert unscored.undecided
+    assert "no detector has scored this run" in by_name(unscored)["damage with confidence"].reason
+
+
+def test_scenarios_and_losses_of_the_old_study_alone(make_run: MakeRun) -> None:
+    def run(name: str, **more: Any) -> Run:
+        return make_run({"m": {"pgd": HELD}}, name=name, study=more)
+
+    day, night = {"pgd": 0.5}, {"pgd": 0.9}
+    old = run("old", scenarios={"day": day})
+    for name, more in (("none", {}), ("other", {"scenarios": {"day": night}})):
+        found = old.compare(run(name, **more), margin=0.5)
+        assert by_name(found)["risk, day"].verdict == "undecided"
+        assert found.undecided
+    later = run("later").compare(old, margin=0.5)
+    assert later.passed
+    assert "Scenarios of the new study only, and not compared: day." in later.notes
+    lossy = run("lossy", scenarios={"day": day}, losses=["rejected"])
+    found = lossy.compare(run("lossless", scenarios={"day": day}), margin=0.5)
+    assert "does not state this loss" in by_name(found)["risk, day, rejected"].reason
+    assert found.undecided
+    assert old.compare(lossy, margin=0.5).undecided  # the usual loss is not stated any more
+
+
+def test_a_pass_that_knows_nothing_of_some_samples_says_what_would_settle_it() -> None:
+    left_out = Measured(Estimate(0, -0.1, 0.1, 0.95, 40, "made up"), n_left_out=3)
+    reason, settle = doubt(left_out, passes=True) or ("", "")
+    assert reason == "3 samples without a verdict (error or timeout) could not be counted"
+    assert "--retry-errors" in settle
+    assert doubt(left_out, passes=False) is None
+    pending = replace(left_out, pending="The new run is not finished: 1 of 2 cells are done.")
+    for passes in (True, False):
+        assert doubt(pending, passes=passes) == (
+            "The new run is not finished: 1 of 2 cells are done",
+            "finish the run: the same command goes on",
+        )

@@ -24,7 +24,8 @@ def make_run(tmp_path: Path) -> MakeRun:
     """A run from distances: model -> arm -> one for each sample; inf is resisted, 0 already wrong, None an error.
 
     `clean` says of which samples the clean answer is right (None: an error); all that have no distance of 0, if it
-    does not. `eps` is that of all arms, `hashes` are the contents of the samples, `study` is more of the study.
+    does not; a model whose clean answers are `[]` has no clean rows. `eps` is that of all arms, `hashes` are the
+    contents of the samples, `study` is more of the study.
     """
 
     def make(
@@ -38,17 +39,19 @@ def make_run(tmp_path: Path) -> MakeRun:
         facts: Mapping[str, Mapping[str, Any]] | None = None,
         flags: Mapping[str, list[str]] | None = None,
         criterion: str = "label",
+        origin: str = "study",
+        weights: Sequence[float] | None = None,
     ) -> Run:
         outcomes, arms, cells = [], [], []
         n = len(next(iter(next(iter(distances.values())).values())))
         for model, of_arm in distances.items():
             right = (clean or {}).get(model, [all(own[place] != 0 for own in of_arm.values()) for place in range(n)])
-            for arm, found in {"clean": right, **of_arm}.items():
+            for arm, found in _arms(right, of_arm):
                 is_clean = arm == "clean"
                 own = {"kind": "clean"} if is_clean else {"kind": "attack", "norm": "linf", "eps": eps, "family": "pgd"}
                 more = {} if is_clean else dict((facts or {}).get(arm, {}))
                 key = {"model": model, "arm": arm}
-                arms.append(key | {"recipe": f"{model}/{arm}", "repeats": 1, "origin": "study"} | own | more)
+                arms.append(key | {"recipe": f"{model}/{arm}", "repeats": 1, "origin": origin} | own | more)
                 cell = {"cell": f"{model}/{arm}", "recipe": f"{model}/{arm}", "repeat": 0, "shard": "all"}
                 if MISSING not in found:
                     cells.append(key | cell | {"flags": (flags or {}).get(arm, [])})
@@ -63,6 +66,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         samples = [
             {"sample": f"s{place:03}", "split": "evaluate", "weight": 1.0, "label": 1, "shard": "all", "strata": "{}"}
             | {"hash": hashes[place] if hashes else f"content {place}", "place": place}
+            | ({} if weights is None else {"weight": weights[place]})
             for place in range(n)
         ]
         models = [{"model": model, "digest": f"digest of {model}"} for model in distances]
@@ -72,6 +76,10 @@ def make_run(tmp_path: Path) -> MakeRun:
         return Run(folder, Ledger.open(folder), _study(distances, n, study))
 
     return make
+
+
+def _arms(right: Sequence[bool | None], attacks: Mapping[str, Sequence[Any]]) -> list[tuple[str, Sequence[Any]]]:
+    return [*([("clean", right)] if right else []), *attacks.items()]
 
 
 def _study(distances: Mapping[str, Any], n: int, more: Mapping[str, Any] | None) -> Any:

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from advrisk import Run
+from advrisk.api.gate import run_ground
 from advrisk.core.errors import RiskError, StudyError
+from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.risk.gate import GateResult
+from advrisk.risk.gate.reading import find_own_detector
 from advrisk.risk.paired_share import share_difference
 from advrisk.risk.proportion import proportion
 
@@ -19,6 +24,9 @@ MakeRun = Callable[..., Run]
 # 40 samples: 4 wrong clean, 6 broken at 0.1, 10 at 0.3, 20 hold; the other model: 2, 2, 6, 30
 WEAK = [0.0] * 4 + [0.1] * 6 + [0.3] * 10 + [inf] * 20
 STRONG = [0.0] * 2 + [0.1] * 2 + [0.3] * 6 + [inf] * 30
+
+
+DATA = {"source": "digits", "evaluate": 40, "calibrate": 40}
 
 
 def one(found: GateResult) -> Any:
@@ -139,7 +147,8 @@ def test_what_is_wrong_clean_is_not_robust_even_where_no_attack_says_so(make_run
 
 
 def test_the_requirements_of_the_study_come_first_and_each_once(make_run: MakeRun) -> None:
-    run = make_run({"weak": {"pgd": WEAK}, "strong": {"pgd": STRONG}}, study={"gate": ["broken.* at 0.1 <= 0.5"]})
+    models = {"weak": {"pgd": WEAK}, "strong": {"pgd": STRONG}}
+    run = make_run(models, study={"gate": ["broken.* at 0.1 <= 0.5"]}, facts={"pgd": {"keep": "smallest"}})
     found = run.gate(["broken.weak at 0.1 <= 0.5", "clean_accuracy.weak >= 0.5"])
     assert [(result.requirement, result.origin) for result in found.results] == [
         ("broken.strong at 0.1 <= 0.5", "study"),
@@ -158,11 +167,24 @@ def test_nothing_is_required(run: Run) -> None:
         run.gate()
 
 
-def test_sizes_that_nobody_tried_are_refused_or_told(make_run: MakeRun) -> None:
+def test_sizes_that_nobody_tried_are_refused_or_undecided(make_run: MakeRun) -> None:
     run = make_run({"m": {"pgd": STRONG}}, facts={"pgd": {"keep": "last"}})
     with pytest.raises(StudyError, match=r"allowed a size of 0\.4"):
         run.gate("broken.m at 0.4 <= 0.9")
-    assert any("little was tried there" in caution for caution in one(run.gate("broken.m at 0.2 <= 0.9")).cautions)
+    for text in ("broken.m at 0.2 <= 0.9", "robust_accuracy.m at 0.2 >= 0.1"):
+        found = one(run.gate(text))
+        assert found.verdict == "undecided"
+        assert "little was tried there" in found.reason
+        assert "keep: smallest" in found.settle
+    assert one(run.gate("broken.m at 0.2 <= 0")).verdict == "fail"  # what was found there was found
+    assert one(run.gate("broken.m at 0.3 <= 0.9")).verdict == "pass"
+    near = make_run(
+        {"m": {"pgd": STRONG, "pgd2": STRONG}}, name="near", facts={"pgd2": {"keep": "smallest", "eps": 0.1}}
+    )
+    assert one(near.gate("broken.m at 0.05 <= 0.9")).verdict == "pass"
+    assert (
+        one(near.gate("broken.m at 0.2 <= 0.9")).verdict == "undecided"
+    )  # the one that looks goes no farther than 0.1
     endless = make_run({"m": {"pgd": STRONG}}, name="endless", eps=None)
     assert one(endless.gate("broken.m at 0.4 <= 0.9")).verdict == "pass"
 
@@ -183,3 +205,83 @@ def test_at_the_boundary_a_wrong_pass_is_rare_through_and_through(make_run: Make
     verdicts = [result.verdict for result in run.gate("broken.* at 0.3 <= 0.2").results]
     assert verdicts.count("pass") / 120 <= 0.025 + 2 * (0.025 / 120) ** 0.5
     assert verdicts.count("undecided") > 100
+
+
+def test_successes_at_the_eps_say_nothing_of_smaller_sizes(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": [0.3] * 400}}, facts={"pgd": {"keep": "first"}})
+    assert one(run.gate("broken.m at 0.1 <= 2 %")).verdict == "undecided"
+
+
+def test_robust_accuracy_where_all_clean_rows_are_errors(make_run: MakeRun) -> None:
+    failed = make_run({"m": {"pgd": [inf] * 40}}, name="failed", clean={"m": [None] * 40})
+    assert one(failed.gate("robust_accuracy.m at 0.3 >= 0.5")).verdict == "undecided"
+    never = make_run(
+        {"m": {"pgd": [inf] * 40}}, name="never", clean={"m": []}
+    )  # a study of which nothing clean is there
+    assert one(never.gate("robust_accuracy.m at 0.3 >= 0.5")).verdict == "undecided"
+    bare = make_run({"m": {"pgd": [0.0] * 4 + [inf] * 36}}, name="bare", clean={"m": []}, origin="import")
+    assert one(bare.gate("robust_accuracy.m at 0.3 >= 0.5")).estimate.value == 0.9
+    moved = make_run({"m": {"pgd": [inf] * 40}}, name="moved", clean={"m": []}, origin="import", criterion="prediction")
+    assert one(moved.gate("robust_accuracy.m at 0.3 >= 0.5")).verdict == "undecided"
+
+
+def test_robust_accuracy_means_nothing_towards_a_target(make_run: MakeRun) -> None:
+    rows = {"m": {"pgd": STRONG}}
+    imported = make_run(rows, criterion="target")
+    study = {"success": {"target": 3}, "gate": ["broken.m at 0.3 <= 1"]}
+    asked = make_run(rows, name="asked", criterion="target", study=study)
+    for run in (imported, asked):
+        with pytest.raises(StudyError, match="driven to another wrong class"):
+            run.gate("robust_accuracy.m at 0.3 >= 0.5")
+        assert run.gate("broken.m at 0.3 <= 1").passed
+
+
+def test_samples_of_different_weight_are_refused(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": [inf] * 40}}, weights=[1.0] * 39 + [2.0])
+    for text in ("clean_accuracy.m >= 0.5", "clean_accuracy.m >= 0", "broken.m at 0.3 <= 0.5"):
+        found = one(run.gate(text))
+        assert (found.verdict, found.estimate) == ("undecided", None)
+        assert "samples of different weight" in found.reason
+
+
+def test_the_detectors_of_the_run_are_meant_not_those_of_an_earlier_study(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": STRONG}}, study={"detectors": ["confidence"]})
+    scores = {"cell": "m/pgd", "sample": "s000", "score": 0.5}
+    names = ["lid,neighbours=10@11111111", "lid,neighbours=20@22222222", "confidence@33333333"]
+    run.ledger.append(
+        {"scores": table_from("scores", {key: [value] * 3 for key, value in scores.items()} | {"detector": names})}
+    )
+    write_study_detectors(run.folder, names[1:])
+    now = Run(run.folder, Ledger.open(run.folder), run.study)
+    assert run_ground(now).detectors == [
+        "lid,neighbours=20",
+        "lid,neighbours=20@22222222",
+        "confidence",
+        "confidence@33333333",
+        "lid",
+    ]
+    assert find_own_detector(now.ledger, "lid") == names[1]
+    with pytest.raises(StudyError, match="no detector is called 'lid,neighbours=10'"):
+        now.gate("auroc.'lid,neighbours=10' >= 0.5")
+
+
+def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate rests on other cells than the rest: those on samples to calibrate."""
+    study = {"assess": {"certificate": {"alpha": 0.1, "zeta": 0.05}}, "data": DATA}
+    run = make_run({"m": {"pgd": STRONG}}, study=study)
+
+    def a_list(eps: float, *flags: str) -> SimpleNamespace:
+        attacks = [SimpleNamespace(flags=()), SimpleNamespace(flags=flags)]
+        return SimpleNamespace(
+            eps=eps, norm="linf", certified=True, verdict="certified", pending=False, attacks=attacks
+        )
+
+    lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")])
+    told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists)
+    monkeypatch.setattr(Run, "certificate", lambda self: told)
+    loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
+    assert (loose.verdict, strict.verdict) == ("pass", "undecided")
+    assert "some of its attacks are flagged zero-gradients on samples to calibrate" in loose.cautions
+    assert "flags count" in strict.reason
+    assert one(run.gate("certificate.m at 0.1", strict_flags=True)).verdict == "pass"
+    assert one(run.gate("certificate.m at 0.3", strict_flags=True)).verdict == "undecided"

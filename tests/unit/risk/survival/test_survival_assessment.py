@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,10 @@ class TestTelling:
         for one in told["f_adv"]["probabilities"]:
             assert one["value"] == pytest.approx(1 - math.exp(-rate * one["time"]))
         assert told["f_ben"]["probabilities"][0]["value"] == pytest.approx(1 - math.exp(-1 / N))
-        assert probability_columns(found)[:2] == ["clean, within one forward pass", "clean, within 30 forward passes"]
+        assert probability_columns(found)[:2] == [
+            "some clean input passing by is wrong, within one forward pass",
+            "some clean input passing by is wrong, within 30 forward passes",
+        ]
 
     def test_words(self, found: SurvivalAssessment) -> None:
         assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
@@ -334,6 +338,10 @@ class TestTelling:
         assert any("outside the data" in word for word in cost_words(found))
         assert left_out_words(found) == []
         assert verdict_text(None) == "–"
+        assert any("It does not say that samples hold" in word for word in cost_words(found))
+        costs = [one.cost for one in found.models if one.cost is not None]
+        answers = {"broken": "yes", "not broken": "no", "undecided": "undecided"}
+        assert [verdict_text(replace(costs[0], verdict=said)) for said in answers] == list(answers.values())
 
     def test_no_assessment_is_a_sentence(self) -> None:
         assert survival_content("nothing was run")["lasts_not"] == "nothing was run"

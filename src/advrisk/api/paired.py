@@ -1,0 +1,325 @@
+"""The numbers of an old and a new model, one beside the other. What is asked for and cannot be told is undecided."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.seeds import generator
+from advrisk.risk.absolute import compare_damage
+from advrisk.risk.compare.pairing import (
+    PairedDistances,
+    Pairing,
+    chosen_attacks,
+    listed,
+    lost_attacks,
+    paired_distances,
+)
+from advrisk.risk.compare.records import Compared
+from advrisk.risk.distances import smallest_distances
+from advrisk.risk.evasion import Evasion
+from advrisk.risk.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
+from advrisk.risk.gate.reading import clean_answers, has_clean, n_labelled, untried
+from advrisk.risk.gate.verdict import AGAIN, UNTRIED, decide, settling
+from advrisk.risk.indicators import RiskTensor, Scenario
+from advrisk.risk.indicators.comparison import compare_models
+from advrisk.risk.indicators.reading import read_tensor
+from advrisk.risk.monte_carlo import monte_carlo_damage
+from advrisk.risk.paired_share import at_least
+from advrisk.risk.proportion import proportion
+from advrisk.study import Norm
+
+if TYPE_CHECKING:
+    from advrisk.api.run import Run
+
+Pair = tuple[str, str]
+Arms = Sequence[dict[str, Any]]
+
+
+class Comparing:
+    """Two runs, what they share, and what was said of it so far."""
+
+    def __init__(
+        self,
+        old: "Run",
+        new: "Run",
+        pairing: Pairing,
+        margin: float,
+        level: float | None,
+        norm: Norm,
+        *,
+        arms: Sequence[str] | None = None,
+        pending: Sequence[str] = (),
+    ) -> None:
+        self.old, self.new, self.pairing, self.margin, self.norm = old, new, pairing, margin, norm
+        usual = new.study.assess.damage.level if new.study else 0.95
+        self.level = usual if level is None else level
+        self.arms, self.pending = arms, pending
+        self.notes: list[str] = []
+
+    def of(self, pair: Pair, sizes: Sequence[float] | None, curve: Evasion | str | None) -> Iterator[Compared]:
+        """All numbers of an old and a new model, at least one of them of what was done to its inputs."""
+        yield from self._clean(pair)
+        risks = list(self._risk(pair))
+        yield from self._attacked(pair, sizes, curve, told=any(one.worse_by is not None for one in risks))
+        yield from risks
+
+    # Clean inputs
+
+    def _clean(self, pair: Pair) -> Iterator[Compared]:
+        each = list(zip((self.old, self.new), pair, strict=True))
+        if not any(n_labelled(run.ledger) and has_clean(run.ledger, model) for run, model in each):
+            self.notes.append("Clean accuracy is not compared: neither run holds clean inputs with labels.")
+            return
+        names = [[one for one, _ in self.pairing.samples], [one for _, one in self.pairing.samples]]
+        (was, told_was), (now, told_now) = (
+            clean_answers(run.ledger).among(samples, model) for (run, model), samples in zip(each, names, strict=True)
+        )
+        yield self._shares(pair, "clean accuracy", was, now, told_was & told_now, harmful=False)
+
+    # What attacks do
+
+    def _attacked(
+        self, pair: Pair, sizes: Sequence[float] | None, curve: Evasion | str | None, *, told: bool
+    ) -> Iterator[Compared]:
+        """`told`: a risk was compared, which will do where neither run has an attack with a size."""
+        attacks = chosen_attacks(self.pairing.arms[pair], self._patterns(self.new))
+        if not attacks:
+            if self._any_sized(pair) or not told:
+                yield self._open(pair, "attacks", "no attack is shared, and what was not tried on both is not compared")
+            return
+        if lost := lost_attacks(
+            self.pairing.old_arms[pair], self.pairing.arms[pair], attacks, self._patterns(self.old)
+        ):
+            yield self._open(
+                pair,
+                "attacks of the old run",
+                f"nothing is compared by {listed(lost)}: missing, configured otherwise or not counted in the new run",
+                settle="the same attacks in both runs, or the arms to compare by (`--arm`)",
+            )
+        found = paired_distances(self.old.ledger, self.new.ledger, self.pairing, pair, norm=self.norm, arms=attacks)
+        numbers = [*self._broken(pair, found, attacks, sizes), *self._damage(pair, found, attacks, curve)]
+        yield from numbers
+        if not numbers:
+            reason = "found no size within which samples may be broken, and no evasion curve"
+            yield self._open(pair, "attacks", reason, settle="a size (`--eps`), or a curve (`--evasion`)")
+
+    def _patterns(self, run: "Run") -> Sequence[str] | None:
+        """The arms that count: those that were named, or the study's."""
+        if self.arms is not None:
+            return self.arms
+        return run.study.assess.damage.arms if run.study else None
+
+    def _any_sized(self, pair: Pair) -> bool:
+        rows = (*self.pairing.old_arms[pair], *self.pairing.new_arms[pair])
+        return self.arms is not None or any(row["kind"] == "attack" and row["norm"] is not None for row in rows)
+
+    def _broken(
+        self, pair: Pair, found: PairedDistances, attacks: Arms, sizes: Sequence[float] | None
+    ) -> Iterator[Compared]:
+        own = [row for row in attacks if row["norm"] == self.norm]
+        known = sorted({row["eps"] for row in own if row["eps"]})
+        if sizes is None and self.new.study:
+            sizes = self.new.study.assess.damage.thresholds
+        wanted = sorted({*known[:1], *known[-1:]}) if sizes is None else sizes
+        if not own and not wanted:
+            yield self._open(pair, "broken", f"no shared attack is in {self.norm}")
+        for size in wanted:
+            name = f"broken within {size:g}"
+            if any(row["eps"] is None for row in own) or (known and size <= known[-1]):
+                little = untried(size, own)
+                yield self._shares(pair, name, found.old <= size, found.new <= size, found.told, untried=little)
+            elif known:
+                yield self._open(pair, name, f"the largest eps of a shared attack is {known[-1]:g}", settle=UNTRIED)
+            else:
+                yield self._open(pair, name, f"no shared attack is in {self.norm}", settle=UNTRIED)
+
+    def _shares(
+        self, pair: Pair, quantity: str, was: Flags, now: Flags, told: Flags, *, harmful: bool = True, untried: str = ""
+    ) -> Compared:
+        if not told.any():
+            again = f"a verdict on them ({AGAIN})"
+            return self._open(pair, quantity, "no sample has a verdict in both runs", settle=again)
+        n = int(told.sum())
+        old, new = (proportion(int(flags[told].sum()), n, level=self.level) for flags in (was, now))
+        worse, better = (now[told], was[told]) if harmful else (was[told], now[told])
+        found = measured_pair(worse, better, level=self.level, n_unknown=int((~told).sum()), untried=untried)
+        up, down = int((worse & ~better).sum()), int((better & ~worse).sum())
+        p = at_least(up + found.n_unknown, down, n + found.n_unknown, self.margin)
+        return self._compared(pair, quantity, old, new, found, p=p)
+
+    def _damage(
+        self, pair: Pair, found: PairedDistances, attacks: Arms, curve: Evasion | str | None
+    ) -> Iterator[Compared]:
+        if curve is None:
+            yield from self._detected(pair, attacks)
+            return
+        if isinstance(curve, str):
+            yield self._open(pair, "damage", curve)
+            return
+        if not any(row["norm"] == self.norm for row in attacks):
+            yield self._open(pair, "damage", f"no shared attack is in {self.norm}")
+            return
+        if not found.told.any():
+            again = f"a verdict on them ({AGAIN})"
+            yield self._open(pair, "damage", "no sample has a verdict in both runs", settle=again)
+            return
+        rng = generator("compare", self.new.seed)
+        own = {"new": found.new[found.told], "old": found.old[found.told]}
+        made = compare_damage(own, curve, level=self.level, rng=rng)
+        measured = measured_damage_pair(made, "new", "old", n_unknown=found.n_unknown, rng=rng)
+        yield self._compared(pair, "damage", made.estimates["old"], made.estimates["new"], measured)
+
+    def _detected(self, pair: Pair, attacks: Arms) -> Iterator[Compared]:
+        """Damage with the detector that both studies name, each in front of its own model."""
+        alarms = [run.study.assess.damage.detector if run.study else None for run in (self.old, self.new)]
+        asked = alarms[1]
+        if asked is None and alarms[0] is None:
+            self.notes.append("Damage is relative here, and not compared; say what goes unnoticed (`--evasion`).")
+            return
+        if asked is None or alarms[0] != asked:
+            reason = "the two studies do not name the same detector and threshold"
+            yield self._open(pair, "damage", reason, settle="an evasion curve for both (`--evasion`)")
+            return
+        name = f"damage with {asked.name}"
+        flags: list[dict[str, bool]] = []
+        for run, model in ((self.old, pair[0]), (self.new, pair[1])):
+            try:
+                distances = smallest_distances(run.ledger, norm=self.norm, arms=[row["arm"] for row in attacks])
+                seen = monte_carlo_damage(
+                    run.ledger, distances, asked.name, threshold=asked.alarm, rng=generator("compare", run.seed)
+                )
+            except RiskError as error:
+                yield self._open(pair, name, str(error))
+                return
+            flags.append(dict(zip(distances.samples, seen.damaged[model].tolist(), strict=True)))
+        told = np.array([one in flags[0] and other in flags[1] for one, other in self.pairing.samples])
+        was = np.array([flags[0].get(one, False) for one, _ in self.pairing.samples])
+        now = np.array([flags[1].get(other, False) for _, other in self.pairing.samples])
+        yield self._shares(pair, name, was, now, told)
+
+    # Scenarios
+
+    def _risk(self, pair: Pair) -> Iterator[Compared]:
+        """Scenarios and losses that both studies state alike; what the old one states alone is undecided."""
+        old, new = (run.study.scenarios if run.study else {} for run in (self.old, self.new))
+        if alone := [name for name in new if name not in old]:
+            self.notes.append(f"Scenarios of the new study only, and not compared: {', '.join(alone)}.")
+        if not old:
+            return
+        losses, lost = self._shared_losses()
+        for name, tree in old.items():
+            if new.get(name) != tree:
+                found = "not the same in" if name in new else "not in"
+                yield self._open(pair, f"risk, {name}", f"the scenario is {found} the new study")
+                continue
+            for loss in lost:
+                yield self._open(pair, f"risk, {name}, {loss}", "the new study does not state this loss, or not alike")
+            if losses is None:
+                continue
+            try:
+                yield from self._scenario(pair, Scenario.from_mapping(name, tree), losses)
+            except RiskError as error:
+                yield self._open(pair, f"risk, {name}", str(error))
+
+    def _shared_losses(self) -> tuple[Sequence[object] | None, list[str]]:
+        """The losses of both studies (none named: the usual one; None: none is shared), and what the old one calls
+        those that it alone states."""
+        old, new = (run.study.loss_entries() if run.study else [] for run in (self.old, self.new))
+        if old == new:
+            return old, []
+        shared = [entry for entry in new if entry in old]
+        lost = [str(entry.get("as", entry["name"])) for entry in old if entry not in shared]
+        if alone := [str(entry.get("as", entry["name"])) for entry in new if entry not in shared]:
+            self.notes.append(f"Losses of the new study only, and not compared: {', '.join(alone)}.")
+        return shared or None, lost or ([] if old else ["the usual loss"])
+
+    def _scenario(self, pair: Pair, scenario: Scenario, losses: Sequence[object]) -> Iterator[Compared]:
+        arms = [row["arm"] for row in self.pairing.arms[pair]]
+        if not arms:
+            raise RiskError("no arm is shared")
+        tensors = {
+            "old": self._tensor(self.old, pair[0], 0, losses, arms),
+            "new": self._tensor(self.new, pair[1], 1, losses, arms),
+        }
+        for loss in tensors["new"].losses:
+            if tensors["new"].range_of(loss) != (0.0, 1.0):
+                self.notes.append(
+                    f"The loss {loss} does not lie between 0 and 1, and is not compared: a margin is a share."
+                )
+                continue
+            yield self._scenario_loss(pair, scenario, loss, tensors)
+
+    def _scenario_loss(self, pair: Pair, scenario: Scenario, loss: str, tensors: Mapping[str, RiskTensor]) -> Compared:
+        rng = generator("compare", self.new.seed, scenario.name)
+        found = compare_models(tensors, scenario, loss=loss, level=self.level, rng=rng, details=False)
+        branch = found.branches[""]
+        measured = measured_number(
+            branch.difference("new", "old"),
+            n=len(found.samples),
+            unit=1.0,
+            floor=branch.standard_errors("new", "old")[1],
+            on_floor="the weights of the scenario are known too little; narrow them",
+            n_left_out=found.n_without_verdict + found.n_unfinished,
+            pending=" ".join(self.pending),
+        )
+        values = branch.estimates
+        return self._compared(pair, f"risk, {scenario.name}, {loss}", values["old"], values["new"], measured)
+
+    def _tensor(self, run: "Run", model: str, place: int, losses: Sequence[object], arms: Sequence[str]) -> RiskTensor:
+        """With the same names for the same samples in both runs: their places among those that both hold."""
+        found = read_tensor(run.ledger, model, losses, arms=arms)
+        names = [pair[place] for pair in self.pairing.samples]
+        data = found.data.sel(sample=names)
+        return RiskTensor(data.assign_coords(sample=[str(number) for number in range(len(names))]))
+
+    # Verdicts
+
+    def _open(self, pair: Pair, quantity: str, reason: str, *, settle: str = "") -> Compared:
+        """What is asked for and cannot be compared."""
+        return Compared(*pair, quantity, None, None, None, self.margin, "undecided", reason, settle=settle)
+
+    def _compared(
+        self, pair: Pair, quantity: str, old: Estimate, new: Estimate, found: Measured, *, p: float | None = None
+    ) -> Compared:
+        assert found.estimate is not None
+        verdict = decide(found.estimate, "<=", self.margin)
+        reason = _REASONS[verdict].format(margin=f"{self.margin:g}")
+        settle, more = settling(found, "<=", self.margin) if verdict == "undecided" else ("", None)
+        if verdict == "pass" and found.estimate.low > 0:
+            reason += "; worse it is"
+        if open_ := doubt(found, passes=verdict == "pass"):
+            verdict, (reason, settle), more = "undecided", open_, None
+        told = (found.on_unknown, found.untried)
+        return Compared(
+            *pair,
+            quantity=quantity,
+            old_value=old,
+            new_value=new,
+            worse_by=found.estimate,
+            margin=self.margin,
+            verdict=verdict,
+            reason=reason,
+            p=p,
+            settle=settle,
+            more_samples=more,
+            cautions=tuple(text for text in told if text and text != reason),
+        )
+
+
+def doubt(found: Measured, *, passes: bool) -> tuple[str, str] | None:
+    """Why a number decides nothing, or lets nothing pass, and what would settle it."""
+    if found.pending:
+        return found.pending.rstrip("."), "finish the run: the same command goes on"
+    if passes and found.n_left_out:
+        return found.on_unknown, f"a verdict on them ({AGAIN})"
+    return (found.untried, UNTRIED) if passes and found.untried else None
+
+
+_REASONS = {
+    "pass": "not worse by more than {margin}",
+    "fail": "worse by more than {margin}",
+    "undecided": "the margin of {margin} lies within the interval",
+}

@@ -1,0 +1,82 @@
+"""Whether what somebody wants to know is known: looks at a run that goes on, for `run.rounds`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from advrisk.api.gate import run_ground
+from advrisk.api.measures import Measures
+from advrisk.api.run import Run
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.ledger import Ledger
+from advrisk.risk.looks import Seen, strict_level
+from advrisk.study import Requirement, StudySpec, Target, Term, parse_requirement
+from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
+
+
+def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], Seen]:
+    """Looks at a study's run in a folder; the ledger that it is shown holds the samples that count."""
+
+    def look(target: Target, ledger: Ledger, share: float) -> Seen:
+        run = Run(folder, ledger, study)
+        try:
+            if not target.decides:
+                return _precision(run, target)
+            return _decided(run, study, share) if target.text == DECIDED else _gate(run, study, share)
+        except RiskError as error:  # no sample has a verdict yet, say
+            return Seen(met=False, said=str(error), level=study.assess.damage.level)
+
+    return look
+
+
+def _precision(run: Run, target: Target) -> Seen:
+    """Whether every interval lies within the margin of its value, on both sides."""
+    found = _estimates(run, target_terms(target, run_ground(run)))
+    sides = {str(term): max(one.high - one.value, one.value - one.low) for term, one in found.items()}
+    widest = max(sides, key=sides.__getitem__)
+    level = next(iter(found.values())).level
+    said = f"{'each' if len(sides) > 1 else widest} is known to ±{_shown(sides[widest])} at level {level:g}"
+    if (wide := sides[widest]) > target.margin:
+        return Seen(met=False, said=f"{widest} is known to ±{_shown(wide)}", level=level)
+    return Seen(met=True, said=said, level=level)
+
+
+def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
+    if terms[0].quantity == "damage":  # relative damage, too, which no requirement may be about
+        estimates = run.damage().estimates
+        return {term: estimates[str(term.subject)] for term in terms}
+    measures, found = Measures(run, None), {}
+    for term in terms:
+        measured = measures.of(Requirement(term, "<="))
+        if measured.estimate is None:
+            raise RiskError(f"{term}: {measured.why_not or measured.pending}")
+        found[term] = measured.estimate
+    return found
+
+
+def _decided(run: Run, study: StudySpec, share: float) -> Seen:
+    """Whether one model is told apart from all others, at a level that leaves room for the other looks."""
+    models = run_ground(run).models
+    level = strict_level(study.assess.damage.level, share, n_models=len(models))
+    found = run.damage(level=level)
+    said = f"ship {found.ship}" if found.decided else f"{found.models[0].model} is {found.models[0].verdict}"
+    return Seen(met=found.decided, said=said, level=level)
+
+
+def _gate(run: Run, study: StudySpec, share: float) -> Seen:
+    """Whether every requirement that more samples decide passes or fails, at such a level."""
+    asked = study.assess
+    level = strict_level(max(asked.damage.level, asked.indicators.level, asked.survival.level), share)
+    results = [
+        one
+        for one in run.gate(level=level).results
+        if parse_requirement(one.requirement).left.quantity not in NOT_LOOKED_AT
+    ]
+    undecided = [one.requirement for one in results if one.verdict == "undecided"]
+    if undecided:
+        return Seen(met=False, said=f"undecided are {', '.join(undecided)}", level=level)
+    return Seen(met=True, said=", ".join(f"{one.requirement}: {one.verdict}" for one in results), level=level)
+
+
+def _shown(number: float) -> str:
+    return f"{number:.2g}"

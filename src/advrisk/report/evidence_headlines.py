@@ -1,0 +1,179 @@
+"""The number of a topic that leads: of the model to ship the worst one, with its interval, then the range over others.
+
+A range over models is always said as such: it is no interval.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from advrisk.core.names import counted
+from advrisk.report.evidence_numbers import SHARE
+from advrisk.report.findings import Findings
+from advrisk.report.palette import cut_words, one_line
+from advrisk.report.survival import number_text
+from advrisk.risk.indicators.tree import UNIFORM
+
+_End = Literal["high", "low"]
+HIGH: _End = "high"
+LOW: _End = "low"
+_WORD = 60  # characters of a name
+_VERDICTS = {"fail": "fails", "undecided": "is undecided", "pass": "passes"}  # the worst first
+
+_Number = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Leading:
+    """Which numbers of a topic may lead: those that begin so, and which end of them is bad."""
+
+    bad: _End
+    begins: str = ""
+    until: str = ""  # where `begins` depends on the run: as the first number does, up to this word
+    with_note: bool = False
+
+
+LEADING: Mapping[str, Leading] = {
+    "accuracy": Leading(LOW, "clean inputs answered rightly"),
+    "success": Leading(HIGH, "broken within"),
+    "damage": Leading(HIGH, "probability of damage"),
+    "corruptions": Leading(HIGH, until=" under "),
+    "scenarios": Leading(HIGH, until=" in "),
+    "groups": Leading(HIGH, until=" in "),
+    "detection": Leading(LOW, "AUROC"),
+    "survival": Leading(LOW, "mean "),
+    "certificates": Leading(HIGH, "broken by the worst attack", with_note=True),
+    "people": Leading(HIGH),
+}
+
+
+def model_to_ship(found: Findings) -> str:
+    """The model that all answers name which name one; none where they differ, or where the gate forbids it."""
+    if not isinstance(found.gate, str) and not found.gate.passed:
+        return ""
+    named = set() if isinstance(found.damage, str) else {found.damage.ship}
+    if not isinstance(found.indicators, str):
+        first = (one for one in found.indicators.results if one.loss == found.indicators.losses[0])
+        named |= {one.ship for one in first if one.scenario.name != UNIFORM}
+    named -= {None}
+    return str(named.pop()) if len(named) == 1 else ""
+
+
+def headline(topic: str, numbers: Sequence[_Number], ship: str) -> str:
+    """What a clause is told of a topic, in a line."""
+    if not numbers:
+        return ""
+    if topic == "gate":
+        return _of_gate(numbers)
+    if topic == "comparison":
+        return _of_comparison(numbers, ship)
+    if (leading := LEADING.get(topic)) is not None and (some := _candidates(numbers, leading)):
+        return _of_models(some, ship, leading)
+    return _plain(numbers, ship)
+
+
+def value_text(number: _Number) -> str:
+    """The value, as people write it."""
+    estimate = number["estimate"]
+    if estimate is None:
+        exact = number["exact"]
+        return f"{exact:,}" if isinstance(exact, int) else exact if isinstance(exact, str) else number_text(exact)
+    return _one(estimate["value"], number["unit"], sign=" %")
+
+
+def interval_text(number: _Number) -> str:
+    """`[4.9, 9.6]`; nothing where a number is exact. None, for JSON knows no infinity, is one."""
+    estimate = number["estimate"]
+    if estimate is None:
+        return ""
+    low = "-infinite" if estimate["low"] is None else _one(estimate["low"], number["unit"])
+    high = "infinite" if estimate["high"] is None else _one(estimate["high"], number["unit"])
+    return f"[{low}, {high}]"
+
+
+def _candidates(numbers: Sequence[_Number], leading: Leading) -> list[_Number]:
+    first, word, _ = numbers[0]["what"].partition(leading.until) if leading.until else ("", "", "")
+    begins = leading.begins or f"{first}{word}"
+    return [one for one in numbers if one["estimate"] is not None and one["what"].startswith(begins)]
+
+
+def _of_models(some: Sequence[_Number], ship: str, leading: Leading) -> str:
+    """`hardened, the model to ship: broken within linf 0.3: 61.8 % [57.4, 66.0]; over the 3 other models: … to …`."""
+    own = [one for one in some if one["model"] == ship]
+    worst = _worst(own or some, leading.bad)
+    alike = [one for one in some if one["what"] == worst["what"]]
+    n = len({one["model"] for one in some})
+    role = ", the model to ship" if own else f", the worst of {n} models" if n > 1 else ""
+    note = f" ({worst['note']})" if leading.with_note and worst["note"] else ""
+    told = f"{_name(worst['model'])}{role}: {_name(worst['what'])}: {_with_interval(worst)}{note}"
+    return f"{told}{_over(alike, worst)}"
+
+
+def _of_comparison(numbers: Sequence[_Number], ship: str) -> str:
+    """How far the nearest other model is from the one to ship; else the pair that differs most."""
+    pairs = [one for one in numbers if ": how much more than " in one["what"]]
+    if own := [one for one in pairs if one["what"].endswith(f": how much more than {ship}")] if ship else []:
+        nearest = _worst([one for one in own if one["what"] == own[0]["what"]], LOW)
+        alike = [one for one in own if one["what"] == nearest["what"]]
+        return f"{_of_pair(nearest)}{_over(alike, nearest)}"
+    if not pairs:
+        return _plain(numbers, ship)
+    n = sum(one["note"] == "decided" for one in pairs)
+    return f"{n} of {counted(len(pairs), 'pair')} of models decided; {_of_pair(_worst(pairs, HIGH))}"
+
+
+def _of_pair(pair: _Number) -> str:
+    return f"{_name(pair['model'])}: {_name(pair['what'])}: {_with_interval(pair)} ({pair['note']})"
+
+
+def _of_gate(numbers: Sequence[_Number]) -> str:
+    """How many requirements fail, and the first of the worst."""
+    verdicts = [str(one["exact"]) for one in numbers]
+    worst = next(name for name in (*_VERDICTS, verdicts[0]) if name in verdicts)
+    first = numbers[verdicts.index(worst)]
+    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _VERDICTS if name in verdicts)
+    return f"of {counted(len(numbers), 'requirement')} {counts}; {_name(first['what'])} {_VERDICTS.get(worst, worst)}"
+
+
+def _plain(numbers: Sequence[_Number], ship: str) -> str:
+    """A topic of which no end is bad: the first number of the model to ship, else over all models."""
+    first = next((one for one in numbers if ship and one["model"] == ship), numbers[0])
+    alike = [one for one in numbers if one["what"] == first["what"]]
+    model = f"{_name(first['model'])}: " if first["model"] else ""
+    return f"{model}{_name(first['what'])}: {_with_interval(first)}{_over(alike, first)}"
+
+
+def _over(alike: Sequence[_Number], told: _Number) -> str:
+    """The range over the other models, by value."""
+    others = [one for one in alike if one is not told and not isinstance(_place(one), str)]
+    if not others:
+        return ""
+    ends = dict.fromkeys(value_text(end(others, key=_place)) for end in (min, max))
+    models = "the other model" if len(others) == 1 else f"the {len(others)} other models"
+    return f"; over {models}: {' to '.join(ends)}"
+
+
+def _worst(some: Sequence[_Number], bad: _End) -> _Number:
+    """The highest or lowest value; of equal ones the last, which is that of the largest size."""
+    return max(reversed(some), key=lambda one: float(_place(one)) * (1 if bad == HIGH else -1))
+
+
+def _place(number: _Number) -> float | str:
+    estimate = number["estimate"]
+    value = number["exact"] if estimate is None else estimate["value"]
+    return math.inf if value is None else value
+
+
+def _with_interval(number: _Number) -> str:
+    return f"{value_text(number)} {interval_text(number)}".rstrip()
+
+
+def _name(text: str) -> str:
+    return cut_words(one_line(text), _WORD)
+
+
+def _one(value: float | None, unit: str, *, sign: str = "") -> str:
+    if value is None:
+        return "infinite"
+    return f"{100 * value:.1f}{sign}" if unit == SHARE else number_text(value)

@@ -1,0 +1,99 @@
+"""What is to be known before a run may stop, as people write it.
+
+    damage ±0.02                  every model's damage, to two hundredths either way
+    broken.hardened at 8/255 ±2 % the share broken of one model
+    risk[rainy-town] +-0.05       the risk under a scenario
+    decided                       which model to ship
+    gate                          every requirement of the study
+
+The words before the sign are those of requirements (`study.gate`); without a model, all are meant.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from advrisk.core.errors import StudyError
+from advrisk.study.gate import EVERY, Requirement, Term, parse_requirement
+from advrisk.study.ground import Ground, expanded
+
+DECIDED, GATE = "decided", "gate"
+PRECISE = ("damage", "broken", "robust_accuracy", "clean_accuracy", "clean_rejection", "cost", "risk", "survival")
+SCORED = ("auroc", "fpr")  # of scores that detectors give once the cells are done
+NOT_LOOKED_AT = ("certificate", "error_rows", "flagged")  # more samples to evaluate decide none of them
+
+_SIGN = re.compile(r"±|\+\s*/?\s*-")
+_FIRST_WORD = re.compile(r"\s*([^\W\d]\w*)(?![\w.])")
+_EXAMPLE = "write `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` or `gate`"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something to be known: a decision, or a quantity within a margin."""
+
+    text: str
+    term: Term | None = None  # None: a decision
+    margin: float = 0.0
+
+    @property
+    def decides(self) -> bool:
+        return self.term is None
+
+
+def parse_target(text: str) -> Target:
+    """Read a target; what is wrong with it is a StudyError that says what to write."""
+    if not isinstance(text, str):
+        raise StudyError(f"a target is text: {_EXAMPLE}; found {text!r}")
+    if (word := text.strip()) in (DECIDED, GATE):
+        return Target(word)
+    parts = _SIGN.split(text, maxsplit=1)
+    if len(parts) < 2:
+        raise StudyError(f"the target {text!r} has no margin: {_EXAMPLE}")
+    quantity, margin = parts
+    first = _FIRST_WORD.match(quantity)
+    if first:  # without a model
+        quantity = f"{first[1]}.{EVERY}{quantity[first.end() :]}"
+    try:
+        read = parse_requirement(f"{quantity.strip()} <= {margin.strip()}")
+    except StudyError as error:
+        raise StudyError(f"the target {text!r} cannot be read: {error}") from None
+    _check(text, read)
+    return Target(f"{parts[0].strip()} ±{read.limit_text}", read.left, read.limit)
+
+
+def _check(text: str, read: Requirement) -> None:
+    if read.left.quantity in SCORED:
+        raise StudyError(f"the target {text!r}: detectors score once the cells are done, so nobody can look before")
+    if read.left.quantity not in PRECISE or read.right is not None:
+        raise StudyError(f"the target {text!r}: a margin can be had of {', '.join(PRECISE)}, of one model or of all")
+    if read.limit <= 0:
+        raise StudyError(f"the target {text!r}: a margin is above 0; found {read.limit_text}")
+
+
+def target_terms(target: Target, ground: Ground) -> list[Term]:
+    """The terms that must be known within the margin, one for each model; what cannot be answered is refused."""
+    assert target.term is not None  # decisions have none
+    asked = Requirement(target.term, "<=", target.margin, f"{target.margin:g}")
+    try:
+        found = expanded(asked, replace(ground, relative=ground.relative and target.term.quantity == "cost"))
+    except StudyError as error:
+        raise StudyError(f"the target `{target.text}`: {error}") from None
+    return [one.left for one in found]
+
+
+def refuse_decision(target: Target, ground: Ground, requirements: list[Requirement]) -> None:
+    """A decision that this study does not ask for, or that cannot be looked at while cells are run."""
+    if target.text == DECIDED and len(ground.models) < 2:
+        raise StudyError(f"the target `{DECIDED}`: {ground.models[0]} is the only model, so there is nothing to decide")
+    if target.text != GATE:
+        return
+    if not [one for one in requirements if one.left.quantity not in NOT_LOOKED_AT]:
+        raise StudyError(
+            f"the target `{GATE}`: the study has no requirement that more samples decide; write one under `gate`, as "
+            'in `gate: ["broken.MODEL at 8/255 <= 0.2"]`'
+        )
+    for one in requirements:
+        if one.left.quantity in SCORED:
+            raise StudyError(
+                f"the target `{GATE}`: `{one}` rests on scores, which detectors give once the cells are done; leave "
+                "out the target, or that requirement"
+            )

@@ -1,0 +1,202 @@
+"""Runs that stop when enough is known, or spent: what they hold, what they say, and how they go on."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advrisk import Run, Study
+from advrisk.core.errors import StudyError
+from advrisk.ledger import Ledger
+from advrisk.ledger.stopping import read_stopping
+from advrisk.testing.ledgers import outcome_rows
+
+from .conftest import Command, study_of
+
+ARMS = [{"attack": "fgsm", "norm": "linf", "eps": [0.05, 0.3]}]
+N_SHARDS = 8
+
+
+def quick(content: dict[str, Any]) -> dict[str, Any]:
+    """Eight shards of sixteen samples, and arms that take little."""
+    content["data"]["evaluate"] = 16 * N_SHARDS
+    content["assess"]["damage"]["thresholds"] = [0.05, 0.3]
+    return content | {"arms": ARMS}
+
+
+@pytest.fixture(scope="module")
+def full(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The whole grid."""
+    return Study.from_dict(quick(study_of(nets))).run(tmp_path_factory.mktemp("full") / "run")
+
+
+@pytest.fixture(scope="module")
+def stopped(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that may stop early, as its target is easy."""
+    content = quick(study_of(nets))
+    return Study.from_dict(content).run(tmp_path_factory.mktemp("stopped") / "run", target="broken at 0.3 ±0.2")
+
+
+def rows_of(run: Run) -> list[Any]:
+    return outcome_rows(run.folder)
+
+
+def test_a_run_rests_once_its_target_is_met_and_its_rows_are_those_of_the_full_one(stopped: Run, full: Run) -> None:
+    found = stopped.stopping
+    assert found is not None
+    assert found.rests
+    assert 0 < found.at < 16 * N_SHARDS
+    assert found.at == 16 * found.n_shards
+    few, many = rows_of(stopped), rows_of(full)
+    assert 0 < len(few) < len(many)
+    assert all(row in many for row in few)
+    samples = set(stopped.query("SELECT sample FROM samples WHERE split = 'evaluate'")["sample"].to_pylist())
+    whole = full.query("SELECT count(*) AS n FROM outcomes WHERE sample IN (SELECT unnest($s))", {"s": sorted(samples)})
+    assert whole["n"][0].as_py() == len(few)
+
+
+def test_the_margin_is_kept_on_both_sides(stopped: Run) -> None:
+    for row in stopped.damage().models:
+        share = row.success_ratio[0.3]
+        assert max(share.high - share.value, share.value - share.low) <= 0.2
+
+
+def test_everything_tells_that_it_stopped_early(stopped: Run, advrisk: Command) -> None:
+    said = f"Stopped early, after {stopped.stopping.at if stopped.stopping else 0} of 128 samples"
+    state = stopped.status()
+    assert state.complete
+    assert said in state.stopped
+    for words in (("status",), ("show",), ("select",)):
+        done = advrisk(*words, stopped.folder, env={"COLUMNS": "400"})
+        assert said in done.stdout
+        assert "The target `broken at 0.3 ±0.2` was reached" in done.stdout
+    assert said in json.loads(advrisk("status", stopped.folder, "--json").stdout)["stopped"]
+    assert said in stopped.report().read_text()
+    assert said in str(stopped.record()["damage"])
+
+
+def test_without_a_target_it_goes_on_to_the_full_grid_and_remembers(nets: Path, full: Run, tmp_path: Path) -> None:
+    study = Study.from_dict(quick(study_of(nets)))
+    first = study.run(tmp_path / "run", target=["broken at 0.3 ±0.3", "damage ±0.3"])
+    assert first.stopping is not None
+    assert first.stopping.rests
+    again = study.run(tmp_path / "run", target=["broken at 0.3 ±0.3", "damage ±0.3"])
+    assert rows_of(again) == rows_of(first)
+    assert again.stopping == first.stopping
+    whole = study.run(tmp_path / "run")
+    assert rows_of(whole) == rows_of(full)
+    assert whole.stopping == replace(first.stopping, n_shards=0, at=0)
+    assert "was reached after" in whole.status().stopped
+    assert "Stopped early" not in whole.status().stopped
+    assert whole.status().n_samples == 128
+
+
+def test_a_target_that_is_not_reached_runs_the_full_grid_and_says_so(
+    nets: Path, full: Run, write_study: Callable[..., Path], advrisk: Command, tmp_path: Path
+) -> None:
+    done = advrisk("run", write_study(quick(study_of(nets))), "--out", "run", "--target", "damage +- 0.1 %")
+    assert done.returncode == 0, done.stderr
+    assert "The target `damage ±0.1 %` is not reached after 128 of 128 samples" in done.stderr
+    assert rows_of(Run.open(tmp_path / "run")) == rows_of(full)
+
+
+def test_a_decision_shares_its_error_among_the_looks(nets: Path, tmp_path: Path) -> None:
+    """A model that was never trained falls at once, so the first look decides; the level is stricter than 0.95."""
+    content = quick(study_of(nets))
+    content["models"]["plain"].pop("weights")
+    content["gate"] = ["broken.* at 0.3 >= 1 %", "error_rows == 0"]
+    run = Study.from_dict(content).run(tmp_path / "run", target=["decided", "gate"])
+    assert run.stopping is not None
+    looks = [look for look in run.stopping.looks if look.target == "decided"]
+    assert run.stopping.rests
+    assert looks[-1].met
+    assert looks[-1].said == f"ship {run.damage().ship}"
+    for look in looks:
+        assert look.share == pytest.approx(1 / run.stopping.planned)
+        assert look.level == pytest.approx(1 - 0.05 / run.stopping.planned)
+    assert any("Decided after" in note for note in run.gate().notes)
+
+
+def test_passes_that_may_be_spent_are_not_exceeded_by_a_shard(nets: Path, full: Run, tmp_path: Path) -> None:
+    study, n_all = Study.from_dict(quick(study_of(nets))), full.status().n_passes
+    limit = n_all // 2
+    first = study.run(tmp_path / "run", max_passes=limit)
+    assert first.stopping is not None
+    assert 0 < first.stopping.at < 128
+    assert first.status().complete
+    assert first.status().n_passes <= limit * 1.1
+    assert f"{limit:,} passes" in first.status().stopped
+    second = study.run(tmp_path / "run", max_passes=n_all)  # what was spent before is not counted again
+    assert rows_of(second) == rows_of(full)
+    assert second.stopping is not None
+    assert not second.stopping.rests
+
+
+def test_too_few_passes_for_a_shard_leave_the_run_unfinished(nets: Path, tmp_path: Path) -> None:
+    run = Study.from_dict(quick(study_of(nets))).run(tmp_path / "run", max_passes=1)
+    assert not run.status().complete
+    assert run.status().n_cells == 1
+    assert run.stopping is not None
+    assert not run.stopping.rests
+
+
+@pytest.mark.slow
+def test_workers_give_the_same(nets: Path, stopped: Run, tmp_path: Path) -> None:
+    content = quick(study_of(nets))
+    run = Study.from_dict(content).run(tmp_path / "run", target="broken at 0.3 ±0.2", workers=2)
+    assert run.stopping == stopped.stopping
+    assert rows_of(run) == rows_of(stopped)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("in_workers")
+def test_a_cluster_gives_the_same(nets: Path, stopped: Run, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    study = Study.from_dict(quick(study_of(nets)))
+    run = study.run(tmp_path / "run", target="broken at 0.3 ±0.2", on="ray", workers=2)
+    assert run.stopping == stopped.stopping
+    assert rows_of(run) == rows_of(stopped)
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "complaint"),
+    [
+        ("damage 0.02", {}, "has no margin"),
+        ("damage.plian ±0.02", {}, "did you mean 'plain'?"),
+        ("broken ±0.02", {}, "needs a size"),
+        ("broken at 0.5 ±0.02", {}, "no attack in linf was allowed a size of 0.5"),
+        ("risk ±0.02", {}, "found no scenario"),
+        ("auroc.confidence[plain] ±0.02", {}, "detectors score once the cells are done"),
+        ("error_rows ±2", {}, "a margin can be had of damage"),
+        ("gate", {}, "no requirement that more samples decide"),
+        ("decided", {"order": "file"}, "order: shuffled"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused_before_anything_runs(
+    nets: Path, tmp_path: Path, target: str, change: dict[str, Any], complaint: str
+) -> None:
+    content = quick(study_of(nets))
+    content["data"] |= change
+    with pytest.raises(StudyError, match="target") as raised:
+        Study.from_dict(content).run(tmp_path / "run", target=target)
+    assert complaint in str(raised.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_single_model_has_nothing_to_decide(nets: Path, tmp_path: Path) -> None:
+    content = quick(study_of(nets))
+    content["models"].pop("noisy")
+    for target in ("decided", "damage ±0.1"):
+        with pytest.raises(StudyError, match="only model"):
+            Study.from_dict(content).run(tmp_path / "run", target=target)
+
+
+def test_a_record_that_cannot_be_read_is_named(stopped: Run, tmp_path: Path) -> None:
+    (tmp_path / "looks.json").write_text('{"looks": 3}')
+    with pytest.raises(Exception, match=r"looks\.json: cannot be read"):
+        read_stopping(tmp_path)
+    assert Ledger.open(stopped.folder).shards is None

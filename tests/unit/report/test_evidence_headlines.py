@@ -1,0 +1,90 @@
+"""The line that a clause is told of a topic: whose number it is, its interval, and what a range is over."""
+
+from typing import Any
+
+import pytest
+
+from advrisk.report.evidence_headlines import headline
+
+
+def number(what: str, model: str, value: float | None, *, unit: str = "share", note: str = "") -> dict[str, Any]:
+    low, high = (None, None) if value is None else (value - 0.02, value + 0.03)
+    estimate = {"value": value, "low": low, "high": high, "level": 0.95, "n": 500, "method": "exact"}
+    return {"what": what, "model": model, "estimate": estimate, "exact": None, "unit": unit, "note": note}
+
+
+BROKEN = [
+    number(f"broken within linf {eps}", model, share)
+    for model, shares in {"a": (0.1, 0.4), "b": (0.05, 0.3), "c": (0.9, 0.9)}.items()
+    for eps, share in zip((0.1, 0.2), shares, strict=True)
+]
+
+
+def test_the_model_to_ship_leads_at_the_largest_size() -> None:
+    assert headline("success", BROKEN, "b") == (
+        "b, the model to ship: broken within linf 0.2: 30.0 % [28.0, 33.0]; over the 2 other models: 40.0 % to 90.0 %"
+    )
+
+
+def test_without_one_the_worst_model_leads_and_of_equal_sizes_the_largest() -> None:
+    assert headline("success", BROKEN, "") == (
+        "c, the worst of 3 models: broken within linf 0.2: 90.0 % [88.0, 93.0]; "
+        "over the 2 other models: 30.0 % to 40.0 %"
+    )
+
+
+def test_one_model_has_no_range() -> None:
+    assert headline("success", BROKEN[:2], "") == "a: broken within linf 0.2: 40.0 % [38.0, 43.0]"
+
+
+@pytest.mark.parametrize(
+    ("topic", "what", "value"),
+    [("accuracy", "clean inputs answered rightly", "20.0 %"), ("people", "attacked inputs", "80.0 %")],
+)
+def test_which_end_is_bad_depends_on_the_topic(topic: str, what: str, value: str) -> None:
+    said = headline(topic, [number(what, "a", 0.2), number(what, "b", 0.8)], "")
+    assert said.split(": ")[2].startswith(value)
+
+
+def test_the_strongest_corruption_of_the_first_loss_leads() -> None:
+    rows = [
+        number("misclassified under fog,level=1", "a", 0.1),
+        number("misclassified under fog,level=5", "a", 0.5),
+        number("money under fog,level=5", "a", 9.0, unit="number"),
+    ]
+    assert headline("corruptions", rows, "a").startswith(
+        "a, the model to ship: misclassified under fog,level=5: 50.0 %"
+    )
+
+
+def test_what_has_no_end_is_the_best_where_work_is_counted() -> None:
+    rows = [number("mean passes", "a", None, unit="number"), number("mean passes", "b", 7.0, unit="number")]
+    assert headline("survival", rows, "") == (
+        "b, the worst of 2 models: mean passes: 7.00 [6.98, 7.03]; over the other model: infinite"
+    )
+
+
+def test_a_comparison_names_the_nearest_other_model() -> None:
+    what = "relative damage: how much more than b"
+    rows = [
+        number("relative damage", "b", 0.1, unit="number"),
+        number(what, "c", 0.6, unit="number", note="decided"),
+        number(what, "a", 0.1, unit="number", note="undecided"),
+    ]
+    assert headline("comparison", rows, "b") == (
+        f"a: {what}: 0.100 [0.0800, 0.130] (undecided); over the other model: 0.600"
+    )
+    assert headline("comparison", rows, "").startswith("1 of 2 pairs of models decided; c: ")
+
+
+def test_a_gate_tells_the_worst_verdict() -> None:
+    rows = [
+        {"what": what, "model": "", "estimate": None, "exact": verdict, "unit": "number", "note": ""}
+        for what, verdict in {"x <= 1": "pass", "y <= 2": "fail", "z <= 3": "undecided"}.items()
+    ]
+    assert headline("gate", rows, "") == "of 3 requirements 1 fail, 1 undecided, 1 pass; y <= 2 fails"
+
+
+def test_long_names_are_cut_and_nothing_says_nothing() -> None:
+    assert len(headline("success", [number("broken within linf 0.1", "n" * 10_000, 0.5)], "")) < 200
+    assert headline("success", [], "") == ""
