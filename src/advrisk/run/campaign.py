@@ -143,7 +143,10 @@ def _evaluate(
         crew.carry_out(missing)
         return
     workers = worker_count(bench, plan, options) or 1
-    Rounds(bench, plan, missing.finished, options.targets, look, options.max_passes, workers).carry_out(crew)
+    rounds = Rounds(
+        bench, plan, missing.finished, options.targets, look, options.max_passes, workers, options.retry_errors
+    )
+    rounds.carry_out(crew)
 
 
 def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:

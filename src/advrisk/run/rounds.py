@@ -40,6 +40,7 @@ class Rounds:
     look: Looker | None
     max_passes: int | None
     workers: int
+    retry_errors: bool = False
 
     def carry_out(self, crew: Crew) -> None:
         """Round after round, until the targets are met, or what may be spent is."""
@@ -85,7 +86,7 @@ class Rounds:
         return longest_last_first(self._unfinished(shards), expected_work(self.bench), workers=self.workers)
 
     def _unfinished(self, shards: Sequence[Shard]) -> Unfinished:
-        return Unfinished(replace(self.plan, shards=tuple(shards)), self.finished)
+        return Unfinished(replace(self.plan, shards=tuple(shards)), self.finished, self.retry_errors)
 
     def _is_whole(self, shards: Sequence[Shard]) -> bool:
         finished = Ledger.open(self.bench.folder).finished_cells()
