@@ -51,10 +51,13 @@ def gate(
     Example: advrisk gate runs/signs --require "broken.hardened at 8/255 <= 20 %"
     """
     from advrisk.api import Run
+    from advrisk.api.gate import refuse_lost_study
     from advrisk.report.verdicts import gate_verdicts
 
     given: dict[str, Any] = {"level": level, "evasion": evasion, "cost": cost, "strict_flags": strict_flags}
-    found = Run.open(folder).gate(require, **given)
+    run = Run.open(folder)
+    refuse_lost_study(run)
+    found = run.gate(require, **given)
     _tell(gate_verdicts(found), found.as_dict(), as_json=as_json, junit=junit, markdown=markdown)
     raise typer.Exit(CODES[found.verdict])
 
