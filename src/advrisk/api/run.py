@@ -460,7 +460,7 @@ class Run:
 
     def _cells_by_flag(self) -> dict[str, int]:
         n_cells: dict[str, int] = {}
-        for row in self.flags():
+        for row in self.own_flags:
             n_cells[row["flag"]] = n_cells.get(row["flag"], 0) + row["n_flagged"]
         return n_cells
 

@@ -8,8 +8,8 @@ import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.options import AsJson, OfCost, OfEps, OfEvasion, OfNorm, RunFolder, sizes_of
-from advrisk.core.errors import RunError, StudyError
-from advrisk.core.files import whole_file
+from advrisk.core.errors import StudyError
+from advrisk.core.files import write_whole
 from advrisk.core.numbers import parse_number
 
 if TYPE_CHECKING:
@@ -138,24 +138,15 @@ def _tell(
     if printed and as_json:
         raise StudyError("--json and --markdown - both print; write one of them to a file")
     if junit is not None:
-        _write(junit, junit_xml(found))
+        write_whole(junit, junit_xml(found))
     if markdown is not None and not printed:
-        _write(markdown, verdicts_markdown(found))
+        write_whole(markdown, verdicts_markdown(found))
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif printed:
         print(verdicts_markdown(found), end="")
     else:
         print_verdicts(found)
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as file:
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 def print_verdicts(found: "Verdicts") -> None:
