@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.core.clock import time_of_making
-from advrisk.core.errors import AdvriskError, RiskError, RunError
-from advrisk.core.files import whole_file
+from advrisk.core.errors import AdvriskError, RiskError
+from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import refuse_lost
@@ -211,12 +211,7 @@ def _written(model: str, content: Mapping[str, Any], stem: Path) -> WrittenCerti
     document, page = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.html")
     texts = {document: json.dumps(content, indent=1, ensure_ascii=False) + "\n", page: certificate_page(content)}
     for target, text in texts.items():
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(target) as file:
-                file.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise RunError(f"{target}: the certificate cannot be written: {error.strerror}") from None
+        write_whole(target, text, "the certificate")
     return WrittenCertificate(model, content["claim"]["certified"], document, page, content)
 
 

@@ -1,11 +1,9 @@
 """Writing an evidence pack: report, certificates, study, digests of the ledger, the index and a manifest of it all."""
 
-import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, open_pack
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RiskError, RunError
-from advrisk.core.files import whole_file
+from advrisk.core.files import unfinished_folder, whole_file, whole_folder
 from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger.digests import LedgerDigest, file_digest, ledger_digest
@@ -53,10 +51,10 @@ def write_pack(run: "Run", out: Path, *, key: Path | None = None) -> Path:
     _refuse_foreign(target)
     try:
         if target.suffix.lower() != ".zip":
-            with _whole_folder(target) as folder:
+            with whole_folder(target) as folder:
                 _fill(run, folder, key)
             return out
-        with _unfinished(target.with_suffix("")) as folder, whole_file(target) as file:
+        with unfinished_folder(target.with_suffix("")) as folder, whole_file(target) as file:
             _fill(run, folder, key)
             _zip(folder, file)
     except OSError as error:
@@ -182,33 +180,3 @@ def _refuse_foreign(target: Path) -> None:
         raise RunError(f"{target}: is there already, and no evidence pack; choose another name") from None
     if foreign:
         raise RunError(f"{target}: holds {foreign[0]}, which is no part of an evidence pack; choose another name")
-
-
-@contextmanager
-def _unfinished(target: Path) -> Iterator[Path]:
-    """A folder beside the target that is gone afterwards, unless it was renamed."""
-    folder = target.with_name(f".{target.name}.{os.getpid()}")
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _whole_folder(target: Path) -> Iterator[Path]:
-    """A folder that takes the target's place when all went well, else it is removed."""
-    with _unfinished(target) as folder:
-        yield folder
-        if not target.exists():
-            folder.rename(target)
-            return
-        earlier = target.with_name(f".{target.name}.{os.getpid()}.earlier")
-        target.rename(earlier)
-        try:
-            folder.rename(target)
-        except OSError:
-            with suppress(OSError):
-                earlier.rename(target)
-            raise
-        shutil.rmtree(earlier, ignore_errors=True)

@@ -38,7 +38,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         damage=damage,
         settled=settled,
         attacks=attacks,
-        flags=run.flags(),
+        flags=run.own_flags,
         detection=_detection(run),
         indicators=indicators,
         failures=[] if isinstance(indicators, str) else _failures(run, indicators),

@@ -34,8 +34,6 @@ def run_gate(
     strict_flags: bool = False,
 ) -> GateResult:
     """The study's requirements, and those given beside them."""
-    if run.study is None and len(run.query("SELECT 1 FROM arms WHERE origin = 'study' LIMIT 1")):
-        raise LedgerError(f"{run.folder / STUDY_FILE}: is gone, and with it what the study requires; put it back")
     ground = run_ground(run, evasion=evasion, cost=cost)
     asked = _asked(run, [require] if isinstance(require, str) else list(require or ()), ground)
     if not asked:
@@ -49,6 +47,12 @@ def run_gate(
     notes += [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
     notes += [f"{flag}: {meaning}." for flag, meaning in FLAGS.items() if _tells_of(flag, results)]
     return GateResult(run.name, tuple(results), tuple(notes))
+
+
+def refuse_lost_study(run: "Run") -> None:
+    """A run that a study made, and that does not say any more what was required."""
+    if run.study is None and len(run.query("SELECT 1 FROM arms WHERE origin = 'study' LIMIT 1")):
+        raise LedgerError(f"{run.folder / STUDY_FILE}: is gone, and with it what the study requires; put it back")
 
 
 def _tells_of(flag: str, results: Sequence[Held]) -> bool:

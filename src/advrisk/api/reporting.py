@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.core.errors import RunError, StudyError
-from advrisk.core.files import whole_file
+from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.plain import json_text
@@ -102,14 +102,7 @@ def _markdown(run: "Run") -> str:
 
 
 def _write_markdown(run: "Run", target: Path) -> Path:
-    text = _markdown(run)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as file:
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{target}: the report cannot be written: {error.strerror}") from None
-    return target
+    return write_whole(target, _markdown(run), "the report")
 
 
 def _json(run: "Run") -> str:

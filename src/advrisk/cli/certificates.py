@@ -157,9 +157,8 @@ def _summary(one: "WrittenCertificate") -> dict[str, Any]:
     }
 
 
-def print_verification(found: "Verification", content: Any, *, as_json: bool) -> None:
-    """Whether a certificate holds, what was checked, and what is wrong."""
-    says = content["claim"]["headline"] if found.holds else None
+def print_verification(found: "Verification", says: str | None, *, what: str, as_json: bool) -> None:
+    """Whether a certificate or another document holds and then what it says, what was checked, and what is wrong."""
     if as_json:
         print(json_text(found.as_dict() | {"says": says}))
         return
@@ -167,6 +166,6 @@ def print_verification(found: "Verification", content: Any, *, as_json: bool) ->
     if found.holds:
         console.print(f"Nothing is wrong with it. It says: {says}", style="bold", markup=False, highlight=False)
     else:
-        console.print("Do not trust this certificate.", style="bold red", markup=False, highlight=False)
+        console.print(f"Do not trust this {what}.", style="bold red", markup=False, highlight=False)
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)

@@ -94,16 +94,18 @@ def verify(
         raise typer.Exit(verify_evidence(certificate, key, run, as_json=as_json))
     opened = Run.open(run) if run is not None else None
     _refuse_other(certificate)
+    what = "certificate"
     try:
         content = read_document(certificate)
     except RiskError as error:
-        print_verification(Verification((), (f"{error}.",)), None, as_json=as_json)
+        print_verification(Verification((), (f"{error}.",)), None, what=what, as_json=as_json)
         raise typer.Exit(FAILED) from None
     if opened is None:
         found = verify_certificate(content, key=key)
     else:
         found = verify_certificate(content, key=key, ledger=opened.ledger, study=opened.study, name=opened.name)
-    print_verification(found, content, as_json=as_json)
+    says = content["claim"]["headline"] if found.holds else None
+    print_verification(found, says, what=what, as_json=as_json)
     raise typer.Exit(DONE if found.holds else FAILED)
 
 

@@ -62,22 +62,11 @@ def evidence(
 
 def verify_evidence(pack: Path, key: Path | None, run: Path | None, *, as_json: bool) -> int:
     """Print whether a pack holds; the exit code."""
-    from rich.console import Console
-
     from advrisk.api import Run
     from advrisk.api.evidence_verification import pack_summary, verify_pack
-    from advrisk.cli.tables import indented
+    from advrisk.cli.certificates import print_verification
 
     found = verify_pack(pack, key=key, run=Run.open(run) if run is not None else None)
     says = pack_summary(pack) if found.holds else None
-    if as_json:
-        print(json.dumps(found.as_dict() | {"says": says}, indent=2, ensure_ascii=False))
-        return DONE if found.holds else FAILED
-    console = Console()
-    if found.holds:
-        console.print(f"Nothing is wrong with it. It says: {says}", style="bold", markup=False, highlight=False)
-    else:
-        console.print("Do not trust this evidence pack.", style="bold red", markup=False, highlight=False)
-    for sentence in (*found.problems, *found.held, *found.notes):
-        indented(console, f"· {sentence}", by=0)
+    print_verification(found, says, what="evidence pack", as_json=as_json)
     return DONE if found.holds else FAILED

@@ -8,8 +8,8 @@ import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.options import AsJson, OfCost, OfEps, OfEvasion, OfNorm, RunFolder, sizes_of
-from advrisk.core.errors import RunError, StudyError
-from advrisk.core.files import whole_file
+from advrisk.core.errors import StudyError
+from advrisk.core.files import write_whole
 from advrisk.core.numbers import parse_number
 
 if TYPE_CHECKING:
@@ -51,10 +51,13 @@ def gate(
     Example: advrisk gate runs/signs --require "broken.hardened at 8/255 <= 20 %"
     """
     from advrisk.api import Run
+    from advrisk.api.gate import refuse_lost_study
     from advrisk.report.verdicts import gate_verdicts
 
     given: dict[str, Any] = {"level": level, "evasion": evasion, "cost": cost, "strict_flags": strict_flags}
-    found = Run.open(folder).gate(require, **given)
+    run = Run.open(folder)
+    refuse_lost_study(run)
+    found = run.gate(require, **given)
     _tell(gate_verdicts(found), found.as_dict(), as_json=as_json, junit=junit, markdown=markdown)
     raise typer.Exit(CODES[found.verdict])
 
@@ -135,24 +138,15 @@ def _tell(
     if printed and as_json:
         raise StudyError("--json and --markdown - both print; write one of them to a file")
     if junit is not None:
-        _write(junit, junit_xml(found))
+        write_whole(junit, junit_xml(found))
     if markdown is not None and not printed:
-        _write(markdown, verdicts_markdown(found))
+        write_whole(markdown, verdicts_markdown(found))
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif printed:
         print(verdicts_markdown(found), end="")
     else:
         print_verdicts(found)
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as file:
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 def print_verdicts(found: "Verdicts") -> None:

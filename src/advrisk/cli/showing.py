@@ -1,7 +1,7 @@
 """`advrisk show` and `advrisk select`: which finding is asked for, and with what."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -49,41 +49,17 @@ Finding = Literal[
     "models",
 ]
 
+_ROWS = ("arms", "models")  # of the ledger
+_DAMAGE = ("damage", "convergence", "attacks")
 # What `advrisk show` can show, for each option that means nothing elsewhere.
 _USED_BY = {
-    **dict.fromkeys(
-        ("--eps", "--evasion", "--cost", "--answers"),
-        ("damage", "convergence", "attacks", "arms", "models"),
-    ),
-    "--norm": ("damage", "convergence", "attacks", "survival", "arms", "models"),
-    **dict.fromkeys(
-        ("--detector", "--threshold", "--false-alarms"),
-        ("damage", "convergence", "attacks", "detection", "arms", "models"),
-    ),
-    "--arm": (
-        "damage",
-        "convergence",
-        "attacks",
-        "detection",
-        "indicators",
-        "survival",
-        "certificate",
-        "arms",
-        "models",
-    ),
+    **dict.fromkeys(("--eps", "--evasion", "--cost", "--answers"), (*_DAMAGE, *_ROWS)),
+    "--norm": (*_DAMAGE, "survival", *_ROWS),
+    **dict.fromkeys(("--detector", "--threshold", "--false-alarms"), (*_DAMAGE, "detection", *_ROWS)),
+    "--arm": tuple(one for one in get_args(Finding) if one not in ("failures", "search")),
     "--model": ("detection", "indicators", "survival", "failures", "search", "certificate"),
     **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
-    "--csv": (
-        "damage",
-        "convergence",
-        "attacks",
-        "detection",
-        "indicators",
-        "survival",
-        "failures",
-        "search",
-        "certificate",
-    ),
+    "--csv": tuple(one for one in get_args(Finding) if one not in _ROWS),
     **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
     **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware", "--shape-covariate"), ("survival",)),
     **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),

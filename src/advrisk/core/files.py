@@ -1,10 +1,13 @@
-"""Files that appear in full or not at all."""
+"""Files and folders that appear in full or not at all."""
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from advrisk.core.errors import RunError
 
 _UNFINISHED = re.compile(r"\..+\.(\d+)")
 
@@ -20,6 +23,47 @@ def whole_file(target: Path) -> Iterator[Path]:
         with suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def write_whole(target: Path, text: str, what: str = "") -> Path:
+    """Write a text, in folders that are made if need be; `what` it is stands in the complaint if that fails."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as file:
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{target}: {f'{what} ' if what else ''}cannot be written: {error.strerror}") from None
+    return target
+
+
+@contextmanager
+def unfinished_folder(target: Path) -> Iterator[Path]:
+    """A folder beside the target that is gone afterwards, unless it was renamed."""
+    folder = target.with_name(f".{target.name}.{os.getpid()}")
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill; it takes the place of the target, if there is one, when all went well, else it is removed."""
+    with unfinished_folder(target) as folder:
+        yield folder
+        if not target.exists():
+            folder.rename(target)
+            return
+        earlier = target.with_name(f".{target.name}.{os.getpid()}.earlier")
+        target.rename(earlier)
+        try:
+            folder.rename(target)
+        except OSError:
+            with suppress(OSError):
+                earlier.rename(target)
+            raise
+        shutil.rmtree(earlier, ignore_errors=True)
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -14,7 +14,7 @@ from advrisk.plan.arms import expand_entry, readable_id
 from advrisk.plan.card import ModelCard
 from advrisk.plan.grids import grid
 from advrisk.plan.recipe import recipe_of
-from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec
+from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, detector_names
 
 # What a detector learns from where the study does not say: the attack that MEAD's are trained on.
 LEARNED_ATTACK = ArmEntry(attack=["pgd"], norm=["linf"], eps=[0.03125], keep=["last"])
@@ -57,14 +57,8 @@ def expand_detectors(study: StudySpec, registries: Registries, *, examples: str 
 
 
 def names_of(detectors: Sequence[ConfiguredDetector]) -> dict[str, tuple[str, ...]]:
-    """What detectors may be called -> the full names of those that are meant.
-
-    A readable or full name means one; a part's name means all of that part, unless one of them is called just so.
-    """
-    found: dict[str, tuple[str, ...]] = {name: (one.id,) for one in detectors for name in (one.readable, one.id)}
-    for part in dict.fromkeys(one.name for one in detectors):
-        found.setdefault(part, tuple(one.id for one in detectors if one.name == part))
-    return found
+    """What detectors may be called -> the full names of those that are meant."""
+    return detector_names([one.id for one in detectors])
 
 
 def detector_id(readable: str, decisive: Any) -> str:

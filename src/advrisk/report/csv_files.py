@@ -2,14 +2,12 @@
 
 import csv
 import json
-import os
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
-from advrisk.core.files import whole_file
+from advrisk.core.files import whole_file, whole_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,17 +32,11 @@ def write_folder(tables: "Mapping[str, pa.Table]", target: Path) -> Path:
     """Write a file for each table into a folder, and an index of them; such a folder from before is replaced."""
     _refuse_foreign(target)
     target = target.resolve()
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.mkdir()
-        try:
+        with whole_folder(target) as folder:
             for name, table in tables.items():
-                _write(table.to_pylist(), table.column_names, unfinished / f"{name}.csv")
-            (unfinished / INDEX).write_text(json.dumps(_index(tables), indent=2) + "\n", encoding="utf-8")
-            _take_place(unfinished, target)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+                _write(table.to_pylist(), table.column_names, folder / f"{name}.csv")
+            (folder / INDEX).write_text(json.dumps(_index(tables), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise RunError(f"{target}: cannot be written: {error.strerror}") from None
     return target
@@ -84,18 +76,3 @@ def _refuse_foreign(target: Path) -> None:
         raise RunError(f"{target}: holds other files, and is not replaced; name a new folder") from None
     if foreign := sorted(held - own):
         raise RunError(f"{target}: holds {foreign[0]}, which is none of these tables; move it, or name a new folder")
-
-
-def _take_place(made: Path, target: Path) -> None:
-    """Put a finished folder where another may lie."""
-    if not target.exists():
-        made.replace(target)
-        return
-    former = target.with_name(f".{target.name}.former.{os.getpid()}")
-    target.replace(former)
-    try:
-        made.replace(target)
-    except OSError:
-        former.replace(target)
-        raise
-    shutil.rmtree(former, ignore_errors=True)

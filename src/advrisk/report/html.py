@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.errors import RiskError, RunError
+from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
-from advrisk.core.files import whole_file
+from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import matches, no_match
 from advrisk.core.numbers import percent_text
@@ -72,14 +72,7 @@ _FIGURES = (
 
 def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
     """Render everything the run holds into `target`."""
-    page = report_page(folder, ledger, study, found)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as file:
-            file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{target}: the report cannot be written: {error.strerror}") from None
-    return target
+    return write_whole(target, report_page(folder, ledger, study, found), "the report")
 
 
 def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
-from advrisk.core.files import whole_file
+from advrisk.core.files import write_whole
 from advrisk.core.plain import json_text, plain
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
@@ -127,12 +127,7 @@ def write_json(target: Path, record: dict[str, Any]) -> Path:
     """Write a record as strict JSON, whole or not at all."""
     if target.exists() and not target.is_file():
         raise RunError(f"{target}: the report cannot be written: it is no file")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target.resolve()) as path:
-            path.write_text(json_text(record) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{target}: the report cannot be written: {error.strerror}") from None
+    write_whole(target.resolve(), json_text(record) + "\n", "the report")  # of a link, what it leads to
     return target
 
 

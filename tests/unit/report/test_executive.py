@@ -181,15 +181,20 @@ def test_parts_of_damage_and_the_attacks_that_made_it(tmp_path: Path) -> None:
     assert not any("relative" in one for one in summary.sure)
 
 
-def test_answers_that_name_different_models_are_called_different(tmp_path: Path) -> None:
+def hurt_by_rain() -> dict[str, RiskTensor]:
+    """Losses of two models, of which the one that attacks hurt less is hurt more by rain."""
     rng = np.random.default_rng(0)
-    tensors = {
+    return {
         model: RiskTensor.from_arrays(
             (rng.random((400, 2)) < harm).astype(float), arms=["clean", "rain"], kind=["clean", "corruption"],
             label=np.zeros(400, int), model=model, ranges={"loss": (0, 1)},
         )
         for model, harm in (("strong", 0.6), ("weak", 0.05))
     }  # fmt: skip
+
+
+def test_answers_that_name_different_models_are_called_different(tmp_path: Path) -> None:
+    tensors = hurt_by_rain()
     scenario = Scenario.from_mapping("town", {"wet": {"weight": 0.5, "arms": ["rain"]}})
     result = compare_models(tensors, scenario)
     assert result.ship == "weak"
@@ -305,14 +310,7 @@ def test_names_of_any_length_make_short_sentences() -> None:
 
 
 def test_another_answer_against_corruptions_is_not_hidden(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    tensors = {
-        model: RiskTensor.from_arrays(
-            (rng.random((400, 2)) < harm).astype(float), arms=["clean", "rain"], kind=["clean", "corruption"],
-            label=np.zeros(400, int), model=model, ranges={"loss": (0, 1)},
-        )
-        for model, harm in (("strong", 0.6), ("weak", 0.05))
-    }  # fmt: skip
+    tensors = hurt_by_rain()
     result = compare_models(tensors, uniform_scenario(tensors["strong"]))
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
     summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
-from advrisk.risk.gate.records import Verdict, verdict_counts, whole_verdict
+from advrisk.core.tables import ESTIMATE, Columns, Row
+from advrisk.risk.gate.records import Judged, Verdict
 
 Word = Literal["not worse", "worse", "undecided"]
 WORDS: Mapping[Verdict, Word] = {"pass": "not worse", "fail": "worse", "undecided": "undecided"}
@@ -52,7 +52,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class RunComparison(Tabular):
+class RunComparison(Judged):
     """Everything that two runs can be compared by: not worse, if nothing is shown to be."""
 
     columns: ClassVar[Columns] = {
@@ -75,31 +75,9 @@ class RunComparison(Tabular):
     notes: tuple[str, ...] = ()
 
     @property
-    def verdict(self) -> Verdict:
-        """`pass`: not worse by more than the margin, in nothing."""
-        return whole_verdict([one.verdict for one in self.results])
-
-    @property
     def word(self) -> Word:
         """The verdict in words."""
         return WORDS[self.verdict]
-
-    @property
-    def passed(self) -> bool:
-        return self.verdict == "pass"
-
-    @property
-    def failed(self) -> bool:
-        return self.verdict == "fail"
-
-    @property
-    def undecided(self) -> bool:
-        return self.verdict == "undecided"
-
-    @property
-    def counts(self) -> Mapping[Verdict, int]:
-        """How many numbers are not worse, worse and undecided."""
-        return verdict_counts([one.verdict for one in self.results])
 
     def rows(self) -> list[Row]:
         """A row for each number of each pair of models."""

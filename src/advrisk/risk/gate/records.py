@@ -1,8 +1,7 @@
 """What came of requirements, one by one and all together."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
@@ -31,8 +30,46 @@ class Held:
         return {**vars(self), "estimate": estimate, "cautions": list(self.cautions)}
 
 
+class OneVerdict(Protocol):
+    """Anything with a verdict of its own."""
+
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+class Judged(Tabular):
+    """Several verdicts, and what they come to: `fail` if any fails, else `undecided` if any is, else `pass`."""
+
+    __slots__ = ()
+    results: tuple[OneVerdict, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the whole."""
+        verdicts = [one.verdict for one in self.results]
+        return "fail" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "pass"
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "pass"
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict == "fail"
+
+    @property
+    def undecided(self) -> bool:
+        return self.verdict == "undecided"
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many of the verdicts pass, fail and are undecided."""
+        verdicts = [one.verdict for one in self.results]
+        return {verdict: verdicts.count(verdict) for verdict in get_args(Verdict)}
+
+
 @dataclass(frozen=True)
-class GateResult(Tabular):
+class GateResult(Judged):
     """All requirements: the gate passes if all of them do, and fails if any fails."""
 
     columns: ClassVar[Columns] = {
@@ -48,28 +85,6 @@ class GateResult(Tabular):
     results: tuple[Held, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def verdict(self) -> Verdict:
-        """Of the whole gate."""
-        return whole_verdict([one.verdict for one in self.results])
-
-    @property
-    def passed(self) -> bool:
-        return self.verdict == "pass"
-
-    @property
-    def failed(self) -> bool:
-        return self.verdict == "fail"
-
-    @property
-    def undecided(self) -> bool:
-        return self.verdict == "undecided"
-
-    @property
-    def counts(self) -> Mapping[Verdict, int]:
-        """How many requirements pass, fail and are undecided."""
-        return verdict_counts([one.verdict for one in self.results])
-
     def rows(self) -> list[Row]:
         """A row for each requirement."""
         names = ("requirement", "verdict", "origin", "limit", "reason", "settle", "more_samples")
@@ -83,16 +98,7 @@ class GateResult(Tabular):
         return {
             "name": self.name,
             "verdict": self.verdict,
-            "counts": dict(self.counts),
+            "counts": self.counts,
             "results": [one.as_dict() for one in self.results],
             "notes": list(self.notes),
         }
-
-
-def whole_verdict(verdicts: Sequence[Verdict]) -> Verdict:
-    """`fail` if any fails, else `undecided` if any is, else `pass`."""
-    return "fail" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "pass"
-
-
-def verdict_counts(verdicts: Sequence[Verdict]) -> dict[Verdict, int]:
-    return {"pass": verdicts.count("pass"), "fail": verdicts.count("fail"), "undecided": verdicts.count("undecided")}

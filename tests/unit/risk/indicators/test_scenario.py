@@ -63,7 +63,7 @@ def test_a_scenario_is_a_tree() -> None:
         ({"a": {"beta": [1, float("inf")]}}, "town.a.beta: a finite number"),
         (
             {"a": {"beta": [5, 5]}, "b": 0.5},
-            "town: the weights sum to 1 on average, and to more than 1 in 5.% of the draws",
+            "town: the weights sum to 1 on average, and to more than 1 in 5. % of the draws",
         ),
         ({"clean": {"weight": 0.5, "where": {"light": "night"}}}, "town.clean: clean has a weight and nothing else"),
         ({"a": 0.1, "strata": {"light": {"day": 0.5}}}, "town.strata.light: the shares sum to 0.5; they must sum to 1"),
