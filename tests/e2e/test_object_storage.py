@@ -2,10 +2,6 @@
 
 import json
 import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,10 +17,10 @@ from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.segments import segment_folders
 
 from .conftest import study_of
+from .servers import served
 
 Command = Callable[..., Any]
 
-# It ends by itself: when nobody holds its standard input any more, however that came.
 SERVER = """
 import sys
 from moto.server import ThreadedMotoServer
@@ -37,22 +33,8 @@ server.stop()
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", SERVER, str(port)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
-        for _ in range(300):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-        assert server.stdin is not None
-        server.stdin.close()
-        server.wait(30)
+    with served(SERVER) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from advrisk.core.errors import LedgerError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"(s3|gs|gcs):/+(.+)")
 _FILE = re.compile(r"file:/+(.*)")
+_RETRY_S = 30
 _S3_OPTIONS = ("region", "scheme", "endpoint_override")
 T = TypeVar("T")
 
@@ -60,7 +61,8 @@ class Remote:
         root = f"{parts.netloc}{parts.path}".rstrip("/")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if parts.scheme != "s3":
-            return cls(url, *_reached(url, lambda: fs.FileSystem.from_uri(url)))
+            patient = urlencode({"retry_limit_seconds": _RETRY_S} | given)  # Google's own would be a quarter of an hour
+            return cls(url, *_reached(url, lambda: fs.FileSystem.from_uri(parts._replace(query=patient).geturl())))
         if unknown := given.keys() - set(_S3_OPTIONS):
             raise LedgerError(f"{url}: unknown option {min(unknown)!r}; known: {', '.join(_S3_OPTIONS)}")
         if "endpoint_override" not in given and (endpoint := os.environ.get("AWS_ENDPOINT_URL")):

@@ -99,7 +99,7 @@ def test_a_model_that_raises_gives_error_rows(bench, scene):
 
 
 def test_inputs_that_cannot_be_kept_give_error_rows(bench, scene, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("zipfile.ZipFile.writestr", full)
