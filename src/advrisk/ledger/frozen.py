@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
@@ -195,17 +196,20 @@ def _plain(one: FrozenQuestion) -> dict[str, object]:
 
 def _read(folder: Path) -> tuple[str, list[FrozenQuestion]]:
     path = folder / FILE
-    if not path.is_file():
-        return "", []
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return str(content["current"]), [_question(row) for row in content["questions"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LedgerError(f"{path}: cannot be read ({error}); {_NOT_KNOWN}") from None
+        content = TypeAdapter(_Content).validate_json(path.read_bytes(), strict=True)
+    except FileNotFoundError:
+        return "", []
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise LedgerError(f"{path}: cannot be read ({where}: {first['msg']}); {_NOT_KNOWN}") from None
+    except OSError as error:
+        raise LedgerError(f"{path}: cannot be read ({error.strerror}); {_NOT_KNOWN}") from None
+    return content.current, content.questions
 
 
-def _question(row: Mapping[str, Any]) -> FrozenQuestion:
-    lists = tuple(
-        FrozenList(**one | {name: tuple(one[name]) for name in ("arms", "recipes", "searched")}) for one in row["lists"]
-    )
-    return FrozenQuestion(**{**row, "lists": lists, "contents": tuple(row["contents"])})
+@dataclass(frozen=True)
+class _Content:
+    current: str
+    questions: list[FrozenQuestion]

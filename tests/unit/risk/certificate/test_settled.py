@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from advrisk.api.certificates import asked_certificate, assess_run, certificate_doubts
+from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import Key, asked_question, frozen_list, frozen_question, write_frozen
+from advrisk.ledger.frozen import Key, asked_question, frozen_list, frozen_lists, frozen_question, write_frozen
 from advrisk.risk.certificate import smallest_n
 from advrisk.risk.certificate.settled import not_settled, used_before
 from advrisk.study import study_from
@@ -76,6 +77,26 @@ def test_the_way_back_is_a_change_too_and_the_same_question_is_none(ledger: Ledg
     (sentence,) = used_before(ledger)
     assert "zeta was 0.4 and is 0.05" in sentence
     assert asked_question(ledger.path).frozen_at == frozen_at  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("eps", "0.1", r"questions\.0\.lists\.0\.eps"),
+        ("arms", None, r"lists\.0\.arms"),
+        ("model", 3, r"lists\.0\.model"),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused(ledger: Ledger, name: str, value: object, told: str) -> None:
+    ask(ledger)
+    path = ledger.path.parent / "frozen.json"
+    content = json.loads(path.read_text())
+    content["questions"][0]["lists"][0][name] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(
+        LedgerError, match=rf"frozen\.json: cannot be read \(questions\.0\.lists\.0\.{name}: .*is not known any more"
+    ):
+        frozen_lists(ledger.path.parent)
 
 
 def test_other_samples_clear_the_note_in_the_same_folder(ledger: Ledger) -> None:
