@@ -10,7 +10,7 @@ ORACLES := .venv-oracles
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check bench slow audit format docs clean
+.PHONY: demo test check bench slow audit advisories format docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/advrisk demo
@@ -36,6 +36,10 @@ bench: $(VENV)/.dev $(VENV)/.peers $(ORACLES)/.ready
 
 audit: $(VENV)/.audit
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+
+# Asks for known faults of the packages that are installed; it needs the network.
+advisories: $(VENV)/.audit
+	$(BIN)/pip-audit --local --skip-editable --progress-spinner off
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
