@@ -391,6 +391,7 @@ def entry(name: str, *, mode: int = 0o100644, **fields: Any) -> zipfile.ZipInfo:
         ("..\\..\\x", "is no name that a file of a pack can have"),
         ("a\nb", "is no name that a file of a pack can have"),
         ("x" * 600, "is no name that a file of a pack can have"),
+        (entry("none", filename="\0none"), "is no name that a file of a pack can have"),
         ("INDEX.html", "stands there twice"),
         (entry("link", mode=0o120777), "is neither a file nor a folder, but a link or a device"),
         (entry("pipe", mode=0o010644), "is neither a file nor a folder, but a link or a device"),
