@@ -13,7 +13,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 # What zipfile and numpy raise for files that are damaged, encrypted, or not theirs.
-_DAMAGED = (
+DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
     RuntimeError,
@@ -46,7 +46,7 @@ def read_archive(path: Path, *, max_bytes: int) -> dict[str, Array]:
             return found
     except (FileNotFoundError, ArchiveError):
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise ArchiveError(f"cannot be read as an .npz of plain arrays: {error}") from None
 
 

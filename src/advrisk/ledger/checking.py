@@ -13,7 +13,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
 from advrisk.ledger.ledger import Ledger, create_views
-from advrisk.ledger.manifest import Manifest, inputs_of, read_replaces, stamp_file
+from advrisk.ledger.manifest import REPLACES_FILE, Manifest, inputs_of, read_manifest, read_replaces, stamp_file
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.segments import FOLDER, all_segments
 
@@ -115,10 +115,13 @@ def check(folder: str | Path) -> Inspection:
 
 
 def _replaced_by(segment: Path) -> tuple[str, ...]:
+    """What a segment takes the place of, if it was written so."""
     try:
-        return read_replaces(segment).segments
+        told, found = read_manifest(segment), read_replaces(segment).segments
+        whole = not found or told is None or told.files.get(REPLACES_FILE) == stamp_file(segment / REPLACES_FILE)
     except (LedgerError, FileNotFoundError):  # it is told with the other files of the segment
         return ()
+    return found if whole else ()
 
 
 def _look_at_segments(found: Inspection) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
 from advrisk.ledger.ledger import Ledger
 
 FILE = "frozen.json"
@@ -198,9 +198,9 @@ def _read(folder: Path) -> tuple[str, list[FrozenQuestion]]:
     if not path.is_file():
         return "", []
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         return str(content["current"]), [_question(row) for row in content["questions"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); {_NOT_KNOWN}") from None
 
 

@@ -11,15 +11,14 @@ of the space say what is black and what is white.
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from advrisk.core.archives import ArchiveError, Array, read_archive
+from advrisk.core.archives import DAMAGED, ArchiveError, Array, read_archive
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
 
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
 _DELETED = "deleted.json"
@@ -128,7 +127,7 @@ def unreadable_inputs(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             return f"the checksum of {bad} is wrong" if (bad := archive.testzip()) else ""
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+    except DAMAGED as error:
         return f"cannot be read ({error})"
 
 
@@ -136,10 +135,10 @@ def deleted_inputs(run_folder: Path) -> set[str]:
     """The files, by their path in the run's folder, from which somebody deleted inputs."""
     path = run_folder / "inputs" / _DELETED
     try:
-        return set(map(str, json.loads(path.read_text(encoding="utf-8"))))
+        return set(map(str, read_json(path)))
     except FileNotFoundError:
         return set()
-    except (OSError, ValueError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); delete it: it says which inputs were deleted") from None
 
 

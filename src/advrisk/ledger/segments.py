@@ -9,7 +9,6 @@ of two rows for the same thing the one in the later segment counts. A segment ma
 
 import contextlib
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
@@ -29,7 +28,6 @@ _UNFINISHED = ".unfinished-"
 _RETIRED = ".retired-"
 # Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
 PUSHES: dict[Path, Callable[[Path], None]] = {}
-_NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
 
 
 def segment_folders(ledger: Path) -> list[Path]:
@@ -53,7 +51,7 @@ def all_segments(ledger: Path) -> list[Path]:
     before: list[Path] | None = None
     try:
         while True:
-            found = sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+            found = sorted(entry for entry in folder.iterdir() if manifest.SEGMENT_NAME.fullmatch(entry.name))
             if found == before:
                 return found
             before = found
