@@ -22,6 +22,7 @@ from advrisk.ledger.inputs import (
 )
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.segments import last_number
 from advrisk.ledger.tables import TABLES
 
 
@@ -100,7 +101,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
             files += examples_of(folder, model).glob("*.npz")
             files += detector_states(folder).glob(f"*/{model}.safetensors")
             present = [path for path in files if path.is_file()]
-            note_deleted(folder, [path for path in present if path.suffix == ".npz"])
+            note_deleted(folder, [path for path in present if path.suffix == ".npz"], after=last_number(ledger.path))
             for path in present:
                 path.unlink()
             return len(present)
@@ -114,7 +115,7 @@ def delete_inputs(folder: Path, ledger: Ledger, *, model: str | None = None, sam
         for path in sorted((folder / "inputs").rglob("*.npz")):
             inputs = read_inputs(path)
             if sample in inputs:
-                note_deleted(folder, [path])
+                note_deleted(folder, [path], after=last_number(ledger.path))
                 del inputs[sample]
                 changed += 1
                 if inputs:

@@ -11,7 +11,7 @@ deleted later, or moved aside if something was wrong with them.
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -136,9 +136,23 @@ def read_replaces(segment: Path) -> Replaces:
         raise LedgerError(f"{segment / REPLACES_FILE}: cannot be read ({error}); {ADVICE}") from None
 
 
-def inputs_of(manifests: Sequence[Manifest | None]) -> dict[str, Stamp]:
-    """The inputs that several segments tell of; of one file, what the last of them says."""
-    return {path: one for manifest in manifests if manifest for path, one in manifest.inputs.items()}
+def inputs_of(manifests: Mapping[str, Manifest | None], deleted: Mapping[str, int]) -> dict[str, Stamp]:
+    """The inputs that segments, by name and in order, tell of; of one file, what the last of them says.
+
+    What they said before somebody deleted inputs from a file (`deleted`) does not count.
+    """
+    return {
+        path: one
+        for segment, manifest in manifests.items()
+        if manifest
+        for path, one in manifest.inputs.items()
+        if number_of(segment) > deleted.get(path, -1)
+    }
+
+
+def number_of(segment: str) -> int:
+    """The number in a segment's name."""
+    return int(segment.partition("-")[0])
 
 
 def _plain(stamps: Mapping[str, Stamp]) -> dict[str, dict[str, Any]]:

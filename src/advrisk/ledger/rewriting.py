@@ -29,7 +29,10 @@ AFTER_CELL = ("scores", "measures")  # published later, about cells that are the
 def read_tables(segment: Path, names: Iterable[str] = tuple(TABLES)) -> Tables:
     """The tables of a segment in today's columns; what an earlier version did not have is null."""
     files = {name: segment / f"{name}.parquet" for name in names}
-    return {name: _read(path, name) for name, path in files.items() if path.is_file()}
+    tables = {name: _read(path, name) for name, path in files.items() if path.is_file()}
+    if not segment.is_dir():  # else what is gone would be taken for what never was
+        raise LedgerError(f"{segment}: was taken away while it was read; try again")
+    return tables
 
 
 def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
