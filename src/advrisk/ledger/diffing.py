@@ -129,10 +129,15 @@ def _unlike_groups(
     if not compared.group:
         return None
     names = ", ".join(compared.group)
-    row = ", ".join((*compared.key, *columns))
-    sql = f"SELECT {names}, count(*) AS n, sum(hash({row})::HUGEINT) AS digest FROM {compared.source} GROUP BY ALL"
+    digest = digest_of_rows((*compared.key, *columns))
+    sql = f"SELECT {names}, count(*) AS n, {digest} AS digest FROM {compared.source} GROUP BY ALL"
     sides = [{tuple(found.values()) for found in ledger.query(sql).to_pylist()} for ledger in (one, other)]
     return sorted({group[:-2] for group in sides[0] ^ sides[1]}, key=str)
+
+
+def digest_of_rows(columns: Sequence[str]) -> str:
+    """SQL: the same for the same rows, however often each of them and in any order (an exclusive or loses doubles)."""
+    return f"sum(hash({', '.join(columns)})::HUGEINT)::VARCHAR"
 
 
 def _rows(ledger: Ledger, compared: _Compared, columns: Sequence[str], groups: list[tuple[Any, ...]] | None) -> Rows:

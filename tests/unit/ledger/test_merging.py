@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, table_from
+from advrisk.ledger import Ledger, locked, merging, table_from
 from advrisk.ledger.checking import check
+from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.merging import merge_ledgers
 from advrisk.ledger.segments import segment_folders
+from advrisk.ledger.stopping import Look, Stopping, write_stopping
 
 Tables = dict[str, Any]
 
@@ -151,3 +153,98 @@ def test_lists_beside_the_ledger_are_put_together(make: Callable[..., Path]) -> 
     (other / "search" / "y.json").write_text('{"other": 1}')
     with pytest.raises(LedgerError, match=r"search/y.json of .* differ"):
         merge_ledgers(one, other)
+
+
+# While others write
+
+
+def test_neither_ledger_is_written_to_meanwhile(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    for held in (one, other):
+        for out in (None, tmp_path / "both"):
+            with locked(held), pytest.raises(LedgerError, match=f"{held}: .* is writing to this folder"):
+                merge_ledgers(one, other, out=out)
+    assert not (tmp_path / "both").exists()
+    assert not Ledger.open(one).query("FROM all_cells WHERE model = 'b'").num_rows
+
+
+def test_what_did_not_arrive_is_told(
+    make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who does not know of the lock, as another machine, merges segments of the source while they are read."""
+    one, other = make("one", "a"), make("other", "bc")
+    real = merging._copy_files
+
+    def meanwhile(source: Path, target: Path) -> None:
+        real(source, target)
+        merged = shutil.copytree(source, tmp_path / "merged")
+        compact(merged)
+        shutil.rmtree(source / "ledger" / "segments")
+        shutil.copytree(merged / "ledger" / "segments", source / "ledger" / "segments")
+
+    monkeypatch.setattr(merging, "_copy_files", meanwhile)
+    try:
+        done = merge_ledgers(one, other)
+    except LedgerError as error:
+        assert "Merge again" in str(error) or "taken away" in str(error)  # noqa: PT017
+    else:
+        assert done.n_cells == 2
+        assert Ledger.open(one).query("SELECT DISTINCT cell FROM outcomes").num_rows == 3
+
+
+# Runs that rest
+
+
+def stopping(n_shards: int, *looks: Look) -> Stopping:
+    return Stopping("question", ("g", "h"), 4, 2, looks, n_shards, at=2 * n_shards)
+
+
+def test_a_run_that_stopped_early_is_finished_before_it_is_merged(make: Callable[..., Path]) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    write_stopping(one, stopping(1))
+    before = bytes_of(one), bytes_of(other)
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(LedgerError, match=r"one stopped early, after 2 of 4 samples.*advrisk run STUDY.yaml --out"):
+            merge_ledgers(*pair)
+    assert (bytes_of(one), bytes_of(other)) == before
+    write_stopping(other, stopping(1))
+    assert merge_ledgers(one, other).n_cells == 1, "both rest at the same place"
+
+
+def test_looks_come_along_and_are_never_mixed(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    look = Look("damage ±0.1", False, 1, 2, 1.0, 0.95, False, "±0.2")
+    write_stopping(other, stopping(0, look))
+    merge_ledgers(one, other, out=tmp_path / "both")
+    assert (tmp_path / "both" / "looks.json").read_bytes() == (other / "looks.json").read_bytes()
+    write_stopping(one, stopping(0))
+    with pytest.raises(LedgerError, match=r"looks.json of .*one and .*other differ"):
+        merge_ledgers(one, other)
+
+
+def test_a_cell_that_was_cut_short_is_not_sound(make: Callable[..., Path], cell: Callable[..., Tables]) -> None:
+    """It has no error row, and other rows than the whole one: that is no contradiction."""
+    one, other = make("one", ""), make("other", "a", d_linf=0.1)
+    cut = cell("cell-a", model="a", recipe="r", d_linf=0.3)
+    flags = cut["cells"].schema.get_field_index("flags")
+    field = cut["cells"].schema.field(flags)
+    cut["cells"] = with_shard(cut["cells"].set_column(flags, field, pa.array([["cut-short"]], field.type)), "g")
+    Ledger.open(one).append(question("a", "r", "h", "g"))
+    Ledger.open(one).append(cut)
+    assert Ledger.open(one).finished_cells(without_errors=True) == set()
+    assert merge_ledgers(one, other).n_cells == 1
+    assert Ledger.open(one).outcomes(["d_linf"])["d_linf"].to_pylist() == [0.1, 0.1]
+
+
+def test_of_a_folder_that_cannot_be_copied_one_error_is_told(
+    make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make("one", "a"), make("other", "b")
+
+    def full(*_: object, **__: object) -> None:
+        raise shutil.Error([("from", "to", f"[Errno 28] No space left on device: {n}") for n in range(999)])
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises(LedgerError, match=r"both: cannot be written: \[Errno 28\] No space left on device: 0$"):
+        merge_ledgers(one, other, out=tmp_path / "both")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
