@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ _UNFINISHED = ".unfinished-"
 _RETIRED = ".retired-"
 # Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
 PUSHES: dict[Path, Callable[[Path], None]] = {}
+DROPS: dict[Path, Callable[[Sequence[str]], None]] = {}  # and what lets segments, by name, disappear there
 
 
 def segment_folders(ledger: Path) -> list[Path]:
@@ -121,13 +122,16 @@ def tidy(ledger: Path) -> None:
     merged = [manifest.read_replaces(segment) for segment in all_segments(ledger)]
     try:
         remove_unfinished(ledger)
-        for name, aside in {name: one.aside for one in merged for name in one.segments}.items():
-            if (ledger / FOLDER / name).is_dir():
-                move_aside(ledger, name) if aside else retire(ledger / FOLDER / name)
+        replaced = {name: one.aside for one in merged for name in one.segments}
+        there = [name for name in replaced if (ledger / FOLDER / name).is_dir()]
+        for name in there:
+            move_aside(ledger, name) if replaced[name] else retire(ledger / FOLDER / name)
     except OSError as error:
         raise LedgerError(
             f"{error.filename or ledger}: what is not needed any more cannot be removed: {error.strerror or error}"
         ) from None
+    if there and (drop := DROPS.get(ledger)):
+        drop(there)
 
 
 def remove_unfinished(ledger: Path) -> None:
