@@ -84,11 +84,17 @@ def _merged(first: Path, second: Path, target: Path | None) -> Merged:
     try:
         with unfinished_folder(target) as unfinished:
             shutil.copytree(first, unfinished, ignore=_NOT_COPIED, dirs_exist_ok=True)
+            if _segment_names(unfinished) != _segment_names(first):  # a copy of one elsewhere has no lock
+                raise LedgerError(f"{first}: segments were merged while it was copied; merge again")
             done = _added(unfinished, second)
             unfinished.rename(target)
     except OSError as error:
         raise LedgerError(f"{target}: cannot be written: {_first(error)}") from None
     return replace(done, folder=target, notes=notes)
+
+
+def _segment_names(folder: Path) -> list[str]:
+    return [segment.name for segment in segment_folders(folder / "ledger")]
 
 
 def _first(error: OSError) -> str:
