@@ -55,9 +55,9 @@ def refuse_unlike_looks(one: Path, other: Path) -> None:
     for folder, found in zip((one, other), looks, strict=True):
         if found is not None and found.rests:
             raise LedgerError(
-                f"{folder} stopped early, after {found.at:,} of {found.n_samples:,} samples, and the other one did not "
-                f"stop there: merged, they would be neither. Finish it first, with `advrisk run STUDY.yaml --out "
-                f"{folder}` without a target"
+                f"{folder} stopped early, after {found.n_shards} of {counted(len(found.order), 'group')} of samples, "
+                f"and the other one did not stop there: merged, they would be neither. Finish it first, with `advrisk "
+                f"run STUDY.yaml --out {folder}` without a target"
             )
     if first is not None and second is not None:
         raise LedgerError(

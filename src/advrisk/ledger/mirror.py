@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from advrisk.core.archives import DAMAGED
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
@@ -172,9 +171,7 @@ def _unpacked(data: bytes, folder: Path) -> str:
                 if entry.filename not in _MEMBERS or entry.compress_type != zipfile.ZIP_STORED:
                     return f"{entry.filename!r} is no file of a segment"
                 _store(folder / entry.filename, archive.read(entry))
-    except LedgerError:  # it could not be stored
-        raise
-    except DAMAGED as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
         return f"cannot be read ({error})"
     faults, _ = faults_of(folder)
     return f"{min(faults)} {faults[min(faults)]}" if faults else ""

@@ -11,7 +11,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.ledger.compacting import merge_neighbours
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.remote import UnreachableError
-from advrisk.ledger.segments import segment_folders, tidy
+from advrisk.ledger.segments import last_number, segment_folders, tidy
 
 PUBLISH_EVERY_S = 3.0
 LONGEST_S = 60.0  # between two segments, however long the run
@@ -61,12 +61,22 @@ class SegmentWriter:
         """Make everything added so far durable and visible; where that fails, it waits on."""
         self._published_at = time.monotonic()
         if self._waiting:
-            parts = self._waiting.items()
-            self._ledger.append({name: pa.concat_tables(tables).unify_dictionaries() for name, tables in parts})
-            self._waiting, self._waiting_bytes, self._failed_bytes = {}, 0, 0
+            self._append_waiting()
             self._n_small += 1
             self._merge_if_many()
         self._reached_at = time.monotonic()
+
+    def _append_waiting(self) -> None:
+        """Publish what waits once, also if somebody interrupts just then: it waits on unless its segment is there."""
+        waiting, n_bytes, last = self._waiting, self._waiting_bytes, last_number(self._ledger.path)
+        self._waiting, self._waiting_bytes = {}, 0
+        try:
+            self._ledger.append({name: pa.concat_tables(parts).unify_dictionaries() for name, parts in waiting.items()})
+        except BaseException:
+            if last_number(self._ledger.path) == last:
+                self._waiting, self._waiting_bytes = waiting, n_bytes
+            raise
+        self._failed_bytes = 0
 
     def _merge_if_many(self) -> None:
         """Merge small neighbours now and then, so that a run of days has few segments; its readers notice nothing.

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, locked, merging, table_from
+from advrisk.ledger import Ledger, agreeing, locked, merging, table_from
 from advrisk.ledger.checking import check
 from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.merging import merge_ledgers
 from advrisk.ledger.segments import segment_folders
-from advrisk.ledger.stopping import Look, Stopping, write_stopping
 
 Tables = dict[str, Any]
 
@@ -194,30 +194,50 @@ def test_what_did_not_arrive_is_told(
 # Runs that rest
 
 
-def stopping(n_shards: int, *looks: Look) -> Stopping:
-    return Stopping("question", ("g", "h"), 4, 2, looks, n_shards, at=2 * n_shards)
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> dict[Path, Any]:
+    """What is written down of looks at runs, by folder."""
+    states: dict[Path, Any] = {}
+    monkeypatch.setattr(agreeing, "read_stopping", states.get)
+    return states
 
 
-def test_a_run_that_stopped_early_is_finished_before_it_is_merged(make: Callable[..., Path]) -> None:
+def looked(n_shards: int, *seen: str) -> SimpleNamespace:
+    return SimpleNamespace(rests=n_shards > 0, n_shards=n_shards, order=("g", "h"), looks=seen)
+
+
+def test_a_run_that_stopped_early_is_finished_before_it_is_merged(
+    make: Callable[..., Path], looks: dict[Path, Any]
+) -> None:
     one, other = make("one", "a"), make("other", "b")
-    write_stopping(one, stopping(1))
     before = bytes_of(one), bytes_of(other)
-    for pair in ((one, other), (other, one)):
-        with pytest.raises(LedgerError, match=r"one stopped early, after 2 of 4 samples.*advrisk run STUDY.yaml --out"):
-            merge_ledgers(*pair)
+    for state in (None, looked(2), looked(0)):
+        looks |= {one: looked(1), other: state}
+        for pair in ((one, other), (other, one)):
+            with pytest.raises(LedgerError, match=r"stopped early, after . of 2 groups.*advrisk run STUDY.yaml --out"):
+                merge_ledgers(*pair)
     assert (bytes_of(one), bytes_of(other)) == before
-    write_stopping(other, stopping(1))
+    looks |= {one: looked(1), other: looked(1)}
     assert merge_ledgers(one, other).n_cells == 1, "both rest at the same place"
 
 
-def test_looks_come_along_and_are_never_mixed(make: Callable[..., Path], tmp_path: Path) -> None:
+def test_looks_come_along_and_are_never_mixed(
+    make: Callable[..., Path], looks: dict[Path, Any], tmp_path: Path
+) -> None:
     one, other = make("one", "a"), make("other", "b")
-    look = Look("damage ±0.1", False, 1, 2, 1.0, 0.95, False, "±0.2")
-    write_stopping(other, stopping(0, look))
+    looks[other] = looked(0, "damage")
+    (other / "looks.json").write_text("{}")
     merge_ledgers(one, other, out=tmp_path / "both")
-    assert (tmp_path / "both" / "looks.json").read_bytes() == (other / "looks.json").read_bytes()
-    write_stopping(one, stopping(0))
+    assert (tmp_path / "both" / "looks.json").read_text() == "{}"
+    looks[one] = looked(0)
     with pytest.raises(LedgerError, match=r"looks.json of .*one and .*other differ"):
+        merge_ledgers(one, other)
+
+
+def test_the_file_of_a_run_that_rests_is_looked_at(make: Callable[..., Path]) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    (one / "looks.json").write_text("[")
+    with pytest.raises(LedgerError, match=r"looks.json: cannot be read"):
         merge_ledgers(one, other)
 
 

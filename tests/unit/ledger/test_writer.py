@@ -163,6 +163,30 @@ def test_a_disk_that_has_room_again_gets_what_waited(
     assert published(ledger) == [{"c1"}]
 
 
+@pytest.mark.parametrize("call", range(4))
+def test_an_interrupt_while_it_publishes_neither_loses_nor_doubles(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """Before and after the segment is durable, and before and after it has its name."""
+    n_calls = 0
+
+    def interrupted(real: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+        def act(*given: Any, **named: Any) -> Any:
+            nonlocal n_calls
+            n_calls += 1
+            done = real(*given, **named) if after or n_calls - 1 != call // 2 else None
+            if n_calls - 1 == call // 2:
+                raise KeyboardInterrupt
+            return done
+
+        return act
+
+    monkeypatch.setattr(segments, "_make_durable", interrupted(segments._make_durable, after=bool(call % 2)))
+    with pytest.raises(KeyboardInterrupt), SegmentWriter(ledger, every_s=0) as open_writer:
+        open_writer.add(cell("c1"))
+    assert published(ledger) == [{"c1"}]
+
+
 # Places elsewhere
 
 
