@@ -28,15 +28,10 @@ def check(
 
     Example: advrisk ledger check runs/signs --repair
     """
-    from advrisk.ledger import readable_folder, working_folder
-    from advrisk.ledger.checking import check
-    from advrisk.ledger.repairing import repair as repaired
+    from advrisk.ledger import check as checked
+    from advrisk.ledger import repair as repaired
 
-    if repair:
-        with working_folder(folder, verify=False) as home:
-            found = repaired(home)
-    else:
-        found = check(readable_folder(folder, verify=False))
+    found = repaired(folder) if repair else checked(folder)
     print(json.dumps(_facts(found, repair), indent=2)) if as_json else _print_check(found, folder, repair)
     raise typer.Exit(FAILED if found.damaged and not repair else DONE)
 
@@ -48,6 +43,7 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
         "repaired": found.damaged and repaired,
         "n_segments": len(found.segments),
         **counts,
+        "writer": found.writer,
         "n_cells_to_redo": len(found.cells),
         "findings": [vars(finding) for finding in found.findings],
     }
@@ -60,7 +56,10 @@ def _print_check(found: "Inspection", folder: Path, repaired: bool) -> None:
     )
     if found.n_without_digest:
         older = counted(found.n_without_digest, "segment")
-        print(f"{older} of an earlier version: no digest, structure only (`advrisk ledger compact` adds digests)")
+        gets = "those that `advrisk ledger compact` merges get one"
+        print(f"{older} of an earlier version: no digest, structure only ({gets})")
+    if found.writer:
+        print(f"{found.writer} is writing to this run: what it is just making again may look damaged")
     for finding in found.findings[:_MOST_SHOWN]:
         mark = "damaged" if finding.damage else "note"
         print(
@@ -84,11 +83,9 @@ def compact(
 
     Example: advrisk ledger compact runs/signs
     """
-    from advrisk.ledger import working_folder
-    from advrisk.ledger.compacting import compact as compacted
+    from advrisk.ledger import compact as compacted
 
-    with working_folder(folder) as home:
-        done = compacted(home, largest_mb=largest_mb)
+    done = compacted(folder, largest_mb=largest_mb)
     void = f"; {counted(done.n_void, 'row')} of cells that had been run again are gone" if done.n_void else ""
     print(f"{counted(done.n_before, 'segment')} before, {done.n_after} now{void}")
 
@@ -103,7 +100,7 @@ def diff(
 
     Example: advrisk ledger diff runs/signs runs/signs-again
     """
-    from advrisk.ledger.diffing import diff_ledgers
+    from advrisk.ledger import diff_ledgers
 
     found = diff_ledgers(one, other, times=times)
     print(json.dumps(found.as_dict(), indent=2, default=str)) if as_json else _print_diff(found, one, other)
@@ -115,6 +112,9 @@ def _print_diff(found: "LedgerDiff", one: Path, other: Path) -> None:
         for folder, only in ((one, part.only_one), (other, part.only_other)):
             if only.n:
                 print(f"{part.table}: {only.n} only in {folder}, as {only.shown}")
+        for folder, more in ((one, part.more_one), (other, part.more_other)):
+            if more.n:
+                print(f"{part.table}: {more.n} more often in {folder}, as {more.shown}")
         if part.differ.n:
             columns = ", ".join(f"{name} ({n})" for name, n in part.columns.items())
             print(f"{part.table}: {part.differ.n} differ, as {part.differ.shown}; in {columns}")
@@ -132,16 +132,11 @@ def merge(
 
     Example: advrisk ledger merge runs/here runs/there --out runs/both
     """
-    from advrisk.ledger import working_folder
-    from advrisk.ledger.merging import merge_ledgers
+    from advrisk.ledger import merge_ledgers
 
-    if out is None:
-        with working_folder(one) as home:
-            done = merge_ledgers(home, other)
-    else:
-        done = merge_ledgers(one, other, out=out)
+    done = merge_ledgers(one, other, out=out)
     print(
-        f"{counted(done.n_cells, 'cell')} of {other} added to {done.folder}, {done.n_shared} were in both, "
+        f"{counted(done.n_cells, 'cell')} of {other} added to {out or one}, {done.n_shared} were in both, "
         f"{counted(done.n_inputs, 'file')} of inputs copied"
     )
     for sentence in done.notes:

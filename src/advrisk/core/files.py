@@ -1,14 +1,18 @@
-"""Files and folders that appear in full or not at all."""
+"""Files and folders that appear in full or not at all; and JSON files, which somebody may have altered."""
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from advrisk.core.errors import RunError
 
+# What it raises to read a JSON file, or to take its content apart, where it is not what was written.
+NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _UNFINISHED = re.compile(r"\..+\.(\d+)")
 
 
@@ -34,6 +38,11 @@ def write_whole(target: Path, text: str, what: str = "") -> Path:
     except OSError as error:
         raise RunError(f"{target}: {f'{what} ' if what else ''}cannot be written: {error.strerror}") from None
     return target
+
+
+def read_json(path: Path) -> Any:
+    """What is in a JSON file; one of `NOT_AS_WRITTEN` where it cannot be read."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.diffing import COMPARED, TIMES
+from advrisk.ledger.diffing import COMPARED, TIMES, digest_of_rows
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.ledger import SOUND_CELL, Ledger
+from advrisk.ledger.stopping import FILE as LOOKS_FILE
+from advrisk.ledger.stopping import read_stopping
 from advrisk.ledger.tables import KEYS, table_from
-from advrisk.study import load_study
 
 _DROPPED = "dropped"
 # What must be the same of a thing that both name; null where one does not know it, as of imported samples.
@@ -31,6 +32,8 @@ _WHY = {
 
 def refuse_unlike(one: Path, other: Path) -> None:
     """Two runs that cannot be one: of other studies, models, samples or settings, or with other rows for a cell."""
+    from advrisk.study import load_study  # heavy
+
     studies = [folder / STUDY_FILE for folder in (one, other)]
     if all(path.is_file() for path in studies):
         names = [load_study(path).name for path in studies]
@@ -42,6 +45,25 @@ def refuse_unlike(one: Path, other: Path) -> None:
         for key, row in _by_key(second, table).items():
             _refuse_row(table, key, columns, held.get(key, {}), row, one, other)
     shared_cells(first, second)
+
+
+def refuse_unlike_looks(one: Path, other: Path) -> None:
+    """Of a run that rests, readers see no more than it rests after; and a look that was taken cannot be untaken."""
+    first, second = looks = [read_stopping(folder) for folder in (one, other)]
+    if first == second:
+        return
+    for folder, found in zip((one, other), looks, strict=True):
+        if found is not None and found.rests:
+            raise LedgerError(
+                f"{folder} stopped early, after {found.n_shards} of {counted(len(found.order), 'group')} of samples, "
+                f"and the other one did not stop there: merged, they would be neither. Finish it first, with `advrisk "
+                f"run STUDY.yaml --out {folder}` without a target"
+            )
+    if first is not None and second is not None:
+        raise LedgerError(
+            f"{LOOKS_FILE} of {one} and {other} differ: looks that were taken at one of them decide nothing of both; "
+            "keep them apart, or merge before the first look"
+        )
 
 
 def _refuse_row(
@@ -79,9 +101,9 @@ def _by_key(ledger: Ledger, table: str) -> dict[tuple[Any, ...], dict[str, Any]]
 
 
 def shared_cells(one: Ledger, other: Ledger) -> tuple[set[str], set[str]]:
-    """The cells that both hold, and those of them that ended in errors in the first ledger only.
+    """The cells that both hold, and those of them that ended in errors or were cut short in the first ledger only.
 
-    Cells with different rows and no error in either are refused, by name.
+    Cells with different rows that are sound in both are refused, by name.
     """
     ours, theirs = _digests(one), _digests(other)
     shared = ours.keys() & theirs.keys()
@@ -97,15 +119,15 @@ def shared_cells(one: Ledger, other: Ledger) -> tuple[set[str], set[str]]:
 
 
 def _digests(ledger: Ledger) -> dict[str, tuple[int, ...]]:
-    """Cell -> rows with errors, and digests of its outcomes and outputs, times aside."""
+    """Cell -> whether it is not sound, and digests of its outcomes and outputs, times aside."""
     columns = {name: [one for one in COMPARED[name].columns if one not in TIMES] for name in ("outcomes", "outputs")}
     parts = {
-        name: f"SELECT cell, count(*) AS n, bit_xor(hash(sample, {', '.join(own)})) AS digest FROM {name} GROUP BY cell"
+        name: f"SELECT cell, count(*) AS n, {digest_of_rows(['sample', *own])} AS digest FROM {name} GROUP BY cell"
         for name, own in columns.items()
     }
     rows = ledger.query(
-        "SELECT c.cell, coalesce(c.n_errors, 0), coalesce(o.n, 0), coalesce(o.digest, 0), coalesce(u.n, 0), "
-        f"coalesce(u.digest, 0) FROM cells c LEFT JOIN ({parts['outcomes']}) o USING (cell) "
+        f"SELECT c.cell, NOT {SOUND_CELL}, coalesce(o.n, 0), coalesce(o.digest, '0'), coalesce(u.n, 0), "
+        f"coalesce(u.digest, '0') FROM cells c LEFT JOIN ({parts['outcomes']}) o USING (cell) "
         f"LEFT JOIN ({parts['outputs']}) u USING (cell)"
     ).to_pylist()
     return {cell: tuple(map(int, told)) for cell, *told in (row.values() for row in rows)}

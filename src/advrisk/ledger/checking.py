@@ -13,10 +13,13 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
 from advrisk.ledger.ledger import Ledger, create_views
-from advrisk.ledger.manifest import Manifest, inputs_of, read_replaces, stamp_file
+from advrisk.ledger.lock import holder
+from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
+from advrisk.ledger.mirror import readable_folder
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.segments import FOLDER, all_segments
 
+_TRIES = 20
 _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again and nothing else"
 
 # Cells whose rows are not those that were planned: in one segment, as a cell is published as a whole.
@@ -70,6 +73,7 @@ class Inspection:
 
     ledger: Path
     segments: list[Path]
+    writer: str | None = None  # who was writing meanwhile
     n_cells: int = 0
     n_rows: int = 0
     n_inputs: int = 0
@@ -100,11 +104,30 @@ class Inspection:
 
 
 def check(folder: str | Path) -> Inspection:
-    """Look at every segment and every kept input of a run."""
-    ledger = Ledger.open(folder).path
-    everything = all_segments(ledger)
+    """Look at every segment and every kept input of a run; somebody may be writing to it, or merging segments."""
+    ledger = Ledger.open(readable_folder(folder, verify=False)).path
+    writer = holder(ledger.parent)
+    for _ in range(_TRIES):
+        everything = all_segments(ledger)
+        try:
+            found = _inspected(ledger, everything, writer or holder(ledger.parent))
+        except (LedgerError, FileNotFoundError):
+            if all(segment.is_dir() for segment in everything):
+                raise
+        else:
+            if all(segment.is_dir() for segment in everything):
+                return found
+    raise LedgerError(f"{ledger}: segments were merged {_TRIES} times while they were looked at; check again later")
+
+
+def inspect(ledger: Path) -> Inspection:
+    """The same for the holder of the lock: nobody else writes."""
+    return _inspected(ledger, all_segments(ledger), None)
+
+
+def _inspected(ledger: Path, everything: Sequence[Path], writer: str | None) -> Inspection:
     replaced = {name for segment in everything for name in _replaced_by(segment)}
-    found = Inspection(ledger, [segment for segment in everything if segment.name not in replaced])
+    found = Inspection(ledger, [segment for segment in everything if segment.name not in replaced], writer)
     _look_at_segments(found)
     _look_for_copies(found)
     sound = [one for one in found.segments if not found.faults[one.name] and one.name not in found.copies]
@@ -115,10 +138,13 @@ def check(folder: str | Path) -> Inspection:
 
 
 def _replaced_by(segment: Path) -> tuple[str, ...]:
+    """What a segment takes the place of, if it was written so."""
     try:
-        return read_replaces(segment).segments
+        told, found = read_manifest(segment), read_replaces(segment).segments
+        whole = not found or told is None or told.files.get(REPLACES_FILE) == stamp_file(segment / REPLACES_FILE)
     except (LedgerError, FileNotFoundError):  # it is told with the other files of the segment
         return ()
+    return found if whole else ()
 
 
 def _look_at_segments(found: Inspection) -> None:
@@ -181,7 +207,7 @@ def _look_at_rows(found: Inspection, sound: Sequence[Path]) -> tuple[set[str], d
             found.cells |= unknown
             found.add("rows", found.ledger, what, "`--repair` moves them aside, and `advrisk run` makes them again")
         shards = {path.stem for path in (found.ledger.parent / "inputs" / "shards").glob("*.npz")}
-        shards |= {Path(name).stem for name in inputs_of([*found.manifests.values()]) if "/shards/" in name}
+        shards |= {Path(name).stem for name in inputs_of(found.manifests, {}) if "/shards/" in name}
         redo = {shard: row["cell"] for shard in shards for row in rows(_REDO_SHARD, {"shard": shard}) if row["cell"]}
     except duckdb.Error as error:
         raise LedgerError(f"{found.ledger}: rows cannot be compared: {error}") from None
@@ -202,16 +228,15 @@ def _cell_fault(row: dict[str, Any]) -> str:
 def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) -> None:
     """Inputs that were lost or changed since; those of earlier versions are looked at without a digest."""
     home = found.ledger.parent
-    deleted = deleted_inputs(home)
-    stamps = {path: stamp for path, stamp in inputs_of([*found.manifests.values()]).items() if path not in deleted}
-    present = {str(path.relative_to(home)): path for path in sorted((home / "inputs").rglob("*.npz"))}
+    stamps = inputs_of(found.manifests, deleted_inputs(home))
+    present = {path.relative_to(home).as_posix(): path for path in sorted((home / "inputs").rglob("*.npz"))}
     found.n_inputs = len(present)
     for name in sorted(stamps.keys() | present.keys()):
         path = home / name
         if name not in present:
             fault = "is missing"
         elif name in stamps:
-            fault = "" if stamp_file(path) == stamps[name] else "was altered or truncated since it was written"
+            fault = _changed(path, stamps[name])
         else:
             fault = unreadable_inputs(path)
         if fault:
@@ -224,6 +249,13 @@ def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) ->
         found.add("orphan", home / "inputs", what, advice, damage=False)
 
 
+def _changed(path: Path, told: Stamp) -> str:
+    try:
+        return "" if stamp_file(path) == told else "was altered or truncated since it was written"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
 def _tell_of_inputs(found: Inspection, path: Path, fault: str, cells: set[str], redo: dict[str, str]) -> None:
     again = redo.get(path.stem) if path.parent.name == "shards" else path.stem if path.stem in cells else None
     if again is not None:
@@ -231,6 +263,8 @@ def _tell_of_inputs(found: Inspection, path: Path, fault: str, cells: set[str], 
     if path.is_file():
         found.inputs.append(path)
     remedy = "`--repair` moves what is left of it aside, and `advrisk run` makes it again"
+    if found.writer:
+        remedy = f"{found.writer} is writing to this run and may be making it again: check when it has ended"
     found.add("inputs", path, fault, remedy)
 
 

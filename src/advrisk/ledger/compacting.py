@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from advrisk.core.errors import LedgerError
+from advrisk.ledger.inputs import deleted_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
-from advrisk.ledger.manifest import Replaces, inputs_of, read_replaces
+from advrisk.ledger.manifest import Replaces, inputs_of, number_of, read_replaces
+from advrisk.ledger.mirror import working_folder
 from advrisk.ledger.rewriting import read_tables, refuse_damaged, together
-from advrisk.ledger.segments import number_of, publish, segment_folders, tidy
+from advrisk.ledger.segments import publish, segment_folders, tidy
 
 LARGEST_MB = 256
 
@@ -29,13 +32,22 @@ class Compacted:
 
 def compact(folder: str | Path, *, largest_mb: float = LARGEST_MB) -> Compacted:
     """Merge neighbouring segments until they are about so large; readers notice nothing, other writers must wait."""
-    ledger = Ledger.open(folder).path
-    with locked(ledger.parent):
-        tidy(ledger)
-        before, n_void = segment_folders(ledger), 0
-        for group in _groups(before, int(largest_mb * 2**20)):
+    with working_folder(folder) as home:
+        ledger = Ledger.open(home).path
+        with locked(ledger.parent):
+            tidy(ledger)
+            return merge_neighbours(ledger, int(largest_mb * 2**20))
+
+
+def merge_neighbours(ledger: Path, largest: int) -> Compacted:
+    """Merge neighbouring segments until they have about so many bytes. Only the holder of the lock may do this."""
+    before, n_void = segment_folders(ledger), 0
+    try:
+        for group in _groups(before, largest):
             n_void += _merge(ledger, group)
-        return Compacted(len(before), len(segment_folders(ledger)), n_void)
+    except OSError as error:
+        raise LedgerError(f"{ledger}: segments cannot be merged: {error.strerror or error}") from None
+    return Compacted(len(before), len(segment_folders(ledger)), n_void)
 
 
 def _groups(segments: Sequence[Path], largest: int) -> Iterator[list[Path]]:
@@ -60,10 +72,11 @@ def _is_unfinished(segment: Path) -> bool:
 
 def _merge(ledger: Path, group: Sequence[Path]) -> int:
     """Put one segment in the place of several; returns how many void rows are gone."""
-    manifests = refuse_damaged(group)
+    manifests = dict(zip((segment.name for segment in group), refuse_damaged(group), strict=True))
+    inputs = inputs_of(manifests, deleted_inputs(ledger.parent))
     tables, n_void = together([read_tables(segment) for segment in group])
     earlier = [name for segment in group for name in read_replaces(segment).segments]  # for who still reads those
     replaces = Replaces((*earlier, *(segment.name for segment in group)))
-    publish(ledger, tables, number=number_of(group[-1]), replaces=replaces, inputs=inputs_of(manifests))
+    publish(ledger, tables, number=number_of(group[-1].name), replaces=replaces, inputs=inputs)
     tidy(ledger)
     return n_void

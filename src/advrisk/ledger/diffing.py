@@ -17,6 +17,7 @@ from advrisk.ledger.tables import TABLES
 TIMES = ("run", "first_s", "spent_s", "wall_s", "process_s", "inference_s", "train_s")
 _PROGRAM = ("version", "torch")  # of a cell: what ran it
 _MOST = 10  # examples of each kind
+Rows = dict[tuple[Any, ...], list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,23 @@ class Some:
 
 @dataclass(frozen=True)
 class TableDiff:
-    """One table: rows that only one of the two has, rows that differ, and in which columns how often."""
+    """One table: rows that only one of the two has, rows that differ, and in which columns how often.
+
+    `more_one` and `more_other` are rows that one of the two has more often than the other: a row is there once.
+    """
 
     table: str
     only_one: Some
     only_other: Some
     differ: Some
     columns: Mapping[str, int] = field(default_factory=dict)
+    more_one: Some = Some()
+    more_other: Some = Some()
 
     @property
     def equal(self) -> bool:
-        return not (self.only_one.n or self.only_other.n or self.differ.n)
+        parts = (self.only_one, self.only_other, self.differ, self.more_one, self.more_other)
+        return not any(part.n for part in parts)
 
 
 @dataclass(frozen=True)
@@ -122,16 +129,19 @@ def _unlike_groups(
     if not compared.group:
         return None
     names = ", ".join(compared.group)
-    row = ", ".join((*compared.key, *columns))
-    sql = f"SELECT {names}, count(*) AS n, bit_xor(hash({row})) AS digest FROM {compared.source} GROUP BY ALL"
+    digest = digest_of_rows((*compared.key, *columns))
+    sql = f"SELECT {names}, count(*) AS n, {digest} AS digest FROM {compared.source} GROUP BY ALL"
     sides = [{tuple(found.values()) for found in ledger.query(sql).to_pylist()} for ledger in (one, other)]
     return sorted({group[:-2] for group in sides[0] ^ sides[1]}, key=str)
 
 
-def _rows(
-    ledger: Ledger, compared: _Compared, columns: Sequence[str], groups: list[tuple[Any, ...]] | None
-) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Key -> values, of the rows of these groups."""
+def digest_of_rows(columns: Sequence[str]) -> str:
+    """SQL: the same for the same rows, however often each of them and in any order (an exclusive or loses doubles)."""
+    return f"sum(hash({', '.join(columns)})::HUGEINT)::VARCHAR"
+
+
+def _rows(ledger: Ledger, compared: _Compared, columns: Sequence[str], groups: list[tuple[Any, ...]] | None) -> Rows:
+    """Key -> values of every row that has it, of the rows of these groups."""
     if groups == []:
         return {}
     where, given = "true", {}
@@ -145,21 +155,25 @@ def _rows(
     names = ", ".join((*compared.key, *columns))
     table: pa.Table = ledger.query(f"SELECT {names} FROM {compared.source} r WHERE {where}", given)
     n_key = len(compared.key)
-    return {tuple(row[:n_key]): tuple(row[n_key:]) for row in (tuple(one.values()) for one in table.to_pylist())}
+    rows: Rows = {}
+    for row in (tuple(one.values()) for one in table.to_pylist()):
+        rows.setdefault(row[:n_key], []).append(row[n_key:])
+    return rows
 
 
 def _compared(
     name: str,
     key: Sequence[str],
     columns: Sequence[str],
-    one: Mapping[tuple[Any, ...], tuple[Any, ...]],
-    other: Mapping[tuple[Any, ...], tuple[Any, ...]],
+    one: Rows,
+    other: Rows,
 ) -> TableDiff:
     def some(keys: list[tuple[Any, ...]]) -> Some:
         first = sorted(keys, key=str)[:_MOST]
         return Some(len(keys), tuple(dict(zip(key, place, strict=True)) for place in first))
 
-    unlike = {place: _unlike(one[place], other[place]) for place in one.keys() & other.keys()}
+    both = one.keys() & other.keys()
+    unlike = {place: _unlike(one[place], other[place]) for place in both}
     unlike = {place: which for place, which in unlike.items() if which}
     counts = {column: sum(at in which for which in unlike.values()) for at, column in enumerate(columns)}
     return TableDiff(
@@ -168,9 +182,17 @@ def _compared(
         only_other=some([place for place in other if place not in one]),
         differ=some(list(unlike)),
         columns={column: n for column, n in counts.items() if n},
+        more_one=some([place for place in both if len(one[place]) > len(other[place])]),
+        more_other=some([place for place in both if len(one[place]) < len(other[place])]),
     )
 
 
-def _unlike(one: tuple[Any, ...], other: tuple[Any, ...]) -> set[int]:
-    """The places at which two rows differ; as text, because NaN differs from itself."""
-    return {at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b and repr(a) != repr(b)}
+def _unlike(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> set[int]:
+    """The places at which rows of one name differ; as text, because NaN differs from itself."""
+    pairs = zip(sorted(one, key=repr), sorted(other, key=repr), strict=False)
+    return {
+        at
+        for ours, theirs in pairs
+        for at, (a, b) in enumerate(zip(ours, theirs, strict=True))
+        if a != b and repr(a) != repr(b)
+    }

@@ -11,18 +11,18 @@ of the space say what is black and what is white.
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from advrisk.core.archives import ArchiveError, Array, read_archive
+from advrisk.core.archives import DAMAGED, ArchiveError, Array, read_archive
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
 
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
 _DELETED = "deleted.json"
+_ALL = 10**8  # more than the number of any segment
 
 
 def cell_inputs(run_folder: Path, cell: str) -> Path:
@@ -128,24 +128,37 @@ def unreadable_inputs(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             return f"the checksum of {bad} is wrong" if (bad := archive.testzip()) else ""
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+    except DAMAGED as error:
         return f"cannot be read ({error})"
 
 
-def deleted_inputs(run_folder: Path) -> set[str]:
-    """The files, by their path in the run's folder, from which somebody deleted inputs."""
+def deleted_inputs(run_folder: Path) -> dict[str, int]:
+    """The files, by their path in the run's folder, from which inputs were deleted, and the last segment's number then.
+
+    What segments up to that number tell of such a file is void; later ones tell of it as it was made again.
+    """
     path = run_folder / "inputs" / _DELETED
     try:
-        return set(map(str, json.loads(path.read_text(encoding="utf-8"))))
+        content = read_json(path)
+        if isinstance(content, list):  # of an earlier version
+            return dict.fromkeys(map(str, content), _ALL)
+        return {str(name): int(number) for name, number in content.items()}
     except FileNotFoundError:
-        return set()
-    except (OSError, ValueError, TypeError) as error:
+        return {}
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); delete it: it says which inputs were deleted") from None
 
 
-def note_deleted(run_folder: Path, files: Iterable[Path]) -> None:
-    """Write down from which files inputs were deleted: what is gone is then not taken for lost."""
-    names = {str(path.relative_to(run_folder)) for path in files}
-    if names:
-        with whole_file(run_folder / "inputs" / _DELETED) as file:
-            file.write_text(json.dumps(sorted(deleted_inputs(run_folder) | names), indent=0) + "\n", encoding="utf-8")
+def note_deleted(run_folder: Path, files: Iterable[Path], *, after: int) -> None:
+    """Write down from which files inputs were deleted, after which segment: what is gone is not taken for lost."""
+    names = {path.relative_to(run_folder).as_posix(): after for path in files}
+    if not names:
+        return
+    target = run_folder / "inputs" / _DELETED
+    noted = dict(sorted((deleted_inputs(run_folder) | names).items()))
+    try:
+        target.parent.mkdir(exist_ok=True)
+        with whole_file(target) as file:
+            file.write_text(json.dumps(noted, indent=0) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LedgerError(f"{target}: cannot be written: {error.strerror}; make room, then try again") from None

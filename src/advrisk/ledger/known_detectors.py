@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
 
 FILE = "detectors.json"
 
@@ -37,9 +37,9 @@ def read_known_detectors(folder: Path) -> KnownDetectors | None:
     if not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         return KnownDetectors(tuple(map(str, content["study"])), tuple(map(str, content["imported"])))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); delete it and run the study again") from None
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Of `cells`: those on samples to evaluate, and not to tune or calibrate; imported ones have no shard.
 EVALUATED_CELL = "(shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
+# Of `all_cells`: one that need not be run again even if errors are. One that was cut short may not have kept its best.
+SOUND_CELL = f"(coalesce(n_errors, 0) = 0 AND coalesce(NOT list_contains(flags, '{CUT_SHORT}'), true))"
 
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
@@ -108,13 +110,11 @@ class Ledger:
         listed = self._segments
         whole = [folder.name for folder in listed if (folder / "outcomes.parquet").is_file()]
         latest = (
-            "SELECT cell, arg_max(n_errors = 0 AND coalesce(NOT list_contains(flags, $cut_short), true), "
-            "(filename, file_row_number)) AS sound FROM all_cells "
+            f"SELECT cell, arg_max({SOUND_CELL}, (filename, file_row_number)) AS sound FROM all_cells "
             "WHERE list_contains($whole, parse_path(filename)[-2]) GROUP BY cell"
         )
         condition = "sound" if without_errors else "true"
-        given = {"whole": whole, "cut_short": CUT_SHORT}
-        found = self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", given)
+        found = self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", {"whole": whole})
         if self._segments is not listed:  # they were merged meanwhile, and bear other names
             return self.finished_cells(without_errors=without_errors)
         return set(found["cell"].to_pylist())

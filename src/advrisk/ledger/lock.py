@@ -4,12 +4,15 @@ import contextlib
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger.remote import url_of
+
+_WAITS_S = (0.01, 0.05, 0.0)
 
 
 @contextlib.contextmanager
@@ -23,13 +26,10 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise LedgerError(f"{folder}: cannot be written to: {error.strerror}") from None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
+        if not _taken(handle):
             raise LedgerError(
-                f"{folder}: {holder} is writing to this folder; wait for it to end, or choose another folder"
-            ) from None
+                f"{folder}: {_name(handle)} is writing to this folder; wait for it to end, or choose another folder"
+            )
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         with contextlib.suppress(OSError):  # on a full disk the lock holds all the same, without a name
             os.ftruncate(handle, 0)
@@ -37,3 +37,36 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def holder(folder: Path) -> str | None:
+    """Who holds the folder's lock, in words; None where nobody does."""
+    try:
+        handle = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _name(handle)
+    except OSError:  # a file system without locks
+        return None
+    finally:
+        os.close(handle)
+    return None
+
+
+def _taken(handle: int) -> bool:
+    """Take the lock; somebody who only asks for its holder has it for a moment, too, so ask more than once."""
+    for wait_s in _WAITS_S:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(wait_s)
+        else:
+            return True
+    return False
+
+
+def _name(handle: int) -> str:
+    return os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"

@@ -10,19 +10,23 @@ deleted later, or moved aside if something was wrong with them.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import NOT_AS_WRITTEN, read_json
 from advrisk.ledger.inputs import cell_inputs, crafted_inputs, shard_inputs
 
 FILE = "segment.json"
 REPLACES_FILE = "replaces.json"
+SEGMENT_NAME = re.compile(r"\d{8}-[0-9a-f]{8}", re.ASCII)
+_FILE_NAME = re.compile(r"\w+\.(parquet|json)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class Stamp:
 
     bytes: int
     digest: str
+
+    def __post_init__(self) -> None:
+        if type(self.bytes) is not int or type(self.digest) is not str:
+            raise TypeError("a size or a digest is none")
 
 
 @dataclass(frozen=True)
@@ -80,16 +88,28 @@ def read_manifest(segment: Path) -> Manifest | None:
     """What a segment says of itself; None where an earlier version wrote it. One that was altered is an error."""
     path = segment / FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         told = content.pop("digest")
         if told != digest(content):
             raise LedgerError(f"{path}: was altered; {ADVICE}")
         stamps = {name: {key: Stamp(**one) for key, one in content[name].items()} for name in ("files", "inputs")}
+        _refuse_paths(*stamps.values())
         return Manifest(**stamps)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); {ADVICE}") from None
+
+
+def _refuse_paths(files: Mapping[str, Stamp], inputs: Mapping[str, Stamp]) -> None:
+    """Names become paths that are read, moved and copied; whoever wrote the file must not choose others."""
+    strange = [name for name in files if not _FILE_NAME.fullmatch(name)]
+    for name in inputs:
+        parts = PurePosixPath(name).parts
+        if parts[:1] != ("inputs",) or len(parts) < 2 or ".." in parts or "\0" in name:
+            strange.append(name)
+    if strange:
+        raise ValueError(f"{strange[0]!r} is no file of a run")
 
 
 def replaces_text(replaces: Replaces) -> str:
@@ -98,21 +118,41 @@ def replaces_text(replaces: Replaces) -> str:
 
 
 def read_replaces(segment: Path) -> Replaces:
-    """What a segment takes the place of; a FileNotFoundError where it is gone itself."""
+    """What a segment takes the place of; a FileNotFoundError where it is gone itself.
+
+    What is replaced is deleted, so nothing but the name of another segment is let pass.
+    """
     try:
-        content = json.loads((segment / REPLACES_FILE).read_text(encoding="utf-8"))
-        return Replaces(tuple(map(str, content["segments"])), bool(content["aside"]))
+        content = read_json(segment / REPLACES_FILE)
+        names = tuple(map(str, content["segments"]))
+        if strange := [name for name in names if not SEGMENT_NAME.fullmatch(name) or name == segment.name]:
+            raise ValueError(f"{strange[0]!r} is no other segment")
+        return Replaces(names, bool(content["aside"]))
     except FileNotFoundError:
         if not segment.is_dir():
             raise
         return Replaces()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{segment / REPLACES_FILE}: cannot be read ({error}); {ADVICE}") from None
 
 
-def inputs_of(manifests: Sequence[Manifest | None]) -> dict[str, Stamp]:
-    """The inputs that several segments tell of; of one file, what the last of them says."""
-    return {path: one for manifest in manifests if manifest for path, one in manifest.inputs.items()}
+def inputs_of(manifests: Mapping[str, Manifest | None], deleted: Mapping[str, int]) -> dict[str, Stamp]:
+    """The inputs that segments, by name and in order, tell of; of one file, what the last of them says.
+
+    What they said before somebody deleted inputs from a file (`deleted`) does not count.
+    """
+    return {
+        path: one
+        for segment, manifest in manifests.items()
+        if manifest
+        for path, one in manifest.inputs.items()
+        if number_of(segment) > deleted.get(path, -1)
+    }
+
+
+def number_of(segment: str) -> int:
+    """The number in a segment's name."""
+    return int(segment.partition("-")[0])
 
 
 def _plain(stamps: Mapping[str, Stamp]) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,10 @@
 """Two ledgers of one study, run on two machines, put together. What both hold must agree; else nothing is changed."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +12,19 @@ from typing import Any
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, unfinished_folder, whole_file
 from advrisk.core.names import counted
-from advrisk.ledger.agreeing import added_question, refuse_unlike, shared_cells
+from advrisk.ledger.agreeing import added_question, refuse_unlike, refuse_unlike_looks, shared_cells
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.mirror import working_folder
 from advrisk.ledger.remote import local_path, url_of
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, refuse_damaged
 from advrisk.ledger.segments import publish, segment_folders, tidy
+from advrisk.ledger.stopping import FILE as LOOKS_FILE
 
 _NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
 _KEYS = {"scores": ("cell", "sample", "detector"), "measures": ("cell", "sample", "measure")}
@@ -42,54 +46,92 @@ def merge_ledgers(one: str | Path, other: str | Path, *, out: str | Path | None 
     """Add what only `other` holds to `one`, or, with `out`, put both into a new folder.
 
     Of a cell that both hold, the rows must be equal but for times; where one ended in errors, the other one counts.
+    Both are locked meanwhile: nobody writes to them, or merges their segments.
     """
-    first, second = Ledger.open(one).path.parent, Ledger.open(other).path.parent
-    if first.resolve() == second.resolve():
-        raise LedgerError(f"{one} and {other} are the same folder; there is nothing to merge")
+    target = None if out is None else _new_folder(out)
+    with working_folder(one) if target is None else nullcontext(one) as place:
+        first, second = Ledger.open(place).path.parent, Ledger.open(other).path.parent
+        if first.resolve() == second.resolve():
+            raise LedgerError(f"{one} and {other} are the same folder; there is nothing to merge")
+        with locked(first) if target is None else _quiet(first), _quiet(second):
+            return _merged(first, second, target)
+
+
+def _new_folder(out: str | Path) -> Path:
+    if url := url_of(out):
+        raise LedgerError(
+            f"{url}: is no folder of this machine; merge into a new folder, or into the first ledger there"
+        )
+    if local_path(out).exists():
+        raise LedgerError(f"{local_path(out)}: is there already; choose a new folder for the merged ledger")
+    return local_path(out)
+
+
+def _quiet(folder: Path) -> AbstractContextManager[None]:
+    """Hold a ledger that is only read: no writer begins. One that cannot be written to has none."""
+    return locked(folder) if os.access(folder, os.W_OK) else nullcontext()
+
+
+def _merged(first: Path, second: Path, target: Path | None) -> Merged:
     for home in (first, second):
         refuse_damaged(segment_folders(home / "ledger"))
     refuse_unlike(first, second)
     _refuse_unlike_files(first, second)
-    target = first if out is None else local_path(out)
-    if out is not None and (url := url_of(out)):
-        raise LedgerError(
-            f"{url}: is no folder of this machine; merge into a new folder, or into the first ledger there"
-        )
-    notes = tuple(_notes(first, target, second))
-    if out is None:
+    refuse_unlike_looks(first, second)
+    notes = tuple(_notes(first, target or first, second))
+    if target is None:
         return replace(_added(first, second), notes=notes)
-    if target.exists():
-        raise LedgerError(f"{target}: is there already; choose a new folder for the merged ledger")
-    unfinished = target.with_name(f".{target.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        shutil.copytree(first, unfinished, ignore=_NOT_COPIED)
-        done = _added(unfinished, second)
-        unfinished.rename(target)
+        with unfinished_folder(target) as unfinished:
+            shutil.copytree(first, unfinished, ignore=_NOT_COPIED, dirs_exist_ok=True)
+            if _segment_names(unfinished) != _segment_names(first):  # a copy of one elsewhere has no lock
+                raise LedgerError(f"{first}: segments were merged while it was copied; merge again")
+            done = _added(unfinished, second)
+            unfinished.rename(target)
     except OSError as error:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise LedgerError(f"{target}: cannot be written: {error}") from None
+        raise LedgerError(f"{target}: cannot be written: {_first(error)}") from None
     return replace(done, folder=target, notes=notes)
+
+
+def _segment_names(folder: Path) -> list[str]:
+    return [segment.name for segment in segment_folders(folder / "ledger")]
+
+
+def _first(error: OSError) -> str:
+    """The first thing that went wrong: for a whole folder, shutil tells of each of its files."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
+        return str(error.args[0][0][-1])
+    return str(error.strerror or error)
 
 
 def _added(target: Path, source: Path) -> Merged:
     """Append what only the source holds: inputs first, as segments tell of them, and the question before the cells."""
-    with locked(target):
-        ledger, other = Ledger.open(target), Ledger.open(source)
-        tidy(ledger.path)
-        shared, better = shared_cells(ledger, other)
-        cells = set(other.query("SELECT DISTINCT cell FROM all_cells")["cell"].to_pylist())
-        taken = (cells - _cells(ledger)) | better
-        n_inputs = _copy_inputs(source, target, better)
-        _copy_files(source, target)
-        if question := added_question(ledger, other):
-            ledger.append(question)
-        _append_cells(ledger, other, taken)
+    ledger, other = Ledger.open(target), Ledger.open(source)
+    tidy(ledger.path)
+    shared, better = shared_cells(ledger, other)
+    there = _rows_of_cells(other)
+    taken = (there.keys() - _rows_of_cells(ledger).keys()) | better
+    n_inputs = _copy_inputs(source, target, better)
+    _copy_files(source, target)
+    if question := added_question(ledger, other):
+        ledger.append(question)
+    _append_cells(ledger, other, taken)
+    here = _rows_of_cells(Ledger.open(target))
+    if lost := sorted(cell for cell in taken if here.get(cell) != there[cell]):
+        raise LedgerError(
+            f"{counted(len(lost), 'cell')} of {source}, {lost[0]} among them, did not arrive in {target} as they are "
+            "there: somebody changed it meanwhile. Merge again"
+        )
     return Merged(target, len(taken), len(shared - better), n_inputs)
 
 
-def _cells(ledger: Ledger) -> set[str]:
-    return set(ledger.query("SELECT DISTINCT cell FROM all_cells")["cell"].to_pylist())
+def _rows_of_cells(ledger: Ledger) -> dict[str, int]:
+    """Cell -> samples with an outcome."""
+    rows = ledger.query(
+        "SELECT cell, count(DISTINCT sample) AS n FROM (SELECT DISTINCT cell FROM all_cells) "
+        "LEFT JOIN all_outcomes USING (cell) GROUP BY cell"
+    ).to_pylist()
+    return {row["cell"]: row["n"] for row in rows}
 
 
 def _append_cells(ledger: Ledger, other: Ledger, taken: set[str]) -> None:
@@ -148,7 +190,7 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def _files_beside(folder: Path) -> Iterable[Path]:
-    named = [folder / name for name in (STUDY_FILE, EVASION_FILE, FROZEN_FILE)]
+    named = [folder / name for name in (STUDY_FILE, EVASION_FILE, FROZEN_FILE, LOOKS_FILE)]
     found = [
         *named,
         *sorted((folder / "search").glob("*.json")),
@@ -173,7 +215,7 @@ def _join_lists(source: Path, target: Path, name: str) -> None:
             _copy(source / name, target / name)
         return
     try:
-        ours, theirs = (json.loads((folder / name).read_text(encoding="utf-8")) for folder in (target, source))
+        ours, theirs = (read_json(folder / name) for folder in (target, source))
         joined: Any = (
             {key: list(dict.fromkeys([*ours[key], *theirs[key]])) for key in ours}
             if isinstance(ours, dict)
@@ -181,7 +223,7 @@ def _join_lists(source: Path, target: Path, name: str) -> None:
         )
         with whole_file(target / name) as file:
             file.write_text(json.dumps(joined, indent=2) + "\n", encoding="utf-8")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{source / name}: cannot be merged ({error}); run its study again") from None
 
 

@@ -59,6 +59,7 @@ def working_folder(path: str | Path, *, verify: bool = True) -> Iterator[Path]:
         _pull(remote, home, verify=verify)
         copy = _Copy(remote, home, held)
         segments.PUSHES[home / "ledger"] = copy.push_segment
+        segments.DROPS[home / "ledger"] = copy.drop_segments
         try:
             yield home
         except BaseException as error:
@@ -70,7 +71,7 @@ def working_folder(path: str | Path, *, verify: bool = True) -> Iterator[Path]:
         else:
             copy.push_rest()
         finally:
-            del segments.PUSHES[home / "ledger"]
+            del segments.PUSHES[home / "ledger"], segments.DROPS[home / "ledger"]
 
 
 class _Copy:
@@ -87,6 +88,16 @@ class _Copy:
         self._push([*(told.inputs if told else ()), *beside])
         self._lease.check()
         self._remote.put(f"{_SEGMENTS}{segment.name}.zip", _packed(segment))
+
+    def drop_segments(self, names: Iterable[str]) -> None:
+        """Delete what was replaced; what cannot be deleted now is deleted at the end."""
+
+        def drop(name: str) -> None:
+            with contextlib.suppress(LedgerError):
+                self._remote.delete(f"{_SEGMENTS}{name}.zip")
+
+        self._lease.check()
+        _at_once(drop, names)
 
     def push_rest(self) -> None:
         """What lies beside the segments; and what is no longer here goes there, too."""

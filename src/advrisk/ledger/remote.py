@@ -24,6 +24,10 @@ _S3_OPTIONS = ("region", "scheme", "endpoint_override")
 T = TypeVar("T")
 
 
+class UnreachableError(LedgerError):
+    """A place elsewhere did not answer, or refused; it may answer later."""
+
+
 def url_of(path: str | Path) -> str | None:
     """The URL that a path stands for, also if somebody made a `Path` of it, which loses a slash; None for a folder."""
     found = _URL.fullmatch(str(path))
@@ -123,7 +127,7 @@ def _reached(place: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except (OSError, ArrowException) as error:
-        raise LedgerError(
+        raise UnreachableError(
             f"{place}: cannot be reached ({_short(error)}); check the address, and the credentials in the environment"
         ) from None
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import manifest
-from advrisk.ledger.checking import Inspection, check
+from advrisk.ledger.checking import Inspection, inspect
 from advrisk.ledger.inputs import note_deleted
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
-from advrisk.ledger.manifest import Replaces, Stamp
+from advrisk.ledger.manifest import Replaces, Stamp, number_of
+from advrisk.ledger.mirror import working_folder
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, without_cells
-from advrisk.ledger.segments import ASIDE, move_aside, number_of, publish, tidy
+from advrisk.ledger.segments import last_number, move_aside, place_aside, publish, tidy
 from advrisk.ledger.tables import TABLES
 
 _QUESTION = ("models", "arms", "samples")  # every run compares these with its study, and adds what is not right
@@ -22,29 +23,35 @@ _QUESTION = ("models", "arms", "samples")  # every run compares these with its s
 
 def repair(folder: str | Path) -> Inspection:
     """Check a run, and move aside what is damaged; returns what was found before."""
-    ledger = Ledger.open(folder).path
-    with locked(ledger.parent):
-        found = check(ledger)
-        if not found.damaged:
-            return found
-        for path in found.inputs:
-            _move_inputs(ledger, path)
-        # Many segments tell of the clean inputs of a shard; that these are gone is known from now on.
-        note_deleted(ledger.parent, [path for path in found.lost_inputs if path.parent.name == "shards"])
-        for name in found.copies:
-            move_aside(ledger, name)
-        known = _cells_left(found)
-        for segment in found.segments:
-            if segment.name not in found.copies:
-                _mend(found, segment, known)
-        tidy(ledger)
+    with working_folder(folder, verify=False) as home:
+        ledger = Ledger.open(home).path
+        with locked(ledger.parent):
+            found = inspect(ledger)
+            if found.damaged:
+                try:
+                    _take_out(found)
+                except OSError as error:
+                    raise LedgerError(
+                        f"{error.filename or ledger}: cannot be moved aside: {error.strerror or error}; make room or "
+                        "mend the disk, then repair again"
+                    ) from None
     return found
 
 
-def _move_inputs(ledger: Path, path: Path) -> None:
-    target = ledger / ASIDE / path.relative_to(ledger.parent)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path.replace(target)
+def _take_out(found: Inspection) -> None:
+    for path in found.inputs:
+        path.replace(place_aside(found.ledger, path.relative_to(found.ledger.parent)))
+    for name in found.copies:
+        move_aside(found.ledger, name)
+    known = _cells_left(found)
+    for segment in found.segments:
+        if segment.name not in found.copies:
+            _mend(found, segment, known)
+    # Many segments tell of the clean inputs of a shard; that these are gone is known from now on. Not before one of
+    # their cells is taken out, which makes them again: a repair that was stopped before that must find them lost.
+    lost = [path for path in found.lost_inputs if path.parent.name == "shards"]
+    note_deleted(found.ledger.parent, lost, after=last_number(found.ledger))
+    tidy(found.ledger)
 
 
 def _cells_left(found: Inspection) -> set[str]:
@@ -96,7 +103,7 @@ def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
     told = found.manifests[segment.name]
     inputs = _inputs_left(dict(told.inputs) if told else {}, found.cells if "cells" in left else own | found.cells)
     replaces = Replaces((segment.name,), aside=True)
-    publish(found.ledger, left, number=number_of(segment), replaces=replaces, inputs=inputs)
+    publish(found.ledger, left, number=number_of(segment.name), replaces=replaces, inputs=inputs)
     move_aside(found.ledger, segment.name)
 
 

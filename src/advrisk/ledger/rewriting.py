@@ -8,7 +8,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger.manifest import ADVICE, FILE, Manifest, Stamp, read_manifest, stamp_file
+from advrisk.ledger.manifest import (
+    ADVICE,
+    FILE,
+    REPLACES_FILE,
+    Manifest,
+    Stamp,
+    read_manifest,
+    read_replaces,
+    stamp_file,
+)
 from advrisk.ledger.tables import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 Tables = dict[str, pa.Table]
@@ -20,7 +29,10 @@ AFTER_CELL = ("scores", "measures")  # published later, about cells that are the
 def read_tables(segment: Path, names: Iterable[str] = tuple(TABLES)) -> Tables:
     """The tables of a segment in today's columns; what an earlier version did not have is null."""
     files = {name: segment / f"{name}.parquet" for name in names}
-    return {name: _read(path, name) for name, path in files.items() if path.is_file()}
+    tables = {name: _read(path, name) for name, path in files.items() if path.is_file()}
+    if not segment.is_dir():  # else what is gone would be taken for what never was
+        raise LedgerError(f"{segment}: was taken away while it was read; try again")
+    return tables
 
 
 def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
@@ -35,7 +47,20 @@ def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
     else:
         found = {name: _unlike(segment / name, stamp) for name, stamp in manifest.files.items()}
         found |= dict.fromkeys(sorted(there - manifest.files.keys()), "does not belong to the segment")
+        if REPLACES_FILE in there - manifest.files.keys():  # which readers would believe
+            found[REPLACES_FILE] = "was altered: the segment was written without it"
+    if REPLACES_FILE in there and not found.get(REPLACES_FILE):
+        found[REPLACES_FILE] = _not_replacing(segment)
     return {name: fault for name, fault in found.items() if fault}, manifest
+
+
+def _not_replacing(segment: Path) -> str:
+    """Why the list of what a segment replaces is none, although it is as it was written; empty where it is one."""
+    try:
+        read_replaces(segment)
+    except LedgerError as error:
+        return str(error).partition("; ")[0].removeprefix(f"{segment / REPLACES_FILE}: ")
+    return ""
 
 
 def refuse_damaged(segments: Iterable[Path]) -> list[Manifest | None]:

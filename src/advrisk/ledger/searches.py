@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
 from advrisk.core.names import search_label
 from advrisk.core.plain import plain
 from advrisk.core.tables import Columns, Row, Tabular
@@ -171,12 +171,12 @@ def read_course(folder: Path, name: str) -> Course | None:
     if not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         rounds = [
             Round(row["by"], tuple(row["settings"]), tuple(row["arms"]), row["beta"]) for row in content["rounds"]
         ]
         return Course(content["id"], content["facts"], tuple(rounds), tuple(content["frozen"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); delete it, and the search begins anew") from None
 
 
@@ -198,9 +198,9 @@ def read_searches(ledger: Ledger) -> list[SearchRecord]:
     if not path.is_file():
         return []
     try:
-        names = json.loads(path.read_text(encoding="utf-8"))
+        names = read_json(path)
         courses = [course for name in names if (course := read_course(folder, str(name)))]
-    except (OSError, ValueError) as error:
+    except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); run the study again") from None
     counts = {(row.pop("model"), row.pop("arm")): row for row in ledger.query(_COUNTS).to_pylist()}
     n_samples = ledger.query("SELECT count(*) AS n FROM samples WHERE split = 'tune'")["n"][0].as_py()

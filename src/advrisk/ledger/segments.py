@@ -9,10 +9,9 @@ of two rows for the same thing the one in the later segment counts. A segment ma
 
 import contextlib
 import os
-import re
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ _UNFINISHED = ".unfinished-"
 _RETIRED = ".retired-"
 # Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
 PUSHES: dict[Path, Callable[[Path], None]] = {}
-_NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
+DROPS: dict[Path, Callable[[Sequence[str]], None]] = {}  # and what lets segments, by name, disappear there
 
 
 def segment_folders(ledger: Path) -> list[Path]:
@@ -53,7 +52,7 @@ def all_segments(ledger: Path) -> list[Path]:
     before: list[Path] | None = None
     try:
         while True:
-            found = sorted(entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+            found = sorted(entry for entry in folder.iterdir() if manifest.SEGMENT_NAME.fullmatch(entry.name))
             if found == before:
                 return found
             before = found
@@ -77,8 +76,7 @@ def publish(
     """
     folder = ledger / FOLDER
     if number is None:
-        existing = all_segments(ledger)
-        number = number_of(existing[-1]) + 1 if existing else 1
+        number = last_number(ledger) + 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"
     unfinished = folder / f"{_UNFINISHED}{name}"
     try:
@@ -113,18 +111,27 @@ def _push(ledger: Path, segment: Path) -> None:
             raise
 
 
-def number_of(segment: Path) -> int:
-    """The number in a segment's name."""
-    return int(segment.name.partition("-")[0])
+def last_number(ledger: Path) -> int:
+    """The number of the last segment; 0 where there is none."""
+    existing = all_segments(ledger)
+    return manifest.number_of(existing[-1].name) if existing else 0
 
 
 def tidy(ledger: Path) -> None:
     """Delete what a killed writer left behind, and what was replaced. Only the holder of the lock may do this."""
-    remove_unfinished(ledger)
     merged = [manifest.read_replaces(segment) for segment in all_segments(ledger)]
-    for name, aside in {name: one.aside for one in merged for name in one.segments}.items():
-        if (ledger / FOLDER / name).is_dir():
-            move_aside(ledger, name) if aside else retire(ledger / FOLDER / name)
+    try:
+        remove_unfinished(ledger)
+        replaced = {name: one.aside for one in merged for name in one.segments}
+        there = [name for name in replaced if (ledger / FOLDER / name).is_dir()]
+        for name in there:
+            move_aside(ledger, name) if replaced[name] else retire(ledger / FOLDER / name)
+    except OSError as error:
+        raise LedgerError(
+            f"{error.filename or ledger}: what is not needed any more cannot be removed: {error.strerror or error}"
+        ) from None
+    if there and (drop := DROPS.get(ledger)):
+        drop(there)
 
 
 def remove_unfinished(ledger: Path) -> None:
@@ -136,10 +143,20 @@ def remove_unfinished(ledger: Path) -> None:
 
 def move_aside(ledger: Path, name: str) -> Path:
     """Take a segment out of the ledger without deleting it."""
-    target = ledger / ASIDE / name
-    target.parent.mkdir(exist_ok=True)
+    target = place_aside(ledger, Path(name))
     (ledger / FOLDER / name).rename(target)
     _make_durable(ledger / FOLDER)
+    return target
+
+
+def place_aside(ledger: Path, name: Path) -> Path:
+    """A place for what was damaged, by its path; not that of something that went there before."""
+    target = usual = ledger / ASIDE / name
+    number = 1
+    while target.exists():
+        number += 1
+        target = usual.with_name(f"{usual.name}.{number}")
+    target.parent.mkdir(parents=True, exist_ok=True)
     return target
 
 

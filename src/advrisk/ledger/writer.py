@@ -1,5 +1,6 @@
-"""The one writer of a run: collects finished cells and publishes a segment every few seconds."""
+"""The one writer of a run: collects finished cells, publishes a segment every few seconds, and merges small ones."""
 
+import contextlib
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -7,11 +8,17 @@ from types import TracebackType
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.ledger.compacting import merge_neighbours
 from advrisk.ledger.ledger import Ledger
-from advrisk.ledger.segments import tidy
+from advrisk.ledger.remote import UnreachableError
+from advrisk.ledger.segments import last_number, segment_folders, tidy
 
 PUBLISH_EVERY_S = 3.0
+LONGEST_S = 60.0  # between two segments, however long the run
 PUBLISH_EVERY_BYTES = 64 * 2**20
+MERGE_EVERY = 64  # segments
+MERGED_BYTES = 32 * 2**20  # merged segments have at most so many, which takes about a second
+PATIENCE_S = 3600.0  # with a place elsewhere that does not answer
 
 
 class SegmentWriter:
@@ -21,9 +28,10 @@ class SegmentWriter:
         self._ledger = ledger
         self._every_s = every_s
         self._waiting: dict[str, list[pa.Table]] = {}
-        self._waiting_bytes = 0
-        self._began = self._published_at = time.monotonic()
+        self._waiting_bytes = self._failed_bytes = 0
+        self._began = self._published_at = self._reached_at = time.monotonic()
         tidy(ledger.path)
+        self._n_small = len(segment_folders(ledger.path))  # maybe; a merge counts them
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Take the tables of a finished cell."""
@@ -35,22 +43,50 @@ class SegmentWriter:
     def publish_if_due(self) -> None:
         """Publish if enough time has passed or enough has gathered.
 
-        The interval grows to a hundredth of the run's time, so that a run of days has hundreds of segments rather
-        than tens of thousands; a kill never costs more than that.
+        The interval grows to a hundredth of the run's time, and to a minute at most: a kill never costs more than
+        that. Where a place elsewhere does not answer, what waits is published at the next interval.
         """
         now = time.monotonic()
-        late = now - self._published_at >= max(self._every_s, (now - self._began) / 100)
-        if late or self._waiting_bytes >= PUBLISH_EVERY_BYTES:
-            self.publish()
+        interval = max(self._every_s, min((now - self._began) / 100, LONGEST_S))
+        late = now - self._published_at >= interval
+        if late or self._waiting_bytes - self._failed_bytes >= PUBLISH_EVERY_BYTES:
+            try:
+                self.publish()
+            except UnreachableError:
+                self._failed_bytes = self._waiting_bytes
+                if time.monotonic() - self._reached_at > PATIENCE_S:
+                    raise
 
     def publish(self) -> None:
-        """Make everything added so far durable and visible."""
+        """Make everything added so far durable and visible; where that fails, it waits on."""
         self._published_at = time.monotonic()
-        if not self._waiting:
-            return
-        tables = {name: pa.concat_tables(parts).unify_dictionaries() for name, parts in self._waiting.items()}
+        if self._waiting:
+            self._append_waiting()
+            self._n_small += 1
+            self._merge_if_many()
+        self._reached_at = time.monotonic()
+
+    def _append_waiting(self) -> None:
+        """Publish what waits once, also if somebody interrupts just then: it waits on unless its segment is there."""
+        waiting, n_bytes, last = self._waiting, self._waiting_bytes, last_number(self._ledger.path)
         self._waiting, self._waiting_bytes = {}, 0
-        self._ledger.append(tables)
+        try:
+            self._ledger.append({name: pa.concat_tables(parts).unify_dictionaries() for name, parts in waiting.items()})
+        except BaseException:
+            if last_number(self._ledger.path) == last:
+                self._waiting, self._waiting_bytes = waiting, n_bytes
+            raise
+        self._failed_bytes = 0
+
+    def _merge_if_many(self) -> None:
+        """Merge small neighbours now and then, so that a run of days has few segments; its readers notice nothing.
+
+        What hinders this (a damaged segment, a disk that is nearly full) is no reason to end a run.
+        """
+        if self._n_small >= MERGE_EVERY:
+            self._n_small = 0
+            with contextlib.suppress(LedgerError):
+                merge_neighbours(self._ledger.path, MERGED_BYTES)
 
     def __enter__(self) -> "SegmentWriter":
         return self
@@ -63,4 +99,5 @@ class SegmentWriter:
         except LedgerError as failure:
             if error is None:
                 raise
-            error.add_note(f"and what was finished last could not be published: {failure}")
+            if not isinstance(error, LedgerError):  # which says the same
+                error.add_note(f"and what was finished last could not be published: {failure}")

@@ -1,13 +1,16 @@
 """Archives from outside: what numpy writes is read as numpy reads it, and nothing that a file claims is believed."""
 
 import io
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from advrisk.core.archives import ArchiveError, read_archive
+from advrisk.core import archives
+from advrisk.core.archives import ArchiveError, free_memory, read_archive
 
 ARRAYS = {
     "bytes": np.arange(24, dtype=np.uint8).reshape(2, 3, 4),
@@ -70,3 +73,60 @@ def test_objects_and_strange_files_are_refused(tmp_path: Path) -> None:
         read_archive(archive(tmp_path / "c.npz", x=member(np.zeros(3), shape=(-1, 3))), max_bytes=10_000)
     with pytest.raises(FileNotFoundError):
         read_archive(tmp_path / "none.npz", max_bytes=1)
+
+
+def test_more_than_the_free_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path / "a.npz", x=member(np.zeros(10**6)))
+    monkeypatch.setattr(archives, "free_memory", lambda: 2**20)
+    with pytest.raises(ArchiveError, match=r"unpacks to 0\.0 GiB, and only 0\.0 GiB of memory are free"):
+        read_archive(path, max_bytes=10**9)
+    monkeypatch.setattr(archives, "free_memory", lambda: None)
+    assert read_archive(path, max_bytes=10**9)["x"].size == 10**6
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").is_file(), reason="only Linux says how much memory is free")
+def test_free_memory_is_some_of_what_the_machine_has() -> None:
+    total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
+    assert 0 < (free_memory() or 0) <= total
+
+
+def test_a_container_may_have_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"memory.max": "1000\n", "memory.current": "700\n", "memory.stat": "anon 5\ninactive_file 200\nfile 9\n"}
+    for name, text in told.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:   9 kB\n")
+    monkeypatch.setattr(archives, "Path", lambda name: tmp_path / Path(name).name)
+    assert free_memory() == 500
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory() == 9 * 1024
+    (tmp_path / "meminfo").unlink()
+    assert free_memory() is None
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from advrisk.core.archives import ArchiveError, read_archive
+path = Path(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+n = read_archive(path, max_bytes=2**40)["x"].nbytes
+print(n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+resource.setrlimit(resource.RLIMIT_AS, (n // 2, resource.getrlimit(resource.RLIMIT_AS)[1]))
+try:
+    read_archive(path, max_bytes=2**40)
+except ArchiveError as error:
+    print(error)
+"""
+
+
+def test_an_array_is_in_memory_once(tmp_path: Path) -> None:
+    """And where there is less memory than it needs, that is told."""
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("x.npy", member(np.zeros(96 * 2**20, np.uint8)))
+    command = [sys.executable, "-W", "error", "-c", PEAK, str(tmp_path / "a.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    sizes, refused = done.stdout.splitlines()
+    n_bytes, peak = map(int, sizes.split())
+    assert peak < 1.3 * n_bytes
+    assert refused == "there is not enough memory to unpack it"

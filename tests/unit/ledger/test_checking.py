@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, locked, table_from
+from advrisk.ledger import Ledger, checking, locked, repairing, table_from
 from advrisk.ledger.checking import Inspection, check
 from advrisk.ledger.compacting import compact
 from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.ledger.repairing import repair
-from advrisk.ledger.segments import segment_folders
+from advrisk.ledger.segments import segment_folders, tidy
 
 Tables = dict[str, Any]
 CELLS = ("c1", "c2", "c3", "c4")
@@ -286,6 +288,136 @@ def test_a_repair_that_was_stopped_is_finished_by_the_next(run: Path, monkeypatc
         assert cells(copy) == {"c4"}
         assert scored(copy) == {"c4"}
         assert not check(copy).damaged
+
+
+def test_a_repair_that_was_stopped_before_it_took_cells_out_finds_lost_inputs_again(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard_inputs(run, "g").unlink()
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repairing, "_mend", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            repair(run)
+    assert check(run).damaged
+    repair(run)
+    assert cells(run) == {"c2", "c3", "c4"}, "one of those that use them makes them again"
+    assert not check(run).damaged
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_inputs_that_were_made_again_can_be_lost_again(run: Path, cell: Callable[..., Tables], merged: bool) -> None:
+    for _ in range(2):
+        shard_inputs(run, "g").unlink()
+        assert check(run).damaged
+        repair(run)
+        assert not check(run).damaged
+        (lost,) = set(CELLS) - cells(run)
+        write_inputs(shard_inputs(run, "g"), ["s1", "s2"], np.zeros((2, 3)))
+        Ledger.open(run).append(in_shard(cell(lost, repeat=int(lost[1]))))
+        assert check(run).findings == []
+        if merged:
+            compact(run)
+            assert check(run).findings == []
+
+
+def test_a_list_of_deleted_inputs_of_an_earlier_version(run: Path) -> None:
+    cell_inputs(run, "c3").unlink()
+    (run / "inputs" / "deleted.json").write_text(json.dumps(["inputs/cells/c3/c3.npz"]))
+    assert check(run).findings == []
+
+
+def test_deleted_inputs_stay_deleted_when_segments_are_merged(run: Path) -> None:
+    delete_inputs(run, Ledger.open(run), sample="s2")
+    compact(run)
+    assert check(run).findings == []
+
+
+def test_what_went_aside_before_is_not_overwritten(run: Path) -> None:
+    path, segment = cell_inputs(run, "c3"), segments(run)[1]
+    whole = {file.name: file.read_bytes() for file in segment.iterdir()}
+    for times in (1, 2):
+        flip(path)
+        flip(segment / "outcomes.parquet")
+        repair(run)
+        assert len([*(run / "ledger" / "aside" / "inputs").rglob("c3.npz*")]) == times
+        assert len([*(run / "ledger" / "aside").glob(f"{segment.name}*")]) == times
+        path.write_bytes(b"PK")
+        segment.mkdir()  # somebody puts a backup back
+        for name, data in whole.items():
+            (segment / name).write_bytes(data)
+        for other in segments(run):
+            if other.name[:8] == segment.name[:8] and other != segment:
+                shutil.rmtree(other)
+
+
+def test_a_backup_that_was_put_back_disturbs_no_writer(run: Path) -> None:
+    segment = segments(run)[0]
+    flip(segment / "arms.parquet")
+    repair(run)
+    shutil.copytree(run / "ledger" / "aside" / segment.name, segment)
+    tidy(run / "ledger")
+    tidy(run / "ledger")
+    assert {entry.name for entry in (run / "ledger" / "aside").iterdir()} == {segment.name, f"{segment.name}.2"}
+
+
+# While others write
+
+
+@pytest.mark.parametrize("step", ["faults_of", "_look_at_rows"])
+def test_segments_may_be_merged_meanwhile(run: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    before, real, merged = check(run), getattr(checking, step), []
+
+    def meanwhile(*given: Any) -> Any:
+        if not merged:
+            merged.append(compact(run))
+        return real(*given)
+
+    monkeypatch.setattr(checking, step, meanwhile)
+    found = check(run)
+    assert (found.n_cells, found.n_rows, found.findings) == (before.n_cells, before.n_rows, [])
+    assert len(found.segments) == 1
+
+
+def test_who_writes_meanwhile_is_told(run: Path) -> None:
+    flip(cell_inputs(run, "c3"))
+    with locked(run):
+        found = check(run)
+    assert found.writer is not None
+    assert found.writer.startswith("process ")
+    assert f"{found.writer} is writing to this run and may be making it again" in found.findings[0].remedy
+    assert check(run).writer is None
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger, repair
+from advrisk.ledger.exporting import delete_inputs
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+run = Path(sys.argv[1])
+ledger = Ledger.open(run)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+for act in (lambda: repair(run), lambda: delete_inputs(run, ledger, model="plain")):
+    try:
+        act()
+    except LedgerError as error:
+        print(error)
+"""
+
+
+def test_a_full_disk_is_told(run: Path) -> None:
+    shard_inputs(run, "g").unlink()
+    command = [sys.executable, "-W", "error", "-c", FULL_DISK, str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("File too large") == 2
+    repair(run)
+    assert not check(run).damaged
 
 
 def test_manifests_tell_of_files_and_inputs(run: Path) -> None:

@@ -106,3 +106,28 @@ def test_for_machines(make: Callable[..., Path]) -> None:
     found = diff_ledgers(make("one"), make("other", models={"digest": ["another"]})).as_dict()
     assert found["equal"] is False
     assert found["tables"][0]["differ"]["n"] == 1
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_rows_that_stand_there_several_times_are_counted(
+    make: Callable[..., Path], cell: Callable[..., Tables], n: int
+) -> None:
+    """Doubled within a cell, as an import may bring them; the values of all are the same."""
+    changed = cell("c2", repeat=1)
+    doubled = changed | {"outcomes": pa.concat_tables([changed["outcomes"], *[changed["outcomes"].slice(1)] * (n - 1)])}
+    one, other = make("one", changed=doubled), make("other")
+    part = only(diff_ledgers(one, other))
+    assert (part.table, part.equal, part.more_one.n, part.more_other.n, part.differ.n) == ("outcomes", False, 1, 0, 0)
+    assert part.more_one.shown == "model plain, arm push, sample s2, repeat 1"
+    assert only(diff_ledgers(other, one)).more_other.n == 1
+    assert diff_ledgers(one, one).equal
+
+
+def test_different_rows_doubled_are_different(make: Callable[..., Path], cell: Callable[..., Tables]) -> None:
+    """Each pair cancels out where rows are put together by an exclusive or."""
+    rows = [cell("c2", ["s1"], repeat=1, d_linf=size)["outcomes"] for size in (0.1, 0.2)]
+    sides = [
+        make(name, changed={"outcomes": pa.concat_tables([one, one])}) for name, one in zip("ab", rows, strict=True)
+    ]
+    part = only(diff_ledgers(*sides))
+    assert (part.table, part.differ.n, dict(part.columns)) == ("outcomes", 1, {"d_linf": 1})

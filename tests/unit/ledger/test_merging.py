@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, table_from
+from advrisk.ledger import Ledger, agreeing, locked, merging, table_from
 from advrisk.ledger.checking import check
+from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.merging import merge_ledgers
@@ -151,3 +153,117 @@ def test_lists_beside_the_ledger_are_put_together(make: Callable[..., Path]) -> 
     (other / "search" / "y.json").write_text('{"other": 1}')
     with pytest.raises(LedgerError, match=r"search/y.json of .* differ"):
         merge_ledgers(one, other)
+
+
+# While others write
+
+
+def test_neither_ledger_is_written_to_meanwhile(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    for held in (one, other):
+        for out in (None, tmp_path / "both"):
+            with locked(held), pytest.raises(LedgerError, match=f"{held}: .* is writing to this folder"):
+                merge_ledgers(one, other, out=out)
+    assert not (tmp_path / "both").exists()
+    assert not Ledger.open(one).query("FROM all_cells WHERE model = 'b'").num_rows
+
+
+def test_what_did_not_arrive_is_told(
+    make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who does not know of the lock, as another machine, merges segments of the source while they are read."""
+    one, other = make("one", "a"), make("other", "bc")
+    real = merging._held
+
+    def meanwhile(ledger: Ledger, name: str) -> set[tuple[str, ...]]:
+        if not (tmp_path / "merged").exists():
+            merged = shutil.copytree(other, tmp_path / "merged")
+            (merged / "lock").unlink()
+            compact(merged)
+            shutil.rmtree(other / "ledger" / "segments")
+            shutil.copytree(merged / "ledger" / "segments", other / "ledger" / "segments")
+        return real(ledger, name)
+
+    monkeypatch.setattr(merging, "_held", meanwhile)
+    with pytest.raises(LedgerError, match=r"2 cells of .*other, cell-b among them, did not arrive in .*Merge again"):
+        merge_ledgers(one, other)
+    assert merge_ledgers(one, other).n_cells == 2
+    assert Ledger.open(one).query("SELECT DISTINCT cell FROM outcomes").num_rows == 3
+
+
+# Runs that rest
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> dict[Path, Any]:
+    """What is written down of looks at runs, by folder."""
+    states: dict[Path, Any] = {}
+    monkeypatch.setattr(agreeing, "read_stopping", states.get)
+    return states
+
+
+def looked(n_shards: int, *seen: str) -> SimpleNamespace:
+    return SimpleNamespace(rests=n_shards > 0, n_shards=n_shards, order=("g", "h"), looks=seen)
+
+
+def test_a_run_that_stopped_early_is_finished_before_it_is_merged(
+    make: Callable[..., Path], looks: dict[Path, Any]
+) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    before = bytes_of(one), bytes_of(other)
+    for state in (None, looked(2), looked(0)):
+        looks |= {one: looked(1), other: state}
+        for pair in ((one, other), (other, one)):
+            with pytest.raises(LedgerError, match=r"stopped early, after . of 2 groups.*advrisk run STUDY.yaml --out"):
+                merge_ledgers(*pair)
+    assert (bytes_of(one), bytes_of(other)) == before
+    looks |= {one: looked(1), other: looked(1)}
+    assert merge_ledgers(one, other).n_cells == 1, "both rest at the same place"
+
+
+def test_looks_come_along_and_are_never_mixed(
+    make: Callable[..., Path], looks: dict[Path, Any], tmp_path: Path
+) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    looks[other] = looked(0, "damage")
+    (other / "looks.json").write_text("{}")
+    merge_ledgers(one, other, out=tmp_path / "both")
+    assert (tmp_path / "both" / "looks.json").read_text() == "{}"
+    looks[one] = looked(0)
+    with pytest.raises(LedgerError, match=r"looks.json of .*one and .*other differ"):
+        merge_ledgers(one, other)
+
+
+def test_the_file_of_a_run_that_rests_is_looked_at(make: Callable[..., Path]) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    (one / "looks.json").write_text("[")
+    with pytest.raises(LedgerError, match=r"looks.json: cannot be read"):
+        merge_ledgers(one, other)
+
+
+def test_a_cell_that_was_cut_short_is_not_sound(make: Callable[..., Path], cell: Callable[..., Tables]) -> None:
+    """It has no error row, and other rows than the whole one: that is no contradiction."""
+    one, other = make("one", ""), make("other", "a", d_linf=0.1)
+    cut = cell("cell-a", model="a", recipe="r", d_linf=0.3)
+    flags = cut["cells"].schema.get_field_index("flags")
+    field = cut["cells"].schema.field(flags)
+    cut["cells"] = with_shard(cut["cells"].set_column(flags, field, pa.array([["cut-short"]], field.type)), "g")
+    Ledger.open(one).append(question("a", "r", "h", "g"))
+    Ledger.open(one).append(cut)
+    assert Ledger.open(one).finished_cells(without_errors=True) == set()
+    assert merge_ledgers(one, other).n_cells == 1
+    assert Ledger.open(one).outcomes(["d_linf"])["d_linf"].to_pylist() == [0.1, 0.1]
+
+
+def test_of_a_folder_that_cannot_be_copied_one_error_is_told(
+    make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make("one", "a"), make("other", "b")
+
+    def full(*_: object, **__: object) -> None:
+        raise shutil.Error([("from", "to", f"[Errno 28] No space left on device: {n}") for n in range(999)])
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises(LedgerError, match=r"both: cannot be written: \[Errno 28\] No space left on device: 0$"):
+        merge_ledgers(one, other, out=tmp_path / "both")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]

@@ -1,13 +1,17 @@
 """The writer: collects cells, publishes now and then, and always at the end."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, SegmentWriter, writer
-from advrisk.ledger.segments import segment_folders
+from advrisk.ledger import TABLES, Ledger, SegmentWriter, segments, writer
+from advrisk.ledger.checking import check
+from advrisk.ledger.remote import UnreachableError
+from advrisk.ledger.segments import all_segments, segment_folders
 
 Tables = dict[str, Any]
 
@@ -129,3 +133,204 @@ def test_a_table_that_does_not_fit_is_refused(ledger: Ledger, cell: Callable[...
     assert wrong.schema != TABLES["outcomes"]
     with pytest.raises(LedgerError, match="outcomes: these columns"), SegmentWriter(ledger) as open_writer:
         open_writer.add({"outcomes": wrong})
+
+
+def test_the_interval_grows_to_a_minute_at_most(ledger: Ledger, cell: Callable[..., Tables], clock: Clock) -> None:
+    with SegmentWriter(ledger, every_s=3) as open_writer:
+        clock.now += 3 * 24 * 3600
+        open_writer.add(cell("c1"))
+        assert published(ledger) == [{"c1"}]
+        clock.now += 59
+        open_writer.add(cell("c2"))
+        assert published(ledger) == [{"c1"}]
+        clock.now += 1.1
+        open_writer.publish_if_due()
+        assert published(ledger) == [{"c1"}, {"c2"}]
+
+
+def test_a_disk_that_has_room_again_gets_what_waited(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    open_writer = SegmentWriter(ledger, every_s=0)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(LedgerError, match="No space left"):
+            open_writer.add(cell("c1"))
+    open_writer.publish()
+    assert published(ledger) == [{"c1"}]
+
+
+@pytest.mark.parametrize("call", range(4))
+def test_an_interrupt_while_it_publishes_neither_loses_nor_doubles(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """Before and after the segment is durable, and before and after it has its name."""
+    n_calls = 0
+
+    def interrupted(real: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+        def act(*given: Any, **named: Any) -> Any:
+            nonlocal n_calls
+            n_calls += 1
+            done = real(*given, **named) if after or n_calls - 1 != call // 2 else None
+            if n_calls - 1 == call // 2:
+                raise KeyboardInterrupt
+            return done
+
+        return act
+
+    monkeypatch.setattr(segments, "_make_durable", interrupted(segments._make_durable, after=bool(call % 2)))
+    with pytest.raises(KeyboardInterrupt), SegmentWriter(ledger, every_s=0) as open_writer:
+        open_writer.add(cell("c1"))
+    assert published(ledger) == [{"c1"}]
+
+
+# Places elsewhere
+
+
+class Elsewhere:
+    """Takes segments, or does not answer."""
+
+    def __init__(self) -> None:
+        self.answers, self.asked = True, 0
+        self.names: set[str] = set()
+
+    def push(self, segment: Path) -> None:
+        self.asked += 1
+        if not self.answers:
+            raise UnreachableError("s3://bucket: cannot be reached")
+        self.names.add(segment.name)
+
+    def drop(self, names: Sequence[str]) -> None:
+        self.names -= set(names)
+
+
+@pytest.fixture
+def elsewhere(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
+    made = Elsewhere()
+    monkeypatch.setitem(segments.PUSHES, ledger.path, made.push)
+    monkeypatch.setitem(segments.DROPS, ledger.path, made.drop)
+    return made
+
+
+def test_what_could_not_be_put_elsewhere_is_put_there_at_the_next_interval(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = sum(table.nbytes for table in cell("c1").values())
+    monkeypatch.setattr(writer, "PUBLISH_EVERY_BYTES", 3 * size)
+    with SegmentWriter(ledger, every_s=3) as open_writer:
+        elsewhere.answers = False
+        for name in ("c1", "c2", "c3", "c4", "c5"):
+            open_writer.add(cell(name))
+        assert elsewhere.asked == 1, "it is not asked again with every cell"
+        clock.now += 3.1
+        open_writer.publish_if_due()
+        assert (elsewhere.asked, published(ledger)) == (2, []), "it does not count as done"
+        elsewhere.answers = True
+        clock.now += 3.1
+        open_writer.publish_if_due()
+        assert published(ledger) == [{"c1", "c2", "c3", "c4", "c5"}]
+    assert elsewhere.names == {segment.name for segment in segment_folders(ledger.path)}
+
+
+def test_a_place_that_stays_away_ends_the_run(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
+) -> None:
+    elsewhere.answers = False
+    open_writer = SegmentWriter(ledger, every_s=3)
+    open_writer.add(cell("c1"))
+    clock.now += 3000
+    open_writer.publish_if_due()
+    clock.now += 1000
+    with pytest.raises(LedgerError, match="cannot be reached"):
+        open_writer.publish_if_due()
+    with pytest.raises(LedgerError, match="cannot be reached"):
+        open_writer.publish()
+
+
+# Merging meanwhile
+
+
+def test_small_segments_are_merged_while_the_run_goes_on(
+    ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables], elsewhere: Elsewhere, clock: Clock
+) -> None:
+    ledger.append(arms(("plain", "push", "r1")) | cell("first", ["first"]))
+    reader = Ledger.open(ledger.path)
+    reader.query("SELECT 1")
+    with SegmentWriter(ledger, every_s=0) as open_writer:
+        for number in range(100):
+            open_writer.add(cell(f"c{number}", [f"s{number}"]))
+            assert len(all_segments(ledger.path)) <= writer.MERGE_EVERY
+    assert len(segment_folders(ledger.path)) == 1 + 37
+    assert Ledger.open(ledger.path).query("SELECT DISTINCT sample FROM outcomes").num_rows == 101
+    assert reader.outcomes().num_rows == 64, "what was merged with what it knew"
+    assert elsewhere.names == {segment.name for segment in segment_folders(ledger.path)}
+    assert check(ledger.path).findings == []
+
+
+def test_what_hinders_merging_ends_no_run(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MERGE_EVERY", 3)
+    with SegmentWriter(ledger, every_s=0) as open_writer:
+        open_writer.add(cell("c1"))
+        file = segment_folders(ledger.path)[0] / "outputs.parquet"
+        file.write_bytes(file.read_bytes()[:-1])
+        for name in ("c2", "c3", "c4"):
+            open_writer.add(cell(name))
+    assert len(segment_folders(ledger.path)) == 4
+    assert [finding.kind for finding in check(ledger.path).findings] == ["truncated"]
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def test_whenever_it_is_killed_each_published_row_is_there_once(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every call that changes the disk is a step; the process ends before one of them."""
+    monkeypatch.setattr(writer, "MERGE_EVERY", 3)
+    step, n_steps = 0, 1
+    while step < n_steps:
+        copy = Ledger.open(tmp_path / f"at-{step}", create=True)
+        done, n_steps = _killed_at(step, copy, cell, monkeypatch)
+        seen = published(copy)
+        assert sum(map(len, seen)) == len(set().union(*seen)), "no row twice"
+        assert {f"c{number}" for number in range(done)} <= set().union(*seen)
+        SegmentWriter(copy)
+        assert published(copy) == seen
+        assert all_segments(copy.path) == segment_folders(copy.path)
+        step += 5
+    assert n_steps > 60
+
+
+def _killed_at(
+    step: int, ledger: Ledger, cell: Callable[..., Tables], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, int]:
+    """How many cells were published before that step, and how many steps there would be at least."""
+    count, done = 0, 0
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal count
+            if count == step:
+                raise Crash
+            count += 1
+            return real(*given, **named)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "rename", "mkdir", "unlink", "rmdir"):
+            patch.setattr(os, name, counted(getattr(os, name)))
+        try:
+            open_writer = SegmentWriter(ledger, every_s=0)
+            for number in range(5):
+                open_writer.add(cell(f"c{number}", [f"s{number}"]))
+                done += 1
+        except Crash:
+            return done, count + 6
+    return done, count
