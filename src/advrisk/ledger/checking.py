@@ -11,7 +11,7 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
+from advrisk.ledger.inputs import deleted_inputs, inputs_folder, unreadable_inputs
 from advrisk.ledger.ledger import Ledger, create_views
 from advrisk.ledger.manifest import Manifest, inputs_of, read_replaces, stamp_file
 from advrisk.ledger.rewriting import faults_of
@@ -204,7 +204,7 @@ def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) ->
     home = found.ledger.parent
     deleted = deleted_inputs(home)
     stamps = {path: stamp for path, stamp in inputs_of([*found.manifests.values()]).items() if path not in deleted}
-    present = {str(path.relative_to(home)): path for path in sorted((home / "inputs").rglob("*.npz"))}
+    present = {str(path.relative_to(home)): path for path in sorted(inputs_folder(home).rglob("*.npz"))}
     found.n_inputs = len(present)
     for name in sorted(stamps.keys() | present.keys()):
         path = home / name

@@ -47,7 +47,7 @@ class Ledger:
         """The ledger in a run's folder (or the ledger's own folder); of a URL, a copy of what is there now."""
         from advrisk.ledger.mirror import readable_folder  # which needs what is below
 
-        folder = home = readable_folder(path)
+        folder = home = readable_folder(path, inputs=False)
         if (folder / "ledger").is_dir():
             folder = folder / "ledger"
         if not (folder / "segments").is_dir():

@@ -14,6 +14,7 @@ from advrisk.core.files import whole_file
 from advrisk.core.names import counted
 from advrisk.ledger.agreeing import added_question, refuse_unlike, shared_cells
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
+from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
@@ -62,6 +63,7 @@ def merge_ledgers(one: str | Path, other: str | Path, *, out: str | Path | None 
         raise LedgerError(f"{target}: is there already; choose a new folder for the merged ledger")
     unfinished = target.with_name(f".{target.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
+    inputs_folder(first)
     try:
         shutil.copytree(first, unfinished, ignore=_NOT_COPIED)
         done = _added(unfinished, second)
@@ -130,7 +132,7 @@ def _unheld(
 def _copy_inputs(source: Path, target: Path, better: set[str]) -> int:
     """Copy files that the target lacks, or that belong to cells that are better there; returns how many."""
     n_copied = 0
-    for path in sorted((source / "inputs").rglob("*.np[yz]")):
+    for path in sorted(inputs_folder(source).rglob("*.np[yz]")):
         place = target / path.relative_to(source)
         if not place.exists() or path.stem in better:
             _copy(path, place)

@@ -29,6 +29,8 @@ _UNFINISHED = ".unfinished-"
 _RETIRED = ".retired-"
 # Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
 PUSHES: dict[Path, Callable[[Path], None]] = {}
+# Ledgers that are copies for readers of some elsewhere, by URL: what is written there would be lost.
+READ_COPIES: dict[Path, str] = {}
 _NAME = re.compile(r"\d{8}-[0-9a-f]{8}")
 
 
@@ -76,6 +78,8 @@ def publish(
     One that `replaces` others says what it knows of `inputs`, and has the number of the last of those.
     """
     folder = ledger / FOLDER
+    if url := READ_COPIES.get(ledger):
+        raise LedgerError(f"{url}: was opened to be read; write to it in `with advrisk.ledger.working_folder(url)`")
     if number is None:
         existing = all_segments(ledger)
         number = number_of(existing[-1]) + 1 if existing else 1
