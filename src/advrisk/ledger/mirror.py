@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import LedgerError
+from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import inputs as kept
 from advrisk.ledger import lease, manifest, segments
 from advrisk.ledger.pulling import (
@@ -147,9 +147,15 @@ def _fetching(remote: Remote, home: Path, listing: Mapping[str, Seen]) -> Callab
     def one(name: str) -> None:
         try:
             fetch_file(remote, name, listing[name], home)
+        except LedgerError as error:
+            if _is_there(name):  # else it was deleted meanwhile
+                raise RunError(str(error)) from None  # by a LedgerError readers know inputs that were not kept
+
+    def _is_there(name: str) -> bool:
+        try:
+            return remote.seen(name) is not None
         except LedgerError:
-            if remote.seen(name) is not None:  # else it was deleted meanwhile
-                raise
+            return True  # as far as anybody knows
 
     return fetch
 
