@@ -58,7 +58,7 @@ def evidence(
     indented(console, f"· {index['notice']}", by=0)
     begin = f"unpack it, and open {INDEX_PAGE}" if target.is_file() else f"open {INDEX_PAGE} in it"
     signed = ", signed" if "signature" in manifest else ""
-    print(f"{place} written ({n_files} files{signed}); {begin} in a browser. Check it: advrisk verify {place}")
+    print(f"{place} written ({n_files} files{signed}); {begin} in a browser. Check it: advrisk verify {target}")
 
 
 def verify_evidence(pack: Path, key: Path | None, run: str | None, *, as_json: bool) -> int:
