@@ -18,6 +18,7 @@ from advrisk.ledger import Ledger, lease, pulling, readable_folder, remote, tabl
 from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.mirror import copy_folder
+from advrisk.ledger.rewriting import read_tables
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.report.examples import Example, nearest_examples
 
@@ -96,15 +97,8 @@ def published(local: Path, storage: fs.S3FileSystem, tmp_path_factory: pytest.Te
             for name in ("inputs", "study.yaml"):
                 (shutil.copytree if (local / name).is_dir() else shutil.copy)(local / name, home / name)
             for segment in segment_folders(local / "ledger"):
-                tables = {path.stem: _table(path) for path in segment.glob("*.parquet")}
-                publish(home / "ledger", tables)
+                publish(home / "ledger", read_tables(segment))
     return "bucket/runs/made"
-
-
-def _table(path: Path) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.read_table(path, partitioning=None).replace_schema_metadata(None)
 
 
 @pytest.fixture
