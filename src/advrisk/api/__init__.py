@@ -23,8 +23,11 @@ def train(
     on_epoch: Callable[[str, int, int, float], None] = lambda *_: None,
 ) -> "list[Trained]":
     """Train the models of a recipe file into a folder; those that are there already are skipped."""
+    from advrisk.ledger.places import output_folder
     from advrisk.parts import REGISTRIES
     from advrisk.run.training import train_models
     from advrisk.study import load_recipe
 
-    return train_models(load_recipe(recipe), Path(folder), REGISTRIES, only=only, again=again, on_epoch=on_epoch)
+    return train_models(
+        load_recipe(recipe), output_folder(folder, "weights"), REGISTRIES, only=only, again=again, on_epoch=on_epoch
+    )

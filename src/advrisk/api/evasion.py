@@ -13,6 +13,8 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger.answer_file import AnswerRows, read_answer_file
+from advrisk.ledger.places import output_file
+from advrisk.ledger.remote import local_path, url_of
 from advrisk.risk.evasion import (
     BayesianEvasion,
     EvasionCurve,
@@ -49,10 +51,11 @@ class FittedEvasion:
 
     def write(self, path: str | Path) -> Path:
         """Write the curve to a file that a study or `--evasion` names; the answers' own file is not written over."""
-        if self.source is not None and Path(path).resolve() == self.source.resolve():
-            raise RiskError(f"{path}: holds the answers; write the curve to another file")
-        write_evasion(path, self.curve, norm=self.norm, notes=self.notes)
-        return Path(path)
+        with output_file(path, keep=True) as target:
+            if self.source is not None and target.resolve() == self.source.resolve():
+                raise RiskError(f"{path}: holds the answers; write the curve to another file")
+            write_evasion(target, self.curve, norm=self.norm, notes=self.notes)
+        return target
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -110,7 +113,7 @@ def _answers(
     source: str | Path | AnswerRows, detector: Mapping[str, Any] | None, norm: Norm | None
 ) -> tuple[AnswerRows, Norm | None]:
     """The answers, and the norm that their sizes are in."""
-    if not isinstance(source, AnswerRows) and Path(source).is_dir():
+    if not isinstance(source, AnswerRows) and (url_of(source) or local_path(source).is_dir()):
         run = Run.open(source)
         if detector is None:
             raise RiskError(

@@ -11,12 +11,13 @@ from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, open_pack
 from advrisk.core.clock import time_of_making
-from advrisk.core.errors import RiskError, RunError
+from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.files import unfinished_folder, whole_file, whole_folder
 from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger.digests import LedgerDigest, file_digest, ledger_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.places import output_file, output_folder
 from advrisk.report import Findings, write_report
 from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence import REPORT, PackFile, evidence_index
@@ -43,10 +44,20 @@ _WHAT = {
 }
 
 
-def write_pack(run: "Run", out: Path, *, key: Path | None = None) -> Path:
+def write_pack(run: "Run", out: str | Path | None, *, key: Path | None = None) -> Path:
     """A folder, or a zip where the name says so; an earlier pack there is replaced, anything else is refused."""
     if key is not None:
         read_private_key(key)  # before anything is written
+    if run.url and out is None:
+        raise LedgerError(f"{run.url}: an evidence pack of several files cannot be written there; say where, as a .zip")
+    place = out or run.folder / FOLDER
+    if not str(place).partition("?")[0].lower().endswith(".zip"):
+        return _written(run, output_folder(place, "an evidence pack that is no .zip"), key)
+    with output_file(place, keep=True, earlier=True) as file:
+        return _written(run, file, key)
+
+
+def _written(run: "Run", out: Path, key: Path | None) -> Path:
     target = out.absolute()
     _refuse_foreign(target)
     try:

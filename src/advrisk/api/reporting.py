@@ -11,7 +11,8 @@ from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.plain import json_text
-from advrisk.ledger.remote import put_file, url_of
+from advrisk.ledger.places import output_file, output_folder
+from advrisk.ledger.remote import Remote, url_below, url_of
 from advrisk.report import write_report
 from advrisk.report.csv_files import write_folder
 from advrisk.report.html import report_page
@@ -36,26 +37,35 @@ class ReportForm:
 
 
 def write_form(run: "Run", path: str | Path | None, form: Form) -> Path:
-    """Write the report in one form, into the run's folder unless a path is given; at a URL, a copy of it."""
+    """Write the report in one form, into the run's folder or to its URL unless a path is given."""
     found = _known(form)
-    url = url_of(path) if path else run.url and f"{run.url}/{found.name}"
-    if url and form == "csv":
-        raise RunError(f"{url}: a folder of tables cannot be written there; say into which folder of this machine")
-    target = Path(path) if path and not url else run.folder / found.name
-    _refuse_other(run.folder, target, found)
-    written = found.write(run, target)
-    if url:
-        put_file(url, written)
-    return written
+    place = path or (url_below(run.url, found.name) if run.url else run.folder / found.name)
+    if form == "csv":
+        target = output_folder(place, "a report as CSV")
+        _refuse_other(run, place, target, found)
+        return found.write(run, target)
+    with output_file(place, keep=True) as target:
+        _refuse_other(run, place, target, found)
+        return found.write(run, target)
 
 
-def _refuse_other(folder: Path, target: Path, form: ReportForm) -> None:
+def _refuse_other(run: "Run", place: str | Path, target: Path, form: ReportForm) -> None:
     """A name that says it is something else, or what the run itself is made of, is not written over."""
     if form.endings and target.suffix.lower() not in form.endings:
         raise RunError(f"{target}: such a report is called *{form.endings[0]}; choose another name, or another form")
-    home = folder.resolve()
-    if target.exists() and home in target.resolve().parents and target.resolve() != home / form.name:
+    home = run.folder.resolve()
+    within = target.exists() and home in target.resolve().parents and target.resolve() != home / form.name
+    if within or _is_of_run(run, place, form):
         raise RunError(f"{target}: belongs to the run, and is not written over; choose another name")
+
+
+def _is_of_run(run: "Run", place: str | Path, form: ReportForm) -> bool:
+    """Whether a URL is that of a file of the run."""
+    if not (run.url and (url := url_of(place))):
+        return False
+    home, asked = Remote.open(run.url), Remote.open(url).root
+    name = asked.removeprefix(f"{home.root}/")
+    return name not in (asked, form.name) and home.seen(name) is not None
 
 
 def form_text(run: "Run", form: Form) -> str:

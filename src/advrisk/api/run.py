@@ -10,7 +10,6 @@ import pyarrow as pa
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.comparing import compare_runs
 from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage, damage_question
-from advrisk.api.evidence_pack import FOLDER as EVIDENCE
 from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
 from advrisk.api.gate import run_gate
@@ -25,7 +24,8 @@ from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.remote import url_of
+from advrisk.ledger.places import output_folder
+from advrisk.ledger.remote import parent_and_name, url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.report import Findings, arm_shares, flagged_arms
@@ -261,7 +261,7 @@ class Run:
             models=models,
             norm=norm,
             eps=eps,
-            out=Path(out) if out else self.folder / FOLDER,
+            out=output_folder(out, "certificates") if out else self.folder / FOLDER,
             key=Path(key) if key else None,
         )
 
@@ -423,7 +423,8 @@ class Run:
     def report(self, path: str | Path | None = None, *, form: Form = "html") -> Path:
         """Write the report: one self-contained HTML file, or the same in another form.
 
-        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`.
+        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`. Of
+        one that is put to a URL, a copy is returned.
         """
         return write_form(self, path, form)
 
@@ -459,9 +460,9 @@ class Run:
         """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.
 
         A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
-        key to sign its manifest with.
+        key to sign its manifest with. At a URL there is room for a zip, of which a copy is returned.
         """
-        return write_pack(self, Path(path) if path else self.folder / EVIDENCE, key=Path(key) if key else None)
+        return write_pack(self, path, key=Path(key) if key else None)
 
     @cached_property
     def _leads(self) -> tuple[Lead, ...]:
@@ -476,7 +477,9 @@ class Run:
     @property
     def name(self) -> str:
         """The study's, or else the folder's."""
-        return self.study.name if self.study else self.folder.name
+        if self.study:
+            return self.study.name
+        return parent_and_name(self.url)[1] if self.url else self.folder.name
 
     @property
     def seed(self) -> int:

@@ -68,7 +68,7 @@ class Study:
         targets = tuple(parse_target(text) for text in ([target] if isinstance(target, str) else target))
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
-        with working_folder(folder) as home:
+        with working_folder(folder, inputs=_looked_at(self.spec, detectors)) as home:
             run_study(self.spec, home, options=options, look=looker(self.spec, home), **given)
         return Run.open(folder)
 
@@ -93,4 +93,16 @@ class Study:
         from advrisk.run.dry import dry_run
 
         options = Options(workers=workers, device=device, retry_errors=retry_errors)
-        return dry_run(self.spec, readable_folder(folder), options=options, modules=modules, detectors=detectors)
+        return dry_run(
+            self.spec, readable_folder(folder, inputs=False), options=options, modules=modules, detectors=detectors
+        )
+
+
+def _looked_at(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:
+    """The folders of kept inputs that a run of a study looks at; None: all of them.
+
+    Clean inputs always: what somebody deleted of them is not kept again. Others are crafted again where they are not
+    here, so this decides how long it takes, and nothing else.
+    """
+    transfers = any(entry.surrogates for entry in spec.arms)
+    return None if spec.detectors or detectors or transfers else ("shards", "calibrate")

@@ -48,7 +48,7 @@ def advrisk(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("advrisk-demo"),
+    out: Annotated[str, typer.Option(help="Where the run goes.")] = "advrisk-demo",
     workers: Workers = None,
 ) -> None:
     """Assess four small models on real digits: a table here, and a report to open.
@@ -114,7 +114,7 @@ def list_parts(
 @app.command()
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe file.")],
-    out: Annotated[Path, typer.Option(help="Where the weights go.")] = Path("models"),
+    out: Annotated[str, typer.Option(help="Where the weights go.")] = "models",
     only: Annotated[list[str] | None, typer.Option(help="Train this model only (may be repeated).")] = None,
     again: Annotated[bool, typer.Option("--again", help="Train also what is there already.")] = False,
 ) -> None:
@@ -140,7 +140,7 @@ def train(
 @app.command()
 def run(
     study: Annotated[Path, typer.Argument(help="A study file.")],
-    out: Annotated[Path | None, typer.Option(help="The run's folder (default: runs/<name of the study>).")] = None,
+    out: Annotated[str | None, typer.Option(help="The run's folder (default: runs/<name of the study>).")] = None,
     workers: Workers = None,
     device: Device = None,
     max_hours: Annotated[float | None, typer.Option(min=0.0, help="Begin no cell after so many hours.")] = None,
@@ -159,7 +159,7 @@ def run(
     """
     from advrisk.api import Study
 
-    folder = out or Path("runs") / Study.load(study).spec.name
+    folder = out or str(Path("runs") / Study.load(study).spec.name)
     if dry_run:
         from advrisk.cli.tables import print_dry_run
 
@@ -212,13 +212,14 @@ app.command("import")(import_)
 app.command()(export)
 
 
-def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **options: Any) -> int:
+def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:
     """Run, print the table, write the report; returns the exit code."""
     from advrisk.api import Study
     from advrisk.cli.certificates import print_certified
     from advrisk.cli.damage import damage_json, print_damage
     from advrisk.cli.indicators import print_scenarios
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
+    from advrisk.ledger.remote import url_below
 
     study = Study.load(study_file)
     for doubt in study.doubts():
@@ -243,7 +244,7 @@ def _run_and_show(study_file: Path, folder: Path, *, as_json: bool = False, **op
     if study.spec.assess.certificate and not as_json:
         print_certified(done)
     if not as_json:
-        print(f"\nreport: {page}")
+        print(f"\nreport: {url_below(done.url, page.name) if done.url else page}")
         if study.spec.detectors:
             print(f"detectors: advrisk show {folder} detection")
         if study.spec.scenarios:

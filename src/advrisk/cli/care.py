@@ -1,7 +1,6 @@
 """`advrisk ledger check`, `compact`, `diff` and `merge`: looking after ledgers."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,7 +48,7 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
     }
 
 
-def _print_check(found: "Inspection", folder: Path, repaired: bool) -> None:
+def _print_check(found: "Inspection", folder: str, repaired: bool) -> None:
     print(
         f"{counted(len(found.segments), 'segment')}, {counted(found.n_cells, 'cell')}, {counted(found.n_rows, 'row')}, "
         f"{counted(found.n_inputs, 'file')} of inputs"
@@ -91,8 +90,8 @@ def compact(
 
 
 def diff(
-    one: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    other: Annotated[Path, typer.Argument(help="The folder of another run.")],
+    one: Annotated[str, typer.Argument(help="The folder of a run.")],
+    other: Annotated[str, typer.Argument(help="The folder of another run.")],
     times: Annotated[bool, typer.Option("--times", help="Compare times and run ids, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -107,7 +106,7 @@ def diff(
     raise typer.Exit(DONE if found.equal else FAILED)
 
 
-def _print_diff(found: "LedgerDiff", one: Path, other: Path) -> None:
+def _print_diff(found: "LedgerDiff", one: str, other: str) -> None:
     for part in found.tables:
         for folder, only in ((one, part.only_one), (other, part.only_other)):
             if only.n:
@@ -122,9 +121,9 @@ def _print_diff(found: "LedgerDiff", one: Path, other: Path) -> None:
 
 
 def merge(
-    one: Annotated[Path, typer.Argument(help="The folder of a run, into which the other goes unless --out is given.")],
-    other: Annotated[Path, typer.Argument(help="The folder of a run of the same study.")],
-    out: Annotated[Path | None, typer.Option(help="A new folder for both; the first stays as it is.")] = None,
+    one: Annotated[str, typer.Argument(help="The folder of a run, into which the other goes unless --out is given.")],
+    other: Annotated[str, typer.Argument(help="The folder of a run of the same study.")],
+    out: Annotated[str | None, typer.Option(help="A new folder for both; the first stays as it is.")] = None,
 ) -> None:
     """Put two ledgers of one study together, as when it was run on two machines.
 

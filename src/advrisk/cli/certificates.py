@@ -1,6 +1,5 @@
 """Certificates as text for a terminal: what is certified, what was written, and what was verified."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -30,7 +29,7 @@ def show_certificates(
     models: list[str] | None,
     arms: list[str] | None,
     *,
-    out_csv: Path | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN certificate`: every model, norm and eps."""

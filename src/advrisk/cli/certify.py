@@ -19,13 +19,13 @@ OfZeta = Annotated[
 
 
 def certify(
-    folder: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run.")] = None,
+    folder: Annotated[str | None, typer.Argument(metavar="[RUN]", help="The folder of a run.")] = None,
     alpha: OfAlpha = None,
     zeta: OfZeta = None,
     model: Annotated[list[str] | None, typer.Option(help="Certify this model only; repeat for more.")] = None,
     norm: OfNorm = None,
     eps: Annotated[str | None, typer.Option(help="Make claims up to this size only, as in 8/255.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the files go (default: certificates in RUN).")] = None,
+    out: Annotated[str | None, typer.Option(help="Where the files go (default: certificates in RUN).")] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
     ] = None,
@@ -70,7 +70,7 @@ def verify(
     ],
     key: Annotated[Path | None, typer.Option("--key", help="The signer's public key.")] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.")
+        str | None, typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

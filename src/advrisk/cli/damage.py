@@ -1,7 +1,6 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -81,7 +80,7 @@ def print_convergence(found: "Convergence") -> None:
     )
 
 
-def print_evasion(found: "FittedEvasion", out: Path | None) -> None:
+def print_evasion(found: "FittedEvasion", out: str | None) -> None:
     """The curve at some sizes, and what is to be known of it."""
     console = Console()
     rows = new_table(f"size ({found.norm})" if found.norm else "size", "goes undetected")

@@ -1,7 +1,6 @@
 """Detectors as text for a terminal: a line for each, and on demand the table of groups and the arms that get past."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -42,7 +41,7 @@ def show_detection(
     tpr: float | None,
     *,
     groups: bool,
-    out_csv: Path | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN detection`: a summary, or everything where detectors are named."""

@@ -1,7 +1,6 @@
 """`advrisk evasion`: from a detector's answers to a curve in a file."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -13,9 +12,9 @@ from advrisk.core.traits import Norm
 
 def evasion(
     source: Annotated[
-        Path, typer.Argument(help="A .csv or .parquet file with the columns size and undetected, or a run's folder.")
+        str, typer.Argument(help="A .csv or .parquet file with the columns size and undetected, or a run's folder.")
     ],
-    out: Annotated[Path | None, typer.Option(help="The file to write the curve to.")] = None,
+    out: Annotated[str | None, typer.Option(help="The file to write the curve to.")] = None,
     fit: Annotated[Literal["bayesian", "logistic", "monotone"], typer.Option(help="What to assume.")] = "bayesian",
     norm: Annotated[Norm | None, typer.Option(help="The norm in which sizes are measured.")] = None,
     scale: Annotated[Literal["log", "linear"], typer.Option(help="Bayesian: of the sizes.")] = "log",
@@ -35,8 +34,9 @@ def evasion(
     """
     from advrisk.api.evasion import fit_evasion
     from advrisk.cli.damage import print_evasion
+    from advrisk.ledger.remote import local_path, url_of
 
-    if out is not None and norm is None and not source.is_dir():
+    if out is not None and norm is None and not (url_of(source) or local_path(source).is_dir()):
         raise StudyError("--out needs --norm: a curve whose sizes are in no norm can be used with none")
     found = fit_evasion(
         source,

@@ -13,7 +13,7 @@ from advrisk.cli.options import AsJson, RunFolder
 def evidence(
     folder: RunFolder,
     out: Annotated[
-        Path | None, typer.Option(help="A folder, or a zip if the name ends so (default: evidence in RUN).")
+        str | None, typer.Option(help="A folder, or a zip if the name ends so (default: evidence in RUN).")
     ] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
@@ -35,11 +35,12 @@ def evidence(
     from advrisk.cli.tables import indented
 
     target = Run.open(folder).evidence(out, key=sign)
+    place = str(out or target)
     with open_pack(target) as pack:
         index, manifest = json.loads(pack.read(INDEX)), json.loads(pack.read(MANIFEST))
         n_files = len(pack.sizes)
     if as_json:
-        facts = {"path": str(target), "files": n_files, "ledger": manifest["ledger"], "signed": "signature" in manifest}
+        facts = {"path": place, "files": n_files, "ledger": manifest["ledger"], "signed": "signature" in manifest}
         print(
             json.dumps(
                 facts | {"summary": index["summary"], "cautions": index["cautions"]}, indent=2, ensure_ascii=False
@@ -57,10 +58,10 @@ def evidence(
     indented(console, f"· {index['notice']}", by=0)
     begin = f"unpack it, and open {INDEX_PAGE}" if target.is_file() else f"open {INDEX_PAGE} in it"
     signed = ", signed" if "signature" in manifest else ""
-    print(f"{target} written ({n_files} files{signed}); {begin} in a browser. Check it: advrisk verify {target}")
+    print(f"{place} written ({n_files} files{signed}); {begin} in a browser. Check it: advrisk verify {target}")
 
 
-def verify_evidence(pack: Path, key: Path | None, run: Path | None, *, as_json: bool) -> int:
+def verify_evidence(pack: Path, key: Path | None, run: str | None, *, as_json: bool) -> int:
     """Print whether a pack holds; the exit code."""
     from advrisk.api import Run
     from advrisk.api.evidence_verification import pack_summary, verify_pack

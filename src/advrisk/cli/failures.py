@@ -1,7 +1,6 @@
 """Failure modes as text for a terminal, and as a contact sheet."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,6 +8,7 @@ from rich.console import Console
 from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
+from advrisk.ledger.places import output_file
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, explanation, heading, losses_text
 from advrisk.risk.indicators.failures import SAMPLES
@@ -25,15 +25,17 @@ def show_failures(
     model: list[str] | None,
     n: int | None,
     *,
-    out: Path | None,
-    out_csv: Path | None,
+    out: str | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN failures`: the worst branches, and the samples that fail there."""
     asked = {"scenario": _one("--scenario", scenario), "loss": _one("--loss", loss), "model": _one("--model", model)}
     found = run.failures(**asked, n=SAMPLES if n is None else n)
     if out is not None:
-        print(f"{write_contact_sheet(run.folder, found, out)} inputs drawn in {out}", file=sys.stderr)
+        with output_file(out) as path:
+            n_drawn = write_contact_sheet(run.folder, found, path)
+        print(f"{n_drawn} inputs drawn in {out}", file=sys.stderr)
     show_result(found, found.as_dict, lambda: print_failures(found), out_csv=out_csv, as_json=as_json)
 
 

@@ -1,7 +1,6 @@
 """What `advrisk show` prints of a run, but for detectors: one function for each thing to be shown."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from advrisk.api import Run
@@ -22,7 +21,7 @@ def show_finding(
     *,
     cost: float | None,
     answers: str | None,
-    out_csv: Path | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN WHAT`."""
@@ -37,20 +36,20 @@ def show_finding(
 
 
 def show_damage(
-    run: Run, asked: Asked, *, cost: float | None, answers: str | None, out_csv: Path | None, as_json: bool
+    run: Run, asked: Asked, *, cost: float | None, answers: str | None, out_csv: str | None, as_json: bool
 ) -> None:
     """Damage and what belongs to it."""
     found = run.damage(**asked, cost=cost, answers=answers)
     show_result(found, lambda: damage_record(found), lambda: print_damage(found), out_csv=out_csv, as_json=as_json)
 
 
-def show_convergence(run: Run, asked: Asked, *, out_csv: Path | None, as_json: bool) -> None:
+def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:
     """How damage settles as samples are added."""
     found = run.convergence(**asked)
     show_result(found, found.as_dict, lambda: print_convergence(found), out_csv=out_csv, as_json=as_json)
 
 
-def show_attacks(run: Run, asked: Asked, *, out_csv: Path | None, as_json: bool) -> None:
+def show_attacks(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:
     """Which arms earn their passes."""
     found = run.attacks(norm=asked["norm"], arms=asked["arms"])
     show_result(found, found.as_dict, lambda: print_attacks(found), out_csv=out_csv, as_json=as_json)

@@ -1,7 +1,6 @@
 """`advrisk gate` and `advrisk compare`: verdicts for pipelines."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,10 +20,10 @@ CODES = {"pass": DONE, "fail": FAILED, "undecided": UNDECIDED}
 _NARROW = 100
 
 OfJunit = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, which build servers show as tests.")
+    str | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, which build servers show as tests.")
 ]
 OfMarkdown = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--markdown", metavar="FILE", help="Write a short summary for a pull request; - prints it."),
 ]
 OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: the study's, 0.95).")]
@@ -63,8 +62,8 @@ def gate(
 
 
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The folder of the old run.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The folder of the new run.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The folder of the old run.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The folder of the new run.")],
     margin: Annotated[str, typer.Option("--margin", help="How much worse the new one may be: 0.02, or 2 %.")] = "0",
     model: Annotated[
         list[str] | None,
@@ -128,25 +127,30 @@ def _pairs(written: list[str] | None) -> dict[str, str] | None:
     return found or None
 
 
-def _tell(
-    found: "Verdicts", facts: dict[str, Any], *, as_json: bool, junit: Path | None, markdown: Path | None
-) -> None:
+def _tell(found: "Verdicts", facts: dict[str, Any], *, as_json: bool, junit: str | None, markdown: str | None) -> None:
     """To the terminal or as JSON, and to the files that were asked for."""
     from advrisk.report.verdicts import junit_xml, verdicts_markdown
 
-    printed = markdown is not None and str(markdown) == "-"
+    printed = markdown == "-"
     if printed and as_json:
         raise StudyError("--json and --markdown - both print; write one of them to a file")
     if junit is not None:
-        write_whole(junit, junit_xml(found))
+        _write(junit, junit_xml(found))
     if markdown is not None and not printed:
-        write_whole(markdown, verdicts_markdown(found))
+        _write(markdown, verdicts_markdown(found))
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif printed:
         print(verdicts_markdown(found), end="")
     else:
         print_verdicts(found)
+
+
+def _write(place: str, text: str) -> None:
+    from advrisk.ledger.places import output_file
+
+    with output_file(place) as path:
+        write_whole(path, text)
 
 
 def print_verdicts(found: "Verdicts") -> None:

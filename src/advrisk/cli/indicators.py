@@ -38,7 +38,7 @@ def show_indicators(
     arms: list[str] | None,
     changes: list[str] | None,
     *,
-    out_csv: Path | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """`advrisk show RUN indicators`: every scenario under every loss; one model in detail where it is named."""
@@ -70,8 +70,10 @@ def changed_weights(written: Sequence[str] | None) -> dict[str, str]:
     return changes
 
 
-def export_tensor(folder: Path, target: Path, model: str | None) -> None:
-    """`advrisk export RUN risk.nc --model NAME`: what every answer of a model costs, under the study's losses."""
+def export_tensor(folder: str, target: Path, model: str | None) -> str:
+    """`advrisk export RUN risk.nc --model NAME`: what every answer of a model costs, under the study's losses.
+
+    Returns what it is."""
     from advrisk.api import Run
 
     run = Run.open(folder)
@@ -83,7 +85,7 @@ def export_tensor(folder: Path, target: Path, model: str | None) -> None:
     tensor = run.tensor(model)
     tensor.to_netcdf(target) if target.suffix == ".nc" else tensor.to_parquet(target)
     sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
-    print(f"the risk tensor of {model} ({sizes}) written to {target}")
+    return f"the risk tensor of {model} ({sizes})"
 
 
 def print_scenarios(run: "Run") -> None:

@@ -3,7 +3,6 @@
 import json
 import sys
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -66,7 +65,7 @@ def label(
         bool, typer.Option("--summary", help="Print what the answers say, and do nothing else.")
     ] = False,
     fit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the evasion curve to FILE, and do nothing else.")
+        str | None, typer.Option(metavar="FILE", help="Write the evasion curve to FILE, and do nothing else.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --summary: print JSON for machines.")] = False,
 ) -> None:
@@ -106,7 +105,7 @@ def label(
 
 
 def _serve(
-    folder: Path,
+    folder: str,
     wishes: "Wishes",
     asking: "Callable[[Settings, Pool], Asking]",
     place: "Place",
@@ -137,7 +136,7 @@ def _say(link: str) -> None:
     print("Keep this link to yourself; invite labellers there. Ctrl-C ends; no answer is lost.", flush=True)
 
 
-def _invite(folder: Path, wishes: "Wishes", name: str, place: "Place") -> None:
+def _invite(folder: str, wishes: "Wishes", name: str, place: "Place") -> None:
     from advrisk.ledger.answer_store import checked_name
     from advrisk.web.labelling import open_labelling
 
@@ -155,7 +154,7 @@ def _invite(folder: Path, wishes: "Wishes", name: str, place: "Place") -> None:
         print(f"{said or opened.store.link_base()}/l/{opened.invite(name)}")
 
 
-def _print_summary(folder: Path, wishes: "Wishes", *, as_json: bool) -> None:
+def _print_summary(folder: str, wishes: "Wishes", *, as_json: bool) -> None:
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
@@ -191,10 +190,12 @@ def _warn(warnings: "Iterable[str]") -> None:
         print(f"advrisk: {warning}", file=sys.stderr)
 
 
-def _write_curve(folder: Path, wishes: "Wishes", target: Path) -> None:
+def _write_curve(folder: str, wishes: "Wishes", target: str) -> None:
+    from advrisk.ledger.places import output_file
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
-        written = opened.write_curve(target)
+        with output_file(target) as path:
+            written = opened.write_curve(path)
         _warn(written.notes)
         print(f"{target} written from {counted(written.n_answers, 'answer')}")

@@ -36,7 +36,7 @@ def import_(
     if holds_scores(source):
         if norm is not None:
             raise StudyError(f"--norm {norm} is for a column of distances, and {source} holds scores; leave it out")
-        with working_folder(folder) as home:
+        with working_folder(folder, inputs=()) as home:
             found = import_scores(source, home)
         left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
         names = " and ".join(found.detectors)
@@ -44,7 +44,7 @@ def import_(
         for sentence in incomplete(found, folder):
             print(sentence, file=sys.stderr)
         return
-    with working_folder(folder) as home:
+    with working_folder(folder, inputs=()) as home:
         n = import_outcomes(source, home, norm=norm)
     print(f"{n} rows imported. Next: advrisk show {folder}")
 
@@ -52,7 +52,7 @@ def import_(
 def export(
     folder: RunFolder,
     target: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(help="A .csv or .parquet file for a table, .npz for inputs, .nc for the risk tensor."),
     ] = None,
     table: Annotated[
@@ -83,6 +83,7 @@ def export(
     from advrisk.cli.indicators import TENSOR, export_tensor
     from advrisk.ledger import Ledger
     from advrisk.ledger.exporting import export_inputs, export_table
+    from advrisk.ledger.places import output_file
 
     if mlflow is not None:
         from advrisk.cli.mlflow import export_to_mlflow
@@ -92,19 +93,22 @@ def export(
     if target is None:
         raise StudyError("name a file to write to, as in `advrisk export RUN outcomes.csv`; or --mlflow URI")
     ledger = Ledger.open(folder)
-    if to_score:
-        from advrisk.ledger.to_score import export_to_score
+    with output_file(target) as path:
+        if to_score:
+            from advrisk.ledger.to_score import export_to_score
 
-        if target.suffix != ".npz":
-            raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
-        n = export_to_score(ledger.path.parent, ledger, target, model=model, arm=arm)
-        print(f"{n} inputs to score written to {target}. Next: advrisk import SCORES.csv {folder}")
-    elif target.suffix == ".nc" or table == TENSOR:
-        export_tensor(folder, target, model)
-    elif target.suffix == ".npz":
-        print(f"{export_inputs(ledger.path.parent, ledger, target, model=model, arm=arm)} inputs written to {target}")
-    else:
-        print(f"{export_table(ledger, table, target)} rows written to {target}")
+            if path.suffix != ".npz":
+                raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
+            n = export_to_score(ledger.path.parent, ledger, path, model=model, arm=arm)
+            said = f"{n} inputs to score written to {target}. Next: advrisk import SCORES.csv {folder}"
+        elif path.suffix == ".nc" or table == TENSOR:
+            said = f"{export_tensor(folder, path, model)} written to {target}"
+        elif path.suffix == ".npz":
+            n = export_inputs(ledger.path.parent, ledger, path, model=model, arm=arm)
+            said = f"{n} inputs written to {target}"
+        else:
+            said = f"{export_table(ledger, table, path)} rows written to {target}"
+    print(said)
 
 
 @ledger_app.command("sql")

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
+from advrisk.ledger.places import output_file
 from advrisk.report.csv_files import write_rows
 
 
@@ -15,7 +15,7 @@ def show_result(
     told: Callable[[], Mapping[str, Any]],
     show: Callable[[], None],
     *,
-    out_csv: Path | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """Write the rows, if a file is named for them; print what is told as JSON, or show it."""
@@ -28,10 +28,12 @@ def show_rows(
     told: Callable[[], object],
     show: Callable[[], None],
     *,
-    out_csv: Path | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """The same of rows that are no one result."""
     if out_csv is not None:
-        print(f"{write_rows(rows(), columns, out_csv)} lines written to {out_csv}", file=sys.stderr)
+        with output_file(out_csv) as path:
+            n_lines = write_rows(rows(), columns, path)
+        print(f"{n_lines} lines written to {out_csv}", file=sys.stderr)
     print(json_text(told())) if as_json else show()

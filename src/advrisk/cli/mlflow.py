@@ -1,11 +1,9 @@
 """`advrisk export RUN --mlflow URI`: a run logged to MLflow."""
 
-from pathlib import Path
-
 from advrisk.core.errors import StudyError
 
 
-def export_to_mlflow(folder: Path, uri: str, experiment: str | None, *, target: Path | None, again: bool) -> None:
+def export_to_mlflow(folder: str, uri: str, experiment: str | None, *, target: str | None, again: bool) -> None:
     """Log a run, and say where it is; or that it is there already."""
     from advrisk.api import Run
 

@@ -1,6 +1,5 @@
 """Options that several verbs share, and how what is written there is meant."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -9,7 +8,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or its URL.")]
+RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="The folder of a run, or its URL.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
 OfNorm = Annotated[Norm | None, typer.Option("--norm", help="The norm in which distances count.")]

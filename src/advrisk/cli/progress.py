@@ -119,7 +119,7 @@ def duration(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def interrupts_end_the_run(folder: Path) -> Iterator[None]:
+def interrupts_end_the_run(folder: str | Path) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop the run between cells' results; the ledger keeps what was finished."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

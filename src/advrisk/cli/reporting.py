@@ -1,6 +1,5 @@
 """`advrisk report`: everything a run answers, in one file."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,13 +10,13 @@ from advrisk.core.errors import StudyError
 if TYPE_CHECKING:
     from advrisk.api.reporting import Form
 
-STDOUT = Path("-")
+STDOUT = "-"
 
 
 def report(
     folder: RunFolder,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="Where it goes (default: report.html, .pdf, … in the run); - prints text forms."),
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="A PDF instead, printed by Chromium or Chrome.")] = False,
@@ -31,6 +30,7 @@ def report(
     """
     from advrisk.api import Run
     from advrisk.api.reporting import form_text
+    from advrisk.ledger.remote import url_below
 
     form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
     run = Run.open(folder)
@@ -38,7 +38,9 @@ def report(
         print(form_text(run, form), end="")
         return
     beside = "; open it in a browser" if form == "html" else ""
-    print(f"{run.report(out, form=form)} written{beside}")
+    written = run.report(out, form=form)
+    at = out or (url_below(run.url, written.name) if run.url else written)
+    print(f"{at} written{beside}")
 
 
 def _chosen(asked: "dict[Form, bool]") -> "Form":

@@ -1,6 +1,5 @@
 """Searches as text for a terminal, as CSV and as JSON."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = 10  # settings of each search, the worst first
 
 
-def show_searches(run: "Run", models: list[str] | None, *, out_csv: Path | None, as_json: bool) -> None:
+def show_searches(run: "Run", models: list[str] | None, *, out_csv: str | None, as_json: bool) -> None:
     """`advrisk show RUN search`: what every search tried and found."""
     found = run.searches()
     study = run.study

@@ -114,7 +114,7 @@ def show(
     ] = None,
     alpha: OfAlpha = None,
     zeta: OfZeta = None,
-    out_csv: Annotated[Path | None, typer.Option("--csv", help="Write every entry to this file.")] = None,
+    out_csv: Annotated[str | None, typer.Option("--csv", help="Write every entry to this file.")] = None,
     measure: OfMeasure = None,
     covariate: OfCovariates = None,
     family: OfFamily = None,
@@ -128,7 +128,7 @@ def show(
         int | None, typer.Option("--samples", min=1, help="Failures: so many samples of each branch (default: 12).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Failures: write the inputs as one picture, a .png file.")
+        str | None, typer.Option("--out", help="Failures: write the inputs as one picture, a .png file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

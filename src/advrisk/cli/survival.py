@@ -1,7 +1,6 @@
 """Survival as text for a terminal: how long each model lasts, what that depends on, and what breaking it costs."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
 
 
-def show_survival(run: "Run", *, out_csv: Path | None, as_json: bool, **asked: Any) -> None:
+def show_survival(run: "Run", *, out_csv: str | None, as_json: bool, **asked: Any) -> None:
     """`advrisk show RUN survival`."""
     found = run.survival(**asked)
     show_result(found, found.as_dict, lambda: print_survival(found), out_csv=out_csv, as_json=as_json)

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -162,7 +161,7 @@ def print_dry_run(plan: "DryRun") -> None:
         )
 
 
-def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: str) -> None:
     """How far a run is, and what in it is not to be trusted."""
     console = Console()
     console.print(
@@ -199,7 +198,7 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
         console.print(f"try again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False)
 
 
-def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]], folder: str) -> None:
     """Where a flag was raised, the worst first."""
     worst = sorted(rows, key=lambda row: (row["n_flagged"] / row["n_cells"], row["share"] or 0.0), reverse=True)
     for row in worst[:_MOST_FLAGGED]:

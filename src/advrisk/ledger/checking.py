@@ -11,7 +11,7 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
+from advrisk.ledger.inputs import deleted_inputs, inputs_folder, unreadable_inputs
 from advrisk.ledger.ledger import Ledger, create_views
 from advrisk.ledger.lock import holder
 from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
@@ -229,7 +229,7 @@ def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) ->
     """Inputs that were lost or changed since; those of earlier versions are looked at without a digest."""
     home = found.ledger.parent
     stamps = inputs_of(found.manifests, deleted_inputs(home))
-    present = {path.relative_to(home).as_posix(): path for path in sorted((home / "inputs").rglob("*.npz"))}
+    present = {path.relative_to(home).as_posix(): path for path in sorted(inputs_folder(home).rglob("*.npz"))}
     found.n_inputs = len(present)
     for name in sorted(stamps.keys() | present.keys()):
         path = home / name

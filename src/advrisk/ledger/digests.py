@@ -25,6 +25,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.answers import ANSWERS_FILE
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
+from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
@@ -105,6 +106,7 @@ def _of_lines(named: Mapping[str, str]) -> str:
 def run_files(folder: Path) -> Iterator[FileDigest]:
     """The study, the ledger and what was kept beside it; not what was written from these, such as reports."""
     paths = [folder / name for name in _FILES]
+    inputs_folder(folder)
     for name in _FOLDERS:
         paths += sorted((folder / name).rglob("*"))
     for path in sorted(path for path in paths if path.is_file()):

@@ -1,9 +1,10 @@
 """Who writes to a folder on object storage, which has no locks: a file that says so, renewed while the writer lives.
 
 Two writers that start at the same moment both write it, wait, and read it again: the one whose words stand there goes
-on. What this cannot rule out: a writer that is stopped for longer than a lease lasts, and then goes on before it looks;
-clocks that are minutes apart. Even then nothing is overwritten, as every segment has a name of its own: work is done
-twice, and of two rows the later one counts.
+on. How old it is, is told by the clock of the storage alone. What this cannot rule out: a writer that is stopped for
+longer than a lease lasts, and then goes on before it looks. Even then no segment is overwritten, as each has a name of
+its own, or deleted, as a writer deletes only what it has seen itself: work is done twice, and of two rows the later one
+counts. Of a file beside the segments, the one that was put there last stands.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.ledger.remote import Remote
 
 FILE = "lease.json"
+_CLOCK = "lease-{}.json"  # written and deleted at once: when, says the clock there
 LASTS_S = 60.0
 _RENEW_S = 15.0
 _SETTLE_S = 0.5
@@ -56,12 +58,12 @@ class Lease:
 @contextlib.contextmanager
 def leased(remote: Remote) -> Iterator[Lease]:
     """Hold the lease on a folder, or say who does."""
-    _refuse_held(remote)
     token = uuid.uuid4().hex
+    _refuse_held(remote, token)
     _write(remote, token)
     time.sleep(_SETTLE_S)
     if _token(remote) != token:
-        _refuse_held(remote)
+        raise _held(remote)
     lease, ended = Lease(remote, token), threading.Event()
     keeper = threading.Thread(target=lease.keep, args=(ended,), daemon=True)
     keeper.start()
@@ -75,14 +77,35 @@ def leased(remote: Remote) -> Iterator[Lease]:
                 remote.delete(FILE)
 
 
-def _refuse_held(remote: Remote) -> None:
+def is_lease(name: str) -> bool:
+    """Whether a file of that name says who writes, and is no part of a run."""
+    return name == FILE or (name.startswith("lease-") and name.endswith(".json"))
+
+
+def _refuse_held(remote: Remote, token: str) -> None:
     seen = remote.seen(FILE)
-    if seen is None or time.time() - seen.written > LASTS_S:
-        return
-    raise LedgerError(
+    if seen is not None and _now_there(remote, token) - seen.written <= LASTS_S:
+        raise _held(remote)
+
+
+def _held(remote: Remote) -> LedgerError:
+    return LedgerError(
         f"{remote.url}: {_content(remote).get('holder', 'another process')} is writing to this folder; wait for it to "
         f"end (a writer that was killed is forgotten after {LASTS_S:.0f} s), or choose another folder"
     )
+
+
+def _now_there(remote: Remote, token: str) -> float:
+    """The time by the clock of the storage: clocks of two machines may be minutes apart."""
+    name = _CLOCK.format(token)
+    remote.put(name, b"{}")
+    try:
+        seen = remote.seen(name)
+    finally:
+        remote.delete(name)
+    if seen is None:
+        raise LedgerError(f"{remote.of(name)}: was written, and is not there; check what else works in this folder")
+    return seen.written
 
 
 def _write(remote: Remote, token: str) -> None:

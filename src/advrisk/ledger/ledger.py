@@ -17,6 +17,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.manifest import ADVICE, read_replaces
+from advrisk.ledger.remote import url_of
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 
@@ -49,12 +50,13 @@ class Ledger:
         """The ledger in a run's folder (or the ledger's own folder); of a URL, a copy of what is there now."""
         from advrisk.ledger.mirror import readable_folder  # which needs what is below
 
-        folder = home = readable_folder(path)
+        folder = home = readable_folder(path, inputs=False)
         if (folder / "ledger").is_dir():
             folder = folder / "ledger"
         if not (folder / "segments").is_dir():
             if not create:
-                raise LedgerError(f"{path}: holds no ledger; `advrisk run study.yaml --out {path}` makes one")
+                place = url_of(path) or path
+                raise LedgerError(f"{place}: holds no ledger; `advrisk run study.yaml --out {place}` makes one")
             folder = home / "ledger"
             try:
                 (folder / "segments").mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from advrisk.core.files import NOT_AS_WRITTEN, read_json, unfinished_folder, who
 from advrisk.core.names import counted
 from advrisk.ledger.agreeing import added_question, refuse_unlike, refuse_unlike_looks, shared_cells
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
+from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
@@ -81,6 +82,7 @@ def _merged(first: Path, second: Path, target: Path | None) -> Merged:
     notes = tuple(_notes(first, target or first, second))
     if target is None:
         return replace(_added(first, second), notes=notes)
+    inputs_folder(first)  # all of them are here now
     try:
         with unfinished_folder(target) as unfinished:
             shutil.copytree(first, unfinished, ignore=_NOT_COPIED, dirs_exist_ok=True)
@@ -172,7 +174,7 @@ def _unheld(
 def _copy_inputs(source: Path, target: Path, better: set[str]) -> int:
     """Copy files that the target lacks, or that belong to cells that are better there; returns how many."""
     n_copied = 0
-    for path in sorted((source / "inputs").rglob("*.np[yz]")):
+    for path in sorted(inputs_folder(source).rglob("*.np[yz]")):
         place = target / path.relative_to(source)
         if not place.exists() or path.stem in better:
             _copy(path, place)

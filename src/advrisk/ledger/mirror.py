@@ -1,63 +1,72 @@
 """Runs on object storage: a folder of this machine that is made like the one elsewhere, and back.
 
-Readers bring a copy up to date and read that. A writer works in a copy of its own; a segment counts as published once
-it was put there, as one file (`00000017-3f2a9c1b.zip`, not compressed), after the inputs that it tells of. So readers
-never see half a segment, and what is downloaded is compared with the digests inside.
+Readers bring a copy up to date and read that; inputs that were kept are fetched when they are asked for. A writer works
+in a copy of its own; a segment counts as published once it was put there, as one file (`00000017-3f2a9c1b.zip`, not
+compressed), after the inputs that it tells of. So readers never see half a segment, and what is downloaded is compared
+with the digests inside.
 """
 
 import contextlib
 import fcntl
 import io
-import json
 import os
-import shutil
-import uuid
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.errors import LedgerError, RunError
+from advrisk.ledger import inputs as kept
 from advrisk.ledger import lease, manifest, segments
+from advrisk.ledger.pulling import (
+    INPUTS,
+    SEGMENTS,
+    at_once,
+    fetch_file,
+    files_of,
+    is_same,
+    mark,
+    pull,
+    remember,
+    zip_name,
+    zips,
+)
 from advrisk.ledger.remote import Remote, Seen, local_path, url_of
-from advrisk.ledger.rewriting import faults_of
-from advrisk.ledger.tables import TABLES
 
-_SEGMENTS = f"ledger/{segments.FOLDER}/"
-_STATE = ".mirror.json"
-_AT_ONCE = 8  # requests
-_SMALL = 2**20  # bytes
-_MEMBERS = {*(f"{name}.parquet" for name in TABLES), manifest.FILE, manifest.REPLACES_FILE}
-_DELETED_THERE = ("inputs/", "detectors/")  # what is deleted here is deleted there
+_DELETED_THERE = (INPUTS, "detectors/")  # what is deleted here is deleted there
 
 
-def readable_folder(path: str | Path, *, verify: bool = True) -> Path:
+def readable_folder(path: str | Path, *, verify: bool = True, inputs: bool = True) -> Path:
     """A folder with what is at a URL now; a folder of this machine is returned as it is.
 
-    A damaged segment is refused; without `verify` it is there as far as it can be read, for whoever looks for damage.
+    A damaged segment is refused; without `verify` all is fetched again, and it is there as far as it can be read, for
+    whoever looks for damage. Without `inputs`, those that were kept are fetched once `ledger.inputs` is asked where
+    they lie.
     """
     url = url_of(path)
     if url is None:
         return local_path(path)
-    home = _home(url, "read" if verify else "check")
+    remote, home = Remote.open(url), copy_folder(url, "read" if verify else "check")
     with _alone(home, url, wait=True):
-        _pull(Remote.open(url), home, verify=verify)
+        listing = pull(remote, home, verify=verify, inputs=None if inputs else ())
+    segments.READ_COPIES[home / "ledger"] = url
+    kept.FETCHES[home] = _fetching(remote, home, listing)
     return home
 
 
 @contextlib.contextmanager
-def working_folder(path: str | Path, *, verify: bool = True) -> Iterator[Path]:
-    """A folder to write to. If the path is a URL, segments appear there as they are published, the rest at the end."""
+def working_folder(path: str | Path, *, verify: bool = True, inputs: Collection[str] | None = None) -> Iterator[Path]:
+    """A folder to write to. If the path is a URL, segments appear there as they are published, the rest at the end.
+
+    `inputs` are the folders of kept inputs that the writer looks at (`shards`, `cells`, …); None: all of them.
+    """
     url = url_of(path)
     if url is None:
         yield local_path(path)
         return
-    remote, home = Remote.open(url), _home(url, "write")
+    remote, home = Remote.open(url), copy_folder(url, "write")
     with _alone(home, url, wait=False), lease.leased(remote) as held:
-        _pull(remote, home, verify=verify)
-        copy = _Copy(remote, home, held)
+        copy = _Copy(remote, home, held, pull(remote, home, verify=verify, inputs=inputs), verified=verify)
         segments.PUSHES[home / "ledger"] = copy.push_segment
         segments.DROPS[home / "ledger"] = copy.drop_segments
         try:
@@ -75,106 +84,92 @@ def working_folder(path: str | Path, *, verify: bool = True) -> Iterator[Path]:
 
 
 class _Copy:
-    """A writer's copy of a folder elsewhere."""
+    """A writer's copy of a folder elsewhere: what it has seen there or put there, it may replace and delete."""
 
-    def __init__(self, remote: Remote, home: Path, held: lease.Lease) -> None:
+    def __init__(
+        self, remote: Remote, home: Path, held: lease.Lease, listing: Mapping[str, Seen], *, verified: bool
+    ) -> None:
         self._remote, self._home, self._lease = remote, home, held
-        self._sent = {name: _stamp(home / name) for name in _files(home)}
+        self._sent = {name: _stamp(home / name) for name in files_of(home)}
+        self._segments = set(zips(listing))
+        self._whole = set(self._segments) if verified else set()
 
     def push_segment(self, segment: Path) -> None:
         """Make a segment appear elsewhere, after everything that it tells of."""
+        self._lease.check()
         told = manifest.read_manifest(segment)
-        beside = [name for name in _files(self._home) if not name.startswith("inputs/")]
+        beside = [name for name in files_of(self._home) if not name.startswith(INPUTS)]
         self._push([*(told.inputs if told else ()), *beside])
         self._lease.check()
-        self._remote.put(f"{_SEGMENTS}{segment.name}.zip", _packed(segment))
+        self._remote.put(zip_name(segment), _packed(segment))
+        self._segments.add(zip_name(segment))
+        self._whole.add(zip_name(segment))
 
     def drop_segments(self, names: Iterable[str]) -> None:
         """Delete what was replaced; what cannot be deleted now is deleted at the end."""
 
         def drop(name: str) -> None:
             with contextlib.suppress(LedgerError):
-                self._remote.delete(f"{_SEGMENTS}{name}.zip")
+                self._remote.delete(name)
 
         self._lease.check()
-        _at_once(drop, names)
+        at_once(drop, {f"{SEGMENTS}{name}.zip" for name in names} & self._segments)
 
     def push_rest(self) -> None:
         """What lies beside the segments; and what is no longer here goes there, too."""
         self._lease.check()
-        self._push(_files(self._home))
-        here = {f"{_SEGMENTS}{segment.name}.zip" for segment in segments.all_segments(self._home / "ledger")}
+        self._push(files_of(self._home))
+        here = {zip_name(segment) for segment in segments.all_segments(self._home / "ledger")}
         listing = self._remote.listing()
-        for name in listing:
-            stays = name in here if name.startswith(_SEGMENTS) else (self._home / name).is_file()
-            if not stays and name.startswith((_SEGMENTS, *_DELETED_THERE)):
-                self._remote.delete(name)
-        _remember(self._home, {name: seen for name, seen in listing.items() if name in self._sent})
+        if lost := here - listing.keys():
+            raise LedgerError(
+                f"{self._remote.of(min(lost))}: was put there, and is gone: somebody else deletes files in this "
+                "folder. Run the same command again: what is not there is done again"
+            )
+        for name in sorted(listing.keys() & self._gone(here)):
+            self._lease.check()
+            self._remote.delete(name)
+        for name, stamp in self._sent.items():
+            if name in listing and stamp == _stamp(self._home / name) and stamp and stamp[0] == listing[name].bytes:
+                mark(self._home / name, listing[name])
+        remember(self._home, {name: listing[name] for name in here & self._whole})
+
+    def _gone(self, here: Collection[str]) -> set[str]:
+        """What this writer has seen or put there, and took away here; what others put there meanwhile is theirs."""
+        files = {name for name in self._sent if name.startswith(_DELETED_THERE) and not (self._home / name).is_file()}
+        return files | (self._segments - set(here))
 
     def _push(self, names: Iterable[str]) -> None:
         changed = {name: now for name in names if (now := _stamp(self._home / name)) != self._sent.get(name) and now}
-        _at_once(lambda name: self._remote.put(name, (self._home / name).read_bytes()), changed)
+        at_once(lambda name: self._remote.put_file(name, self._home / name), changed)
         self._sent |= changed
 
 
-def _pull(remote: Remote, home: Path, *, verify: bool) -> None:
-    """Make a folder here what it is elsewhere; once more if something was merged or deleted there meanwhile."""
-    listing = remote.listing()
-    while True:
+def _fetching(remote: Remote, home: Path, listing: Mapping[str, Seen]) -> Callable[[Path], None]:
+    """Fetches a file of inputs, or all in a folder, if it is not here."""
+
+    def fetch(path: Path) -> None:
+        name = str(path.relative_to(home))
+        whole = () if name.endswith(".npz") else (one for one in listing if one.startswith(f"{name}/"))
+        asked = [one for one in ([name] if name in listing else whole) if not is_same(home / one, listing[one])]
+        if asked:
+            with _alone(home, remote.url, wait=True):
+                at_once(one, asked)
+
+    def one(name: str) -> None:
         try:
-            return _pull_listed(remote, listing, home, verify=verify)
+            fetch_file(remote, name, listing[name], home)
+        except LedgerError as error:
+            if _is_there(name):  # else it was deleted meanwhile
+                raise RunError(str(error)) from None  # by a LedgerError readers know inputs that were not kept
+
+    def _is_there(name: str) -> bool:
+        try:
+            return remote.seen(name) is not None
         except LedgerError:
-            now = remote.listing()
-            if now.keys() >= listing.keys():
-                raise
-            listing = now
+            return True  # as far as anybody knows
 
-
-def _pull_listed(remote: Remote, listing: Mapping[str, Seen], home: Path, *, verify: bool) -> None:
-    """Fetch what is new, or small and maybe changed within a second; what is here only, and never was there, goes."""
-    known, beside = _state(home), {}
-    packed = {Path(name).stem: name for name in listing if name.startswith(_SEGMENTS) and name.endswith(".zip")}
-    for name, seen in listing.items():
-        if not name.startswith(_SEGMENTS) and name != lease.FILE:
-            beside[name] = seen
-    small = {name for name, seen in beside.items() if seen.bytes < _SMALL and not name.startswith("inputs/")}
-    changed = [name for name, seen in beside.items() if known.get(name) != seen or not (home / name).is_file()]
-    _at_once(lambda name: _store(home / name, remote.get(name)), {*changed, *small})
-    if any(name.startswith("ledger/") for name in listing):
-        (home / _SEGMENTS).mkdir(parents=True, exist_ok=True)
-    held = {segment.name for segment in segments.all_segments(home / "ledger")}
-    _at_once(lambda name: _unpack(remote, packed[name], home / _SEGMENTS / name, verify), packed.keys() - held)
-    for name in held - packed.keys():  # merged meanwhile, or never put there
-        segments.retire(home / _SEGMENTS / name)
-    for name in _files(home):
-        if name not in beside:
-            (home / name).unlink()
-    _remember(home, beside)
-
-
-def _unpack(remote: Remote, name: str, segment: Path, verify: bool) -> None:
-    """Fetch a segment, and let it appear once it is known to be what was written."""
-    unfinished = segment.with_name(f".unfinished-{segment.name}-{uuid.uuid4().hex[:8]}")
-    fault = _unpacked(remote.get(name), unfinished)
-    if fault and verify:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise LedgerError(f"{remote.url}/{name}: {fault}; `advrisk ledger check {remote.url} --repair` moves it aside")
-    unfinished.rename(segment)
-
-
-def _unpacked(data: bytes, folder: Path) -> str:
-    """Write the files of a segment; returns what is wrong with them. What cannot be read at all leaves no manifest."""
-    _store(folder / manifest.FILE, b"")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for entry in archive.infolist():
-                if entry.filename not in _MEMBERS or entry.compress_type != zipfile.ZIP_STORED:
-                    return f"{entry.filename!r} is no file of a segment"
-                _store(folder / entry.filename, archive.read(entry))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
-        return f"cannot be read ({error})"
-    faults, _ = faults_of(folder)
-    return f"{min(faults)} {faults[min(faults)]}" if faults else ""
+    return fetch
 
 
 def _packed(segment: Path) -> bytes:
@@ -185,16 +180,6 @@ def _packed(segment: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _files(home: Path) -> list[str]:
-    """Everything beside the segments, by its path in the folder; not what is hidden, or means this machine only."""
-    found = []
-    for folder, below, files in os.walk(home):
-        below[:] = [name for name in below if not name.startswith(".") and name != segments.FOLDER]
-        place = Path(folder).relative_to(home)
-        found += [str(place / name) for name in files if not name.startswith(".") and name != "lock"]
-    return sorted(found)
-
-
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
@@ -203,21 +188,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _store(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            file.write_bytes(data)
-    except OSError as error:
-        raise LedgerError(f"{path}: cannot be written: {error.strerror}; ADVRISK_CACHE names another folder") from None
-
-
-def _at_once(action: Callable[[str], None], names: Iterable[str]) -> None:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(action, names))
-
-
-def _home(url: str, purpose: str) -> Path:
+def copy_folder(url: str, purpose: str) -> Path:
     """Where the copy of a folder lies: readers have one, and a writer has another."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "advrisk"
     return Path(os.environ.get("ADVRISK_CACHE") or usual) / f"{digest([url])[:16]}-{purpose}"
@@ -239,16 +210,3 @@ def _alone(home: Path, url: str, *, wait: bool) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _state(home: Path) -> dict[str, Seen]:
-    """What was there when the copy was made like it."""
-    try:
-        content = json.loads((home / _STATE).read_text(encoding="utf-8"))
-        return {name: Seen(*seen) for name, seen in content.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}  # then everything is fetched again
-
-
-def _remember(home: Path, seen: dict[str, Seen]) -> None:
-    _store(home / _STATE, json.dumps({name: [one.bytes, one.written] for name, one in seen.items()}).encode())

@@ -10,16 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
 
 from advrisk.core.errors import LedgerError
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-_URL = re.compile(r"(s3|gs|gcs):/+(.+)")
-_FILE = re.compile(r"file:/+(.*)")
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)  # one letter is a drive
+_USER = re.compile(r"(?<=:/)(/*).*@", re.DOTALL)  # a secret may hold a slash: up to the last @
+_SCHEMES = ("s3", "gs", "gcs")
 _RETRY_S = 30
+_BLOCK = 2**22  # bytes
 _S3_OPTIONS = ("region", "scheme", "endpoint_override")
 T = TypeVar("T")
 
@@ -29,15 +31,70 @@ class UnreachableError(LedgerError):
 
 
 def url_of(path: str | Path) -> str | None:
-    """The URL that a path stands for, also if somebody made a `Path` of it, which loses a slash; None for a folder."""
-    found = _URL.fullmatch(str(path))
-    return f"{found[1]}://{found[2].rstrip('/')}" if found else None
+    """The URL that a path stands for, also if somebody made a `Path` of it, which loses a slash; None for a folder.
+
+    An address that is neither is refused, and not taken for a folder called so.
+    """
+    found = _ADDRESS.fullmatch(str(path))
+    scheme = found[1].lower() if found else "file"
+    if found is None or scheme == "file":
+        return None
+    if scheme not in _SCHEMES:
+        raise LedgerError(
+            f"{masked(path)}: such an address is not known; known are s3://, gs:// and file:///. Of a folder called "
+            "so, write the whole path, from /"
+        )
+    url = f"{scheme}://{found[2].rstrip('/')}"
+    _refuse_strange(url)
+    return url
 
 
 def local_path(path: str | Path) -> Path:
-    """A folder of this machine, also as file:///folder."""
-    found = _FILE.fullmatch(str(path))
-    return Path(f"/{found[1]}") if found else Path(path)
+    """A folder or file of this machine, also as file:///folder."""
+    found = _ADDRESS.fullmatch(str(path))
+    if found is None or found[1].lower() != "file":
+        return Path(path)
+    parts = _split(f"file://{str(path)[len(found[1]) + 1 :].removeprefix('//')}")
+    if isinstance(path, Path):  # which lost the slashes that tell a machine from a folder
+        parts = _split(f"file:///{found[2]}")
+    if parts.netloc not in ("", "localhost"):
+        raise LedgerError(f"{path}: names another machine, {parts.netloc}; a folder of this one is file:///folder")
+    if parts.query or parts.fragment:
+        raise LedgerError(f"{path}: a folder has no options; write ? as %3F and # as %23")
+    return Path(unquote(parts.path) or "/")
+
+
+def url_below(url: str, name: str) -> str:
+    """The URL of a file in the folder at a URL, with the same options."""
+    parts = urlsplit(url)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}").geturl()
+
+
+def masked(address: str | Path) -> str:
+    """An address without what may be a secret."""
+    return _USER.sub(r"\1***@", str(address))
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise LedgerError(f"{masked(url)}: is no address ({error})") from None
+
+
+def _refuse_strange(url: str) -> None:
+    parts = _split(url)
+    user, _, bucket = parts.netloc.rpartition("@")
+    anonymous = user == "anonymous" and parts.scheme != "s3"  # as Google's storage knows it
+    if (user and not anonymous) or ":" in bucket:
+        raise LedgerError(
+            f"{masked(url)}: credentials do not belong into an address, where others see them; put them into the "
+            "environment"
+        )
+    if not bucket:
+        raise LedgerError(f"{url}: names no bucket; write {parts.scheme}://bucket/folder")
+    if parts.fragment:
+        raise LedgerError(f"{url}: write # as %23 in an address")
 
 
 @dataclass(frozen=True)
@@ -62,17 +119,23 @@ class Remote:
         from pyarrow import fs
 
         parts = urlsplit(url)
-        root = f"{parts.netloc}{parts.path}".rstrip("/")
+        path = unquote(parts.path).rstrip("/")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         if parts.scheme != "s3":
             patient = urlencode({"retry_limit_seconds": _RETRY_S} | given)  # Google's own would be a quarter of an hour
-            return cls(url, *_reached(url, lambda: fs.FileSystem.from_uri(parts._replace(query=patient).geturl())))
+            asked = parts._replace(query=patient, path=quote(path)).geturl()
+            return cls(url, *_reached(url, lambda: fs.FileSystem.from_uri(asked)))
         if unknown := given.keys() - set(_S3_OPTIONS):
             raise LedgerError(f"{url}: unknown option {min(unknown)!r}; known: {', '.join(_S3_OPTIONS)}")
         if "endpoint_override" not in given and (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
             given |= {"endpoint_override": urlsplit(endpoint).netloc, "scheme": urlsplit(endpoint).scheme}
         # Delayed: a file of usual size is one request.
-        return cls(url, _reached(url, lambda: fs.S3FileSystem(allow_delayed_open=True, **given)), root)
+        files = _reached(url, lambda: fs.S3FileSystem(allow_delayed_open=True, **given))
+        return cls(url, files, f"{parts.netloc}{path}")
+
+    def of(self, name: str) -> str:
+        """The URL of a file."""
+        return url_below(self.url, name)
 
     def listing(self) -> dict[str, Seen]:
         """All files below the folder, by their path in it."""
@@ -99,26 +162,49 @@ class Remote:
             with self.files.open_input_file(f"{self.root}/{name}") as file:
                 return bytes(file.read())
 
-        return _reached(f"{self.url}/{name}", read)
+        return _reached(self.of(name), read)
+
+    def fetch(self, name: str, target: Path) -> None:
+        """Copy a file to this machine, block by block."""
+        place = f"{self.root}/{name}"
+        with _reached(self.of(name), lambda: self.files.open_input_stream(place)) as source, target.open("wb") as file:
+            while block := _reached(self.of(name), lambda: source.read(_BLOCK)):
+                file.write(block)
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file; whoever reads sees all of it, or what was there before."""
+        self._put(name, data)
 
+    def put_file(self, name: str, source: Path) -> None:
+        """Copy a file of this machine there, without holding it in memory."""
+        import pyarrow as pa
+
+        if source.stat().st_size == 0:
+            self._put(name, b"")
+            return
+        with pa.memory_map(str(source)) as file:
+            # In one piece: a stream that is closed half-way would leave half a file.
+            self._put(name, file.read_buffer())
+
+    def _put(self, name: str, data: Any) -> None:
         def write() -> None:
             with self.files.open_output_stream(f"{self.root}/{name}") as file:
                 file.write(data)
 
-        _reached(f"{self.url}/{name}", write)
+        _reached(self.of(name), write)
 
     def delete(self, name: str) -> None:
         """Delete a file."""
-        _reached(f"{self.url}/{name}", lambda: self.files.delete_file(f"{self.root}/{name}"))
+        _reached(self.of(name), lambda: self.files.delete_file(f"{self.root}/{name}"))
 
 
-def put_file(url: str, source: Path) -> None:
-    """Copy one file to a URL of its own."""
-    folder, _, name = url.rpartition("/")
-    Remote.open(folder).put(name, source.read_bytes())
+def parent_and_name(url: str) -> tuple[str, str]:
+    """The URL of the folder that a file is in, with the same options, and the file's name."""
+    parts = urlsplit(url)
+    folder, _, name = parts.path.rpartition("/")
+    if not name:
+        raise LedgerError(f"{url}: names no file; write {parts.scheme}://bucket/folder/file")
+    return parts._replace(path=folder).geturl(), unquote(name)
 
 
 def _reached(place: str, action: Callable[[], T]) -> T:

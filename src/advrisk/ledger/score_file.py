@@ -85,7 +85,7 @@ def import_scores(source: Path, folder: Path) -> ImportedScores:
     return ImportedScores(tuple(names.values()), wanted.num_rows, n_left_out, lacking["needed"], lacking["aside"])
 
 
-def incomplete(found: ImportedScores, folder: Path) -> list[str]:
+def incomplete(found: ImportedScores, folder: str | Path) -> list[str]:
     """What cannot be told of the imported detectors for want of scores."""
     how = f"`advrisk export {folder} to-score.npz --to-score` writes all inputs, whose scores belong into one file"
     unshown = [

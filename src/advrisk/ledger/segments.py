@@ -29,6 +29,8 @@ _RETIRED = ".retired-"
 # Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
 PUSHES: dict[Path, Callable[[Path], None]] = {}
 DROPS: dict[Path, Callable[[Sequence[str]], None]] = {}  # and what lets segments, by name, disappear there
+# Ledgers that are copies for readers of some elsewhere, by URL: what is written there would be lost.
+READ_COPIES: dict[Path, str] = {}
 
 
 def segment_folders(ledger: Path) -> list[Path]:
@@ -75,6 +77,8 @@ def publish(
     One that `replaces` others says what it knows of `inputs`, and has the number of the last of those.
     """
     folder = ledger / FOLDER
+    if url := READ_COPIES.get(ledger):
+        raise LedgerError(f"{url}: was opened to be read; write to it in `with advrisk.ledger.working_folder(url)`")
     if number is None:
         number = last_number(ledger) + 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"

@@ -210,7 +210,7 @@ class Source:
 Check = Callable[[Settings, Pool, AnswerStore | None], object]
 
 
-def open_labelling(folder: Path, wishes: Wishes, *, create: bool, ready: Check | None = None) -> Labelling:
+def open_labelling(folder: str | Path, wishes: Wishes, *, create: bool, ready: Check | None = None) -> Labelling:
     """A run and its answers, checked to belong together; nothing is written if they do not.
 
     Without `create` the answers must be there. `ready` may refuse what is to be done before anything is written;
