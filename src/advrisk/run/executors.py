@@ -81,6 +81,7 @@ class Assignment:
     digests: Mapping[str, str]  # model -> digest, as planned
     python_path: tuple[str, ...]
     modules: tuple[str, ...]  # where the study's arms are defined: importing them registers the arms
+    code: str = ""  # a folder with modules that were sent, which come before all others of their names
     detectors: tuple[ConfiguredDetector, ...] = ()  # that arms may try to get past; what they learned is in the folder
 
 

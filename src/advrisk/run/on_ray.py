@@ -29,7 +29,7 @@ from advrisk.run.agenda import Agenda
 from advrisk.run.bench import Workbench
 from advrisk.run.executors import GRACE_S, KEEP_MEMORY, TICK_S, Assignment
 from advrisk.run.longest import expected_work, longest_last_first
-from advrisk.run.parcel import FarResult, Files, Parcel, carried_out, keep, pack, points_for, unpack
+from advrisk.run.parcel import FarResult, Files, Parcel, carried_out, keep, pack, points_for, refuse_other_modules, unpack
 from advrisk.run.ray_cluster import Cluster
 from advrisk.run.rows import CellResult, failed_result
 from advrisk.run.scratch import Scratch
@@ -68,6 +68,7 @@ class FarWorker:
                 return f"{name} is {version} on {platform.node()} and {expected[name]} here; install the same one there"
         try:
             self._bench = set_up_bench(unpack(parcel, self._scratch.path, ray.get))
+            refuse_other_modules(parcel)
         except AdvriskError as error:
             return f"on {platform.node()}: {error}"
         return ""
