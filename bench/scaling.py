@@ -16,16 +16,15 @@ from typing import Any
 from advrisk.core.errors import RunError
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ModelCard, Plan, Shard, make_plan
-from advrisk.run.campaign import _assignment
 from advrisk.run.crew import Unfinished
 from advrisk.run.executors import Executor, InProcess, WorkerPool
 from advrisk.run.longest import longest_last_first
 from advrisk.run.on_ray import OnRay
+from advrisk.run.places import assignment_for
 from advrisk.run.rows import CellResult
 from advrisk.study import study_from
 from bench.cells import Shop, shop
 
-FOREVER = float("inf")
 WHOLE = 0.9  # of the cores that workers could have had
 LONG = {"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "steps": 40, "keep": "last"}
 SHORT = {"attack": "fgsm", "norm": "linf", "eps": [number / 1000 for number in range(1, 41)]}
@@ -76,7 +75,7 @@ def _print_ratio(name: str, one: list[tuple[float, float]], two: list[tuple[floa
 def _rate(executor: Executor, place: Shop, workers: int) -> tuple[float, float]:
     """Cells per second, and cores in use, between the first result of every worker and the last of them all."""
     arrived: list[tuple[float, CellResult]] = []
-    for result in executor.run(place.cells, deadline=FOREVER):
+    for result in executor.run(place.cells):
         if result is not None:
             assert not result.n_errors, result.messages
             arrived.append((time.perf_counter(), result))
@@ -114,7 +113,7 @@ def _print_beside(name: str, found: Beside) -> None:
 
 def _beside(executor: Executor, place: Shop) -> Beside:
     times, works, began = [], [], 0.0
-    for result in executor.run(place.cells, deadline=FOREVER):
+    for result in executor.run(place.cells):
         if result is not None:
             times.append(time.perf_counter())
             works.append(result.tables["cells"]["wall_s"][0].as_py())
@@ -126,7 +125,7 @@ def _beside(executor: Executor, place: Shop) -> Beside:
 
 @contextmanager
 def _pool(place: Shop, workers: int) -> Iterator[Executor]:
-    with WorkerPool(_assignment(place.bench, place.plan, device="cpu"), workers=workers) as pool:
+    with WorkerPool(assignment_for(place.bench, place.plan, device="cpu"), workers=workers) as pool:
         yield pool
 
 
@@ -134,7 +133,11 @@ def _pool(place: Shop, workers: int) -> Iterator[Executor]:
 def _on_ray(place: Shop, workers: int) -> Iterator[Executor | None]:
     try:
         made = OnRay(
-            _assignment(place.bench, place.plan, device="cpu"), place.bench, address="local", workers=workers, cores=2
+            assignment_for(place.bench, place.plan, device="cpu"),
+            place.bench,
+            address="local",
+            workers=workers,
+            cores=2,
         )
     except RunError as error:
         print(f"  {error}")
@@ -178,7 +181,7 @@ def _sixty_four_gpus() -> None:
     with shop([LONG], samples=SHARD, shard=SHARD) as place, _on_ray(place, 1) as far:
         if far is None:
             return
-        (result, *_) = [found for found in far.run(place.cells, deadline=FOREVER) if found is not None]
+        (result, *_) = [found for found in far.run(place.cells) if found is not None]
         kilobytes = len(pickle.dumps(result)) / 1e3
     with shop([SHORT], samples=SHARD * 4, shard=SHARD) as place, _on_ray(place, 1) as far:
         assert far is not None

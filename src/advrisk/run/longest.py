@@ -35,7 +35,7 @@ def longest_last_first(cells: Iterable[Cell], work: Callable[[Cell], float], *, 
 
 
 def expected_work(bench: Workbench) -> Callable[[Cell], float]:
-    """How long a cell takes, in passes of all its samples; one of which nobody knows it, as long as the longest known.
+    """The passes of all samples of a cell at most; of one of which nobody knows them, as many as the longest known.
 
     A sample that falls early takes fewer, and a large model longer for each: this is an order, and no clock.
     """

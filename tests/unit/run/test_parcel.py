@@ -17,7 +17,8 @@ from advrisk.parts.models.small import SmallCnn
 from advrisk.plan import Cell
 from advrisk.run import parcel
 from advrisk.run.bench import Workbench
-from advrisk.run.campaign import DEFAULTS, _assignment, set_up
+from advrisk.run.campaign import DEFAULTS, set_up
+from advrisk.run.places import assignment_for
 from advrisk.run.question import plan_study
 from advrisk.run.worker import set_up_bench
 from advrisk.study import load_study
@@ -68,7 +69,7 @@ def here(home: Path) -> tuple[Workbench, list[Cell], Any]:
     study = load_study(home / "study.yaml")
     bench = set_up(study, home / "run", DEFAULTS)
     plan = plan_study(study, Ledger(home / "run" / "ledger"), bench)
-    return bench, list(plan.cells()), _assignment(bench, plan, device="cpu")
+    return bench, list(plan.cells()), assignment_for(bench, plan, device="cpu")
 
 
 def test_a_machine_without_the_files_makes_the_same_rows(
