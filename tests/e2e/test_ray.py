@@ -220,10 +220,10 @@ def test_a_cluster_of_its_own_ends_with_the_run(
     while (left := processes_in(scratch)) and time.monotonic() - began < 30:
         time.sleep(0.2)
     assert not left, "the cluster outlives the run that started it"
-    assert bool(list(scratch.glob("advrisk-*"))) == (number == signal.SIGKILL)
+    assert bool(list(scratch.glob("advrisk-ray-*"))) == (number == signal.SIGKILL)
     study.run(tmp_path / "ray", on="ray", workers=2)
     assert outcome_rows(tmp_path / "ray") == outcome_rows(tmp_path / "here")
-    assert not list(scratch.glob("advrisk-*")), "what a killed run left is removed by the next one"
+    assert not list(scratch.glob("advrisk-ray-*")), "what a killed run left is removed by the next one"
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Set
 import numpy as np
 import pyarrow as pa
 
-_BYTES = 16  # that thirty-two hexadecimal digits stand for: a set of text takes seven times as much
+NAME_BYTES = 16  # that thirty-two hexadecimal digits stand for: a set of text takes seven times as much
 
 
 class CellNames(Set[str]):
@@ -14,12 +14,12 @@ class CellNames(Set[str]):
     def __init__(self, names: pa.ChunkedArray) -> None:
         self._others: set[str] = set()
         blocks = [self._block(part.to_pylist()) for part in _parts(names)]
-        found = np.frombuffer(b"".join(blocks), dtype=f"S{_BYTES}")
+        found = np.frombuffer(b"".join(blocks), dtype=f"S{NAME_BYTES}")
         self._sorted = np.unique(found)
 
     def _block(self, names: list[str]) -> bytes:
         """The bytes of a few names; those that are named otherwise are put aside."""
-        if (block := _bytes_of("".join(names))) is not None and all(len(name) == 2 * _BYTES for name in names):
+        if (block := _bytes_of("".join(names))) is not None and all(len(name) == 2 * NAME_BYTES for name in names):
             return block
         self._others |= {name for name in names if not _is_plain(name)}
         return b"".join(bytes.fromhex(name) for name in names if _is_plain(name))
@@ -27,13 +27,13 @@ class CellNames(Set[str]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        if len(name) != 2 * _BYTES or (wanted := _bytes_of(name)) is None:
+        if len(name) != 2 * NAME_BYTES or (wanted := _bytes_of(name)) is None:
             return name in self._others
         place = int(np.searchsorted(self._sorted, np.bytes_(wanted)))
         return place < len(self._sorted) and bool(self._sorted[place] == wanted.rstrip(b"\0"))
 
     def __iter__(self) -> Iterator[str]:
-        yield from (bytes(name).ljust(_BYTES, b"\0").hex() for name in self._sorted)
+        yield from (bytes(name).ljust(NAME_BYTES, b"\0").hex() for name in self._sorted)
         yield from self._others
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ def _parts(names: pa.ChunkedArray, size: int = 65_536) -> Iterable[pa.Array]:
 
 
 def _is_plain(name: str) -> bool:
-    return len(name) == 2 * _BYTES and _bytes_of(name) is not None
+    return len(name) == 2 * NAME_BYTES and _bytes_of(name) is not None
 
 
 def _bytes_of(text: str) -> bytes | None:
