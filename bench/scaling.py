@@ -6,26 +6,35 @@ are measured with it, and it is called invalid where two workers had much less t
 
 import pickle
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+
 from advrisk.core.errors import RunError
+from advrisk.core.version import VERSION
+from advrisk.ledger import Ledger, table_from
 from advrisk.parts import REGISTRIES
-from advrisk.plan import ModelCard, Plan, Shard, make_plan
-from advrisk.run.campaign import _assignment
+from advrisk.plan import Cell, ModelCard, Plan, Shard, make_plan
 from advrisk.run.crew import Unfinished
 from advrisk.run.executors import Executor, InProcess, WorkerPool
-from advrisk.run.longest import longest_last_first
+from advrisk.run.finished import NAME_BYTES, CellNames
+from advrisk.run.longest import expected_work, longest_last_first
 from advrisk.run.on_ray import OnRay
+from advrisk.run.places import assignment_for
 from advrisk.run.rows import CellResult
 from advrisk.study import study_from
 from bench.cells import Shop, shop
 
-FOREVER = float("inf")
 WHOLE = 0.9  # of the cores that workers could have had
 LONG = {"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "steps": 40, "keep": "last"}
 SHORT = {"attack": "fgsm", "norm": "linf", "eps": [number / 1000 for number in range(1, 41)]}
@@ -35,6 +44,17 @@ TFLOPS = 30  # that a GPU sustains in float32 on such a model
 WEIGHTS_MB = 45  # of a ResNet-18
 GPUS = 64
 MODELS, ARMS, SAMPLES, SHARD = 1_000, 100, 10_000, 64
+TRACED = 150_000  # cells: more than there are pairs of model and arm, so that all of these were met
+RESUMED = 100_000, 400_000  # cells of two ledgers
+SEGMENTS = 20
+READ = """
+import resource, sys, time
+from advrisk.ledger import Ledger
+from advrisk.run.crew import finished_cells
+began = time.process_time()
+found = finished_cells(Ledger.open(sys.argv[1]))
+print(time.process_time() - began, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(found))
+"""
 
 
 def main() -> None:
@@ -76,7 +96,7 @@ def _print_ratio(name: str, one: list[tuple[float, float]], two: list[tuple[floa
 def _rate(executor: Executor, place: Shop, workers: int) -> tuple[float, float]:
     """Cells per second, and cores in use, between the first result of every worker and the last of them all."""
     arrived: list[tuple[float, CellResult]] = []
-    for result in executor.run(place.cells, deadline=FOREVER):
+    for result in executor.run(place.cells):
         if result is not None:
             assert not result.n_errors, result.messages
             arrived.append((time.perf_counter(), result))
@@ -114,7 +134,7 @@ def _print_beside(name: str, found: Beside) -> None:
 
 def _beside(executor: Executor, place: Shop) -> Beside:
     times, works, began = [], [], 0.0
-    for result in executor.run(place.cells, deadline=FOREVER):
+    for result in executor.run(place.cells):
         if result is not None:
             times.append(time.perf_counter())
             works.append(result.tables["cells"]["wall_s"][0].as_py())
@@ -126,7 +146,7 @@ def _beside(executor: Executor, place: Shop) -> Beside:
 
 @contextmanager
 def _pool(place: Shop, workers: int) -> Iterator[Executor]:
-    with WorkerPool(_assignment(place.bench, place.plan, device="cpu"), workers=workers) as pool:
+    with WorkerPool(assignment_for(place.bench, place.plan, device="cpu"), workers=workers) as pool:
         yield pool
 
 
@@ -134,7 +154,11 @@ def _pool(place: Shop, workers: int) -> Iterator[Executor]:
 def _on_ray(place: Shop, workers: int) -> Iterator[Executor | None]:
     try:
         made = OnRay(
-            _assignment(place.bench, place.plan, device="cpu"), place.bench, address="local", workers=workers, cores=2
+            assignment_for(place.bench, place.plan, device="cpu"),
+            place.bench,
+            address="local",
+            workers=workers,
+            cores=2,
         )
     except RunError as error:
         print(f"  {error}")
@@ -145,19 +169,17 @@ def _on_ray(place: Shop, workers: int) -> Iterator[Executor | None]:
 
 
 def _planning() -> None:
-    """Time and memory of whoever plans, and hands out, a study of a thousand models."""
+    """Time and memory of whoever plans, and hands out, a study of a thousand models; and of whoever goes on with it."""
     study = study_from(_large_study())
     cards = [ModelCard(f"model-{number:04d}", f"{number:032x}", "gradients", 10) for number in range(MODELS)]
     names = [f"sample/{number:06d}" for number in range(SAMPLES)]
     shards = [Shard(f"{start:016x}", tuple(names[start : start + SHARD])) for start in range(0, SAMPLES, SHARD)]
-    began = time.perf_counter()
+    began = time.process_time()  # of this process, whoever else uses the machine
     plan = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
-    plan_s = time.perf_counter() - began
+    plan_s = time.process_time() - began
     print(f"{MODELS:,} models, {ARMS} arms and clean, {SAMPLES:,} samples in shards of {SHARD}: {plan.n_cells:,} cells")
     print(f"  planned in {plan_s:.1f} s (which arm meets which model, {len(plan.recipes):,} recipes)")
-    began = time.perf_counter()
-    some = sum(1 for _, _ in zip(range(200_000), _handed_out(plan), strict=False))
-    each_s = (time.perf_counter() - began) / some
+    each_s = _seconds_each(_handed_out(plan, frozenset()))
     print(
         f"  a cell made, named and handed out: {1e6 * each_s:.1f} us; all of them: {each_s * plan.n_cells / 60:.1f} min"
     )
@@ -165,12 +187,65 @@ def _planning() -> None:
     before, _ = tracemalloc.get_traced_memory()
     again = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
     planned, _ = tracemalloc.get_traced_memory()
-    for _ in zip(range(20_000), _handed_out(again), strict=False):
-        pass
-    _, most = tracemalloc.get_traced_memory()
+    handed_out, most = _handed_out(again, frozenset()), []
+    for n in (TRACED, TRACED):
+        for _ in zip(range(n), handed_out, strict=False):
+            pass
+        most.append((tracemalloc.get_traced_memory()[1] - before) / 1e6)
     tracemalloc.stop()
-    planned_mb, most_mb = (planned - before) / 1e6, (most - before) / 1e6
-    print(f"  memory: the plan {planned_mb:.0f} MB, at most {most_mb:.0f} MB while cells are handed out")
+    print(f"  memory: the plan {(planned - before) / 1e6:.0f} MB, at most {most[0]:.0f} MB", end="")
+    print(f" while {TRACED:,} cells are handed out, {most[1]:.0f} MB while {2 * TRACED:,} are")
+    _going_on(plan)
+
+
+def _going_on(plan: Plan) -> None:
+    """What it takes to go on with a run of which all cells are finished, by the cell."""
+    few, many = RESUMED
+    with tempfile.TemporaryDirectory(prefix="advrisk-bench-") as name:
+        measured = [_reading(Path(name) / str(n), plan, n) for n in (few, many)]
+    read_s, peak = ((after - before) / (many - few) for before, after in zip(*measured, strict=True))
+    held = CellNames(pa.chunked_array([pa.array([cell.id for _, cell in zip(range(few), plan.cells(), strict=False)])]))
+    skip_s = _seconds_each(Unfinished(plan, held)._is_finished(cell) for cell in plan.cells())
+    n = plan.n_cells
+    print(
+        f"  going on once all are finished: reading the ledger takes {peak:.0f} bytes and {1e6 * read_s:.1f} us a cell",
+        end="",
+    )
+    print(f" (between {few:,} and {many:,} of them), {n * peak / 1e9:.1f} GB and {n * read_s / 60:.1f} min of all")
+    print(f"  their names are held in {NAME_BYTES} bytes each, {n * NAME_BYTES / 1e6:.0f} MB;", end="")
+    print(f" each is made and looked up twice, {1e6 * skip_s:.1f} us, {2 * skip_s * n / 60:.1f} min")
+
+
+def _seconds_each(some: Iterable[object]) -> float:
+    began = time.process_time()
+    n = sum(1 for _, _ in zip(range(200_000), some, strict=False))
+    return (time.process_time() - began) / n
+
+
+def _reading(folder: Path, plan: Plan, n: int) -> tuple[float, float]:
+    """Seconds and bytes at most that a process takes to learn which cells are finished, of a ledger with so many."""
+    ledger = Ledger.open(folder, create=True)
+    pairs = list(plan.recipes.items())
+    arms = {"model": [model for (model, _), _ in pairs], "arm": [arm for (_, arm), _ in pairs]}
+    arms |= {"recipe": [recipe for _, recipe in pairs], "origin": ["study"] * len(pairs), "repeats": [1] * len(pairs)}
+    ledger.append({"arms": table_from("arms", arms)})
+    cells = plan.cells()
+    for _ in range(SEGMENTS):
+        some = [cell for _, cell in zip(range(n // SEGMENTS), cells, strict=False)]
+        ledger.append({"outcomes": table_from("outcomes", {"cell": [some[0].id]}), "cells": _rows(some)})
+    asked = subprocess.run([sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True)
+    seconds, peak, found = (float(word) for word in asked.stdout.split())
+    assert found == n
+    return seconds, peak
+
+
+def _rows(cells: Sequence[Cell]) -> pa.Table:
+    n = len(cells)
+    names = {"cell": [cell.id for cell in cells], "recipe": [cell.recipe for cell in cells]}
+    names |= {"model": [cell.model for cell in cells], "arm": [cell.arm.id for cell in cells]}
+    names |= {"shard": [cell.shard.id for cell in cells], "run": ["0" * 12] * n, "version": [VERSION] * n}
+    counts = {"repeat": [0] * n, "n_samples": [SHARD] * n, "n_errors": [0] * n, "flags": [[]] * n}
+    return table_from("cells", names | counts | {"wall_s": [1.0] * n, "process_s": [1.0] * n})
 
 
 def _sixty_four_gpus() -> None:
@@ -178,7 +253,7 @@ def _sixty_four_gpus() -> None:
     with shop([LONG], samples=SHARD, shard=SHARD) as place, _on_ray(place, 1) as far:
         if far is None:
             return
-        (result, *_) = [found for found in far.run(place.cells, deadline=FOREVER) if found is not None]
+        (result, *_) = [found for found in far.run(place.cells) if found is not None]
         kilobytes = len(pickle.dumps(result)) / 1e3
     with shop([SHORT], samples=SHARD * 4, shard=SHARD) as place, _on_ray(place, 1) as far:
         assert far is not None
@@ -199,9 +274,16 @@ def _sixty_four_gpus() -> None:
     print(f"of 50 models {fifty_gb:.2f} GB, and {4 * fifty_gb:.0f} GB on a GPU that four workers share")
 
 
-def _handed_out(plan: Plan) -> Iterator[Any]:
+def _handed_out(plan: Plan, finished: Set[str]) -> Iterator[Cell]:
     """As a cluster with 256 workers takes cells: the last ones are looked for all the time."""
-    return longest_last_first(Unfinished(plan, frozenset()), lambda cell: len(cell.shard.samples), workers=256)
+
+    def nobody(*_: object) -> None:
+        """No arm knows a detector."""
+
+    model = SimpleNamespace(random=False, n_classes=10, capability="gradients")
+    models = {name: model for name, _ in plan.assessed}
+    bench: Any = SimpleNamespace(registries=REGISTRIES, material=SimpleNamespace(models=models), suspicion=nobody)
+    return longest_last_first(Unfinished(plan, finished), expected_work(bench), workers=4 * GPUS)
 
 
 def _large_study() -> Mapping[str, Any]:

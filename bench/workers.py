@@ -85,7 +85,7 @@ def _results(place: Shop) -> Iterator[CellResult]:
         python_path=tuple(sys.path),
         modules=(),
     )
-    pool = WorkerPool(assignment, workers=WORKERS).run(itertools.cycle(place.cells), deadline=float("inf"))
+    pool = WorkerPool(assignment, workers=WORKERS).run(itertools.cycle(place.cells))
     try:
         yield from (result for result in pool if result is not None)
     finally:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
 from advrisk.ledger import readable_folder, working_folder
-from advrisk.study import StudySpec, load_study, parse_target, study_from
+from advrisk.study import StudySpec, Target, load_study, parse_target, study_from
 
 if TYPE_CHECKING:
     from torch import nn
@@ -65,7 +65,7 @@ class Study:
         from advrisk.api.targets import looker
         from advrisk.run.campaign import Options, run_study
 
-        targets = tuple(parse_target(text) for text in ([target] if isinstance(target, str) else target))
+        targets = _targets(target)
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
         with working_folder(folder, inputs=_looked_at(self.spec, detectors)) as home:
@@ -87,15 +87,22 @@ class Study:
         retry_errors: bool = False,
         modules: "Mapping[str, nn.Module] | None" = None,
         detectors: "Mapping[str, Scores] | None" = None,
+        on: Literal["local", "ray"] = "local",
+        address: str | None = None,
+        target: Sequence[str] | str = (),
+        max_passes: int | None = None,
     ) -> "DryRun":
-        """What `run` would do at most, and about how long that would take here; nothing is written."""
+        """What `run` would do at most, and about how long that would take here; nothing is written.
+
+        It refuses what `run` would refuse; a Ray cluster is asked whether it is there, and none is started.
+        """
         from advrisk.run.campaign import Options
         from advrisk.run.dry import dry_run
 
-        options = Options(workers=workers, device=device, retry_errors=retry_errors)
-        return dry_run(
-            self.spec, readable_folder(folder, inputs=False), options=options, modules=modules, detectors=detectors
-        )
+        given: dict[str, Any] = {"on": on, "address": address, "max_passes": max_passes}
+        options = Options(workers, device, retry_errors=retry_errors, targets=_targets(target), **given)
+        home = readable_folder(folder, inputs=False)
+        return dry_run(self.spec, home, options=options, modules=modules, detectors=detectors)
 
 
 def _looked_at(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:
@@ -106,3 +113,7 @@ def _looked_at(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:
     """
     transfers = any(entry.surrogates for entry in spec.arms)
     return None if spec.detectors or detectors or transfers else ("shards", "calibrate")
+
+
+def _targets(written: Sequence[str] | str) -> tuple[Target, ...]:
+    return tuple(parse_target(text) for text in ([written] if isinstance(written, str) else written))

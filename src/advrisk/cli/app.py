@@ -163,7 +163,9 @@ def run(
     if dry_run:
         from advrisk.cli.tables import print_dry_run
 
-        plan = Study.load(study).dry_run(folder, workers=workers, device=device, retry_errors=retry_errors)
+        given: dict[str, Any] = {"workers": workers, "device": device, "retry_errors": retry_errors, "on": on}
+        given |= {"address": address, "target": target or (), "max_passes": max_passes}
+        plan = Study.load(study).dry_run(folder, **given)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
         for doubt in Study.load(study).doubts():
             print(f"advrisk: {doubt}", file=sys.stderr)

@@ -104,7 +104,11 @@ class Ledger:
         )
 
     def finished_cells(self, *, without_errors: bool = False) -> set[str]:
-        """The cells that need not be run again, whatever their recipe.
+        """The cells that need not be run again, whatever their recipe."""
+        return set(self.finished_names(without_errors=without_errors).to_pylist())
+
+    def finished_names(self, *, without_errors: bool = False) -> pa.ChunkedArray:
+        """The same as a column: of millions, a set takes much memory.
 
         A cell is published together with its outcomes; one whose outcomes somebody deleted is run again. One that was
         cut short is not without errors, even if all its samples were broken by then: what it kept may not be its best.
@@ -118,8 +122,8 @@ class Ledger:
         condition = "sound" if without_errors else "true"
         found = self.query(f"SELECT cell FROM ({latest}) WHERE {condition}", {"whole": whole})
         if self._segments is not listed:  # they were merged meanwhile, and bear other names
-            return self.finished_cells(without_errors=without_errors)
-        return set(found["cell"].to_pylist())
+            return self.finished_names(without_errors=without_errors)
+        return found["cell"]
 
     @cached_property
     def _segments(self) -> list[Path]:

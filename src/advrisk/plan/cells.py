@@ -76,6 +76,22 @@ class Plan:
                 for repeat in range(arm.repeats):
                     yield self._cell(model, arm, shard, repeat)
 
+    def find(self, name: str, model: str, arm: str, sample: str) -> Cell | None:
+        """The cell of that name, which holds this sample; None where the plan has no such one."""
+        wanted, shard = self._arms.get((model, arm)), self._homes.get(sample)
+        if wanted is None or shard is None:
+            return None
+        found = (self._cell(model, wanted, shard, repeat) for repeat in range(wanted.repeats))
+        return next((cell for cell in found if cell.id == name), None)
+
+    @cached_property
+    def _arms(self) -> Mapping[tuple[str, str], Arm]:
+        return {(model, arm.id): arm for model, arm in self.attempts}
+
+    @cached_property
+    def _homes(self) -> Mapping[str, Shard]:
+        return {name: shard for shard in self.shards for name in shard.samples}
+
     def _cell(self, model: str, arm: Arm, shard: Shard, repeat: int) -> Cell:
         recipe = self.recipes[model, arm.id]
         # The names too: the same weights under two names are two models, with rows of their own.

@@ -1,24 +1,37 @@
 """In which order cells are handed out, whoever carries them out."""
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from advrisk.plan import Cell
+
+MayBegin = Callable[[], bool]  # whether another cell may be begun: time, or passes, may have run out
 
 
 class Agenda:
     """Cells in their order, but each only when those it needs are finished. They come after those they need."""
 
-    def __init__(self, cells: Iterable[Cell], deadline: float) -> None:
+    def __init__(self, cells: Iterable[Cell], may_begin: MayBegin) -> None:
         self._todo = iter(cells)
-        self._deadline = deadline
+        self._may_begin = may_begin
         self._waiting: list[Cell] = []
         self._unfinished: set[str] = set()  # handed out or waiting
         self._lost: set[str] = set()
 
+    def take(self, most: int) -> tuple[list[Cell], list[tuple[Cell, Cell]]]:
+        """At most so many cells to begin now; and those that never can be, each with the lost one that it needs."""
+        taken: list[Cell] = []
+        hopeless: list[tuple[Cell, Cell]] = []
+        while len(taken) < most and (cell := self.next()):
+            if need := self._lost_need(cell):
+                self.finished(cell.id, lost=True)
+                hopeless.append((cell, need))
+            else:
+                taken.append(cell)
+        return taken, hopeless
+
     def next(self) -> Cell | None:
         """The next cell that can be begun; None if there is none now."""
-        if time.monotonic() > self._deadline:
+        if not self._may_begin():
             return None
         for place, cell in enumerate(self._waiting):
             if self._is_ready(cell):
@@ -41,7 +54,7 @@ class Agenda:
         """A cell that was handed out and must be carried out once more: before all others."""
         self._waiting.insert(0, cell)
 
-    def lost_need(self, cell: Cell) -> Cell | None:
+    def _lost_need(self, cell: Cell) -> Cell | None:
         """A cell that this one needs and that was lost: carried out again, it would be lost again."""
         return next((need for need in cell.needs if need.id in self._lost), None)
 

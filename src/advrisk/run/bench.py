@@ -33,7 +33,7 @@ from advrisk.run.detectors import known_suspicion
 from advrisk.run.judge import Verdict, judge
 from advrisk.run.loading import Material, load_material
 from advrisk.run.perturb import Attempt, Crafted, Settled, Target, clean_keys, judge_keys, load_target, perturb
-from advrisk.run.rows import CellResult, failed_result, judged_result
+from advrisk.run.rows import CellResult, failed_result, judged_result, nothing_to_transfer
 from advrisk.study import Arm, StudySpec
 
 _TARGETS_REMEMBERED = 16
@@ -158,7 +158,7 @@ class Workbench:
         missing: dict[int, Settled] = {}
         for row, name in enumerate(cell.shard.samples):
             if np.isnan(points[name]).any():
-                missing[row] = "error", f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
+                missing[row] = "error", nothing_to_transfer(need)
             elif np.array_equal(points[name], x[row]):
                 missing[row] = "resisted", f"{need.arm.id} left this sample of {need.model} as it was"
             else:

@@ -4,17 +4,21 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 
 from advrisk.ledger import Ledger, SegmentWriter
 from advrisk.plan import Cell, Plan
 from advrisk.run.executors import Executor
+from advrisk.run.finished import CellNames
+from advrisk.run.longest import longest_last_first
 from advrisk.run.progress import Progress
 from advrisk.run.rows import CellResult
 
 
 class Crew:
-    """An executor and a writer at work; `progress` is what was told last."""
+    """An executor and a writer at work; `progress` is what was told last.
+
+    `work` says about how long a cell takes, so that several workers end almost together.
+    """
 
     def __init__(
         self,
@@ -25,8 +29,10 @@ class Crew:
         progress: Progress,
         *,
         max_passes: int | None = None,
+        work: Callable[[Cell], float] = lambda _: 1.0,
     ) -> None:
         self.progress = progress
+        self._work = work
         self._max_passes, self._stopped = max_passes, False
         self._executor, self._writer = executor, writer
         self._deadline, self._on_progress = deadline, on_progress
@@ -48,7 +54,7 @@ class Crew:
 
     def carry_out(self, cells: Iterable[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
         """Carry out cells that `progress` counts already."""
-        for result in self._executor.run(self._affordable(cells), deadline=self._deadline) if cells else ():
+        for result in self._executor.run(self._in_order(cells), may_begin=lambda: not self.out_of_time):
             if result is None:
                 self._writer.publish_if_due()
                 continue
@@ -56,9 +62,10 @@ class Crew:
             on_result(result)
             self.tell(self.progress.after(result, time.monotonic() - self._began))
 
-    def _affordable(self, cells: Iterable[Cell]) -> Iterable[Cell]:
-        """Cells as they are asked for, until nothing is begun any more."""
-        return cells if self._max_passes is None else takewhile(lambda _: not self.out_of_time, cells)
+    def _in_order(self, cells: Iterable[Cell]) -> Iterable[Cell]:
+        """Whoever carries cells out: one worker as they are planned, several so that nobody waits for the last one."""
+        workers = self._executor.n_workers
+        return longest_last_first(cells, self._work, workers=workers) if workers > 1 else cells
 
     def carry_out_more(
         self,
@@ -113,4 +120,9 @@ class Unfinished:
 
 def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> Unfinished:
     """The cells of a plan that are still to be run."""
-    return Unfinished(plan, ledger.finished_cells(without_errors=retry_errors), retry_errors)
+    return Unfinished(plan, finished_cells(ledger, without_errors=retry_errors), retry_errors)
+
+
+def finished_cells(ledger: Ledger, *, without_errors: bool = False) -> Set[str]:
+    """The cells that need not be run again; a large plan has millions."""
+    return CellNames(ledger.finished_names(without_errors=without_errors))

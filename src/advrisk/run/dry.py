@@ -16,11 +16,12 @@ from advrisk.ledger import Ledger
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell, Plan
 from advrisk.run.bench import Workbench
-from advrisk.run.campaign import DEFAULTS, Options, know_detectors, set_up, unfinished_cells, worker_count
+from advrisk.run.campaign import know_detectors, set_up, unfinished_cells
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
 from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.passes import is_counted, judge_passes, most_passes
+from advrisk.run.places import DEFAULTS, Options, refuse_only_here, refuse_place, worker_count
 from advrisk.run.question import plan_study, refuse_impossible, splits
 from advrisk.run.scoring import is_kept, unscored
 from advrisk.run.search.cost import cells_to_come, n_settings
@@ -71,11 +72,12 @@ def dry_run(
     modules: Mapping[str, nn.Module] | None = None,
     detectors: Mapping[str, Scores] | None = None,
 ) -> DryRun:
-    """Plan a study, try out one cell of each kind here for a moment, and multiply."""
+    """Plan a study, try out one cell of each kind here for a moment, and multiply. What a run refuses is refused."""
+    n_far = refuse_place(study, options)
     bench = set_up(study, folder, options, modules)
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     known = know_detectors(bench, detectors or {})
-    refuse_impossible(study, bench, known)
+    refuse_only_here(bench, refuse_impossible(study, bench, known, options.targets), options)
     plan = plan_study(study, ledger, bench, known)
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
@@ -101,7 +103,7 @@ def dry_run(
             continue
         by_model[cell.model] += cell_s
         longest_s = max(longest_s, cell_s)
-    workers = worker_count(bench, plan, options) or 1
+    workers = n_far or worker_count(bench, plan, options) or 1
     n_scores, score_s = _scoring(ledger, bench, missing, {lesson.detector.id for lesson in to_learn})
     waiting = unmeasured(ledger, bench, plan, answered_only=False, retry_errors=options.retry_errors)
     missing = [*missing, *beside]
@@ -128,9 +130,9 @@ def dry_run(
 
 def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequence[Cell]) -> list[Cell]:
     """The cells that detectors need the inputs of and that were not, or will not be, kept: for each detector anew."""
-    cells = {cell.id: cell for cell in plan.cells()}
-    waiting = [batch for batch in unscored(ledger, bench) if batch.cell in cells and not is_kept(batch, bench)]
-    again = [cells[batch.cell] for batch in waiting]
+    waiting = [batch for batch in unscored(ledger, bench) if not is_kept(batch, bench)]
+    found = [plan.find(batch.cell, batch.model, batch.arm, batch.samples[0]) for batch in waiting]
+    again = [cell for cell in found if cell is not None]
     if bench.study.keep_inputs == "none":
         assessed = bench.material.models.keys() - bench.material.surrogates
         to_come = [cell for cell in missing if cell.arm.kind != "clean" and cell.model in assessed]

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Protocol, Self
@@ -23,9 +23,9 @@ from advrisk.engine.threads import one_thread
 from advrisk.ledger import Outcome
 from advrisk.parts.data import Dataset
 from advrisk.plan import Cell, ConfiguredDetector
-from advrisk.run.agenda import Agenda
+from advrisk.run.agenda import Agenda, MayBegin
 from advrisk.run.bench import Workbench
-from advrisk.run.rows import CellResult, failed_result
+from advrisk.run.rows import CellResult, failed_result, nothing_to_transfer
 from advrisk.study import StudySpec
 
 TICK_S = 0.5
@@ -34,14 +34,23 @@ READY = "ready"  # what a worker says once it has loaded its material
 GRACE_S = 10.0
 
 
+def always() -> bool:
+    """Nothing keeps another cell from being begun."""
+    return True
+
+
 class Executor(Protocol):
     """Carries out cells somewhere; as a context manager, it stays ready between one `run` and the next."""
 
-    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
+    @property
+    def n_workers(self) -> int:
+        """How many cells it carries out at a time."""
+
+    def run(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
         """Results as they come, in any order; None when there is nothing new.
 
-        Cells come after those they need, and must not be begun before those are finished. None is begun after the
-        deadline, on time.monotonic's clock; those begun are finished.
+        Cells come after those they need, and must not be begun before those are finished. None is begun once
+        `may_begin` says no; those begun are finished.
         """
 
     def __enter__(self) -> Self: ...
@@ -54,11 +63,12 @@ class InProcess:
     """Cells one after another in this process, on one thread, so that rows equal those of the workers."""
 
     bench: Workbench
+    n_workers: int = field(default=1, init=False)
 
-    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
+    def run(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
         with one_thread():
             for cell in cells:
-                if time.monotonic() > deadline:
+                if not may_begin():
                     return
                 yield self.bench.carry_out(cell)
 
@@ -81,20 +91,43 @@ class Assignment:
     digests: Mapping[str, str]  # model -> digest, as planned
     python_path: tuple[str, ...]
     modules: tuple[str, ...]  # where the study's arms are defined: importing them registers the arms
+    code: str = ""  # a folder with modules that were sent, which come before all others of their names
     detectors: tuple[ConfiguredDetector, ...] = ()  # that arms may try to get past; what they learned is in the folder
+
+    def failed(self, cell: Cell, outcome: Outcome, message: str) -> CellResult:
+        """The rows of a cell of which there is no other result."""
+        criterion = self.study.criterion
+        return failed_result(cell, run=self.run, criterion=criterion, outcome=outcome, message=message)
+
+    def hung(self, cell: Cell) -> CellResult:
+        return self.failed(cell, "timeout", f"hung for more than {self.study.max_cell_s:g} s and was stopped")
 
 
 # glibc would hand the memory of every large tensor back to the system and fetch it anew; ignored elsewhere.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 
 
-@dataclass
-class _Worker:
-    process: subprocess.Popen[bytes]
-    connection: Connection
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@dataclass(eq=False, kw_only=True)
+class Worker:
+    """Somebody who carries out one cell at a time, as far as is known here."""
+
     cell: Cell | None = None
     began: float = 0.0
     ready: bool = False
+
+    def hangs(self, limit_s: float | None) -> bool:
+        """Whether it has been at its cell for longer than one that looks at the clock could be."""
+        at_work = self.ready and self.cell is not None
+        return at_work and limit_s is not None and time.monotonic() - self.began > limit_s + GRACE_S
+
+
+@dataclass(eq=False)
+class _Worker(Worker):
+    process: subprocess.Popen[bytes]
+    connection: Connection
 
 
 class WorkerPool:
@@ -117,8 +150,12 @@ class WorkerPool:
         self._kept = False
         self._stop_all()
 
-    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
-        agenda = Agenda(cells, deadline)
+    @property
+    def n_workers(self) -> int:
+        return self._n_workers
+
+    def run(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+        agenda = Agenda(cells, may_begin)
         workers = self._workers
         try:
             while True:
@@ -149,14 +186,9 @@ class WorkerPool:
             _stop(worker)
             workers.remove(worker)
         room = self._n_workers - (len(workers) - len(idle))
-        given: list[Cell] = []
-        while len(given) < room and (cell := agenda.next()):
-            if need := agenda.lost_need(cell):
-                agenda.finished(cell.id, lost=True)
-                message = f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
-                yield self._failed(cell, "error", message)
-            else:
-                given.append(cell)
+        given, hopeless = agenda.take(room)
+        for cell, need in hopeless:
+            yield self._assignment.failed(cell, "error", nothing_to_transfer(need))
         hired = [self._spawn() for _ in given[len(idle) :]]  # all at once: each takes seconds to import torch
         workers += hired
         for worker, cell in zip([*idle, *map(self._brief, hired)], given, strict=False):
@@ -168,38 +200,32 @@ class WorkerPool:
             try:
                 news = worker.connection.recv()
             except (EOFError, OSError, pickle.UnpicklingError):
-                return self._lost(worker, "error", f"the worker process died ({_cause_of_death(worker.process)})")
+                return self._lost(worker, f"the worker process died ({_cause_of_death(worker.process)})")
             if isinstance(news, RunError):
                 raise news
             if news == READY:
                 worker.ready, worker.began = True, time.monotonic()
             return news if isinstance(news, CellResult) else None
-        limit = self._assignment.study.max_cell_s
-        if worker.ready and limit is not None and time.monotonic() - worker.began > limit + GRACE_S:
-            return self._lost(worker, "timeout", f"hung for more than {limit:g} s and was stopped")
+        if worker.cell is not None and worker.hangs(self._assignment.study.max_cell_s):
+            _stop(worker)
+            return self._assignment.hung(worker.cell)
         return None
 
-    def _lost(self, worker: _Worker, outcome: Outcome, message: str) -> CellResult:
+    def _lost(self, worker: _Worker, message: str) -> CellResult:
         assert worker.cell is not None  # only busy workers are looked at
-        cell = worker.cell
         _stop(worker)
         if not worker.ready:  # not the cell's fault, and the next worker would fare no better
             raise RunError(f"a worker process could not start: {message}")
-        return self._failed(cell, outcome, message)
-
-    def _failed(self, cell: Cell, outcome: Outcome, message: str) -> CellResult:
-        criterion = self._assignment.study.criterion
-        return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
+        return self._assignment.failed(worker.cell, "error", message)
 
     def _spawn(self) -> _Worker:
         ours, theirs = socket.socketpair()
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         process = subprocess.Popen(
             # -P: nothing in the working folder can stand in for an installed package
             [sys.executable, "-P", "-m", "advrisk.run.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdout=sys.stderr.fileno() if hasattr(sys.stderr, "fileno") else None,  # results own our output
-            env=KEEP_MEMORY | os.environ | threads,
+            env=KEEP_MEMORY | os.environ | ONE_THREAD,
             process_group=0,  # Ctrl-C is for the parent alone
         )
         theirs.close()

@@ -35,7 +35,7 @@ def longest_last_first(cells: Iterable[Cell], work: Callable[[Cell], float], *, 
 
 
 def expected_work(bench: Workbench) -> Callable[[Cell], float]:
-    """How long a cell takes, in passes of all its samples; one of which nobody knows it, as long as the longest known.
+    """The passes of all samples of a cell at most; of one of which nobody knows them, as many as the longest known.
 
     A sample that falls early takes fewer, and a large model longer for each: this is an order, and no clock.
     """
@@ -44,8 +44,18 @@ def expected_work(bench: Workbench) -> Callable[[Cell], float]:
     def of_sample(cell: Cell) -> float:
         place = cell.model, cell.arm.id
         if place not in known:
-            is_known = is_counted(cell.model, cell.arm, bench)
-            known[place] = float(sum(most_passes(cell, bench))) if is_known else max(known.values(), default=1.0)
+            passes = _known_passes(cell, bench)
+            known[place] = max(known.values(), default=1.0) if passes is None else passes
         return known[place]
 
     return lambda cell: of_sample(cell) * len(cell.shard.samples)
+
+
+def _known_passes(cell: Cell, bench: Workbench) -> float | None:
+    """Passes of a sample at most; None where nobody knows them, or a detector would have to be asked first."""
+    if cell.arm.kind == "attack" and bench.registries.attacks.get(cell.arm.family).traits.watches:
+        return None
+    try:
+        return float(sum(most_passes(cell, bench))) if is_counted(cell.model, cell.arm, bench) else None
+    except Exception:  # of what somebody's own attack says: an order is not worth a run
+        return None

@@ -7,6 +7,8 @@ cell is carried out again elsewhere, unless it is lost time and again.
 What Ray moves between machines it pickles; nothing is read from outside the cluster (docs/ray.md).
 """
 
+import logging
+import math
 import platform
 import tempfile
 import time
@@ -23,15 +25,23 @@ import torch
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.version import VERSION
-from advrisk.ledger import Outcome
 from advrisk.plan import Cell
-from advrisk.run.agenda import Agenda
+from advrisk.run.agenda import Agenda, MayBegin
 from advrisk.run.bench import Workbench
-from advrisk.run.executors import GRACE_S, KEEP_MEMORY, TICK_S, Assignment
-from advrisk.run.longest import expected_work, longest_last_first
-from advrisk.run.parcel import FarResult, Files, Parcel, carried_out, keep, pack, points_for, unpack
-from advrisk.run.ray_cluster import Cluster
-from advrisk.run.rows import CellResult, failed_result
+from advrisk.run.executors import KEEP_MEMORY, ONE_THREAD, TICK_S, Assignment, Worker, always
+from advrisk.run.parcel import (
+    FarResult,
+    Files,
+    Parcel,
+    carried_out,
+    keep,
+    pack,
+    points_for,
+    refuse_other_modules,
+    unpack,
+)
+from advrisk.run.ray_cluster import Cluster, no_room, wanted_text
+from advrisk.run.rows import CellResult, nothing_to_transfer
 from advrisk.run.scratch import Scratch
 from advrisk.run.worker import set_up_bench
 
@@ -41,7 +51,8 @@ _PAUSE_S = 2.0  # before another one is started, and longer after each: a lost m
 SILENT_TRIES = 2  # a machine that is cut off is silent, too, and Ray may notice that later than the time limit ends
 START_S = 600.0  # how long a run waits for its first worker, or for another one when all are lost
 _LOOK_S = 5.0  # how often it is asked how large the cluster is
-_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+_LOG = logging.getLogger(__name__)
 
 
 def versions() -> dict[str, str]:
@@ -68,6 +79,7 @@ class FarWorker:
                 return f"{name} is {version} on {platform.node()} and {expected[name]} here; install the same one there"
         try:
             self._bench = set_up_bench(unpack(parcel, self._scratch.path, ray.get))
+            refuse_other_modules(parcel)
         except AdvriskError as error:
             return f"on {platform.node()}: {error}"
         return ""
@@ -83,12 +95,9 @@ class FarWorker:
 
 
 @dataclass(eq=False)
-class _Worker:
+class _Worker(Worker):
     actor: Any
     answer: Any  # what is waited for: that it has begun, then the result of a cell
-    cell: Cell | None = None
-    began: float = 0.0
-    ready: bool = False
     free_since: float = 0.0
     rested: bool = False  # it had nothing to do before this cell: whether it was still there, nobody knew
 
@@ -102,14 +111,14 @@ class OnRay:
     def __init__(
         self, assignment: Assignment, bench: Workbench, *, address: str | None, workers: int | None, cores: int
     ) -> None:
-        needed = bench.study.resources.cpus * (workers or 1)
-        self._cluster = Cluster(address, cpus=max(float(cores), needed))
+        needed = math.ceil(bench.study.resources.cpus * (workers or 1))  # Ray knows whole cores only
+        self._cluster = Cluster(address, cpus=max(cores, needed))
         self._assignment, self._bench, self._most = assignment, bench, workers
         self._ray = self._cluster.ray
         self._parcel: Parcel | None = None
         self._workers: list[_Worker] = []
         self._room, self._had_room, self._looked = 0, False, float("-inf")
-        self._n_stillborn, self._patient_until = 0, float("-inf")
+        self._n_stillborn, self._patient_until, self._warned = 0, float("-inf"), False
         self._alone_since = 0.0
         self._lost: Counter[str] = Counter()  # cell -> how many workers it has lost
         self._silent: Counter[str] = Counter()  # cell -> how many did not say a word for too long
@@ -125,14 +134,17 @@ class OnRay:
             self._parcel = None
             self._cluster.__exit__()
 
-    def run(self, cells: Iterable[Cell], *, deadline: float) -> Iterator[CellResult | None]:
+    @property
+    def n_workers(self) -> int:
+        return self._n_wanted()
+
+    def run(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
         self._alone_since = time.monotonic()
-        in_order = longest_last_first(cells, expected_work(self._bench), workers=self._n_wanted())
-        agenda, backlog = Agenda(in_order, deadline), list[Cell]()
+        agenda, backlog = Agenda(cells, may_begin), list[Cell]()
         try:
             while True:
                 yield from self._fill(backlog, agenda)
-                if time.monotonic() > deadline:  # what was not begun is for the next run
+                if not may_begin():  # what was not begun is for the next run
                     backlog.clear()
                 if not backlog and not self._busy():
                     return
@@ -156,14 +168,10 @@ class OnRay:
 
     def _fill(self, backlog: list[Cell], agenda: Agenda) -> Iterator[CellResult]:
         """Take as many cells as workers could begin, and no more; cells that need a lost one fail at once."""
-        room = self._n_wanted() - len(self._busy())
-        while len(backlog) < room and (cell := agenda.next()):
-            if need := agenda.lost_need(cell):
-                agenda.finished(cell.id, lost=True)
-                message = f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
-                yield self._failed(cell, "error", message)
-            else:
-                backlog.append(cell)
+        taken, hopeless = agenda.take(self._n_wanted() - len(self._busy()) - len(backlog))
+        backlog += taken
+        for cell, need in hopeless:
+            yield self._assignment.failed(cell, "error", nothing_to_transfer(need))
 
     def _hire(self, n_waiting: int) -> None:
         if time.monotonic() < self._patient_until:
@@ -191,7 +199,7 @@ class OnRay:
 
     def _environment(self) -> dict[str, str]:
         folder = self._cluster.folder  # what workers write into a folder of ours goes with it
-        return KEEP_MEMORY | _THREADS | ({} if folder is None else {"TMPDIR": str(folder)})
+        return KEEP_MEMORY | ONE_THREAD | ({} if folder is None else {"TMPDIR": str(folder)})
 
     def _hand_out(self, backlog: list[Cell]) -> None:
         for worker in self._workers:
@@ -230,9 +238,20 @@ class OnRay:
             worker.cell = None
             return keep(said, self._bench.folder)
         if said:
-            raise RunError(f"a worker of the Ray cluster could not start: {said}")
+            self._after_refusal(worker, said)
+            return None
         worker.ready, self._n_stillborn = True, 0
         return None
+
+    def _after_refusal(self, worker: _Worker, said: str) -> None:
+        """A machine that cannot take part ends a run that has no other; else the others go on without it."""
+        self._dismiss([worker])
+        if not any(other.ready for other in self._workers):
+            raise RunError(f"a worker of the Ray cluster could not start: {said}")
+        if not self._warned:
+            _LOG.warning("advrisk: a worker of the Ray cluster could not start: %s. Others go on", said)
+        self._warned = True
+        self._after_failed_start(said)
 
     def _after_loss(self, worker: _Worker, cause: str, agenda: Agenda) -> CellResult | None:
         """The cell is begun again elsewhere; one that has lost many workers fails."""
@@ -244,9 +263,8 @@ class OnRay:
             return None
         self._lost[cell.id] += not worker.rested  # or a cell would pay for idle workers of a machine that is gone
         if self._lost[cell.id] >= TRIES:
-            return self._failed(
-                cell, "error", f"lost {counted(TRIES, 'worker')} of the Ray cluster, the last one: {cause}"
-            )
+            message = f"lost {counted(TRIES, 'worker')} of the Ray cluster, the last one: {cause}"
+            return self._assignment.failed(cell, "error", message)
         agenda.again(cell)
         return None
 
@@ -261,15 +279,15 @@ class OnRay:
 
     def _stopped_if_silent(self, worker: _Worker, agenda: Agenda) -> CellResult | None:
         """A cell that hangs is stopped. Whether it hangs, or its machine is gone, is known when another one tells."""
-        limit, cell = self._bench.study.max_cell_s, worker.cell
-        if cell is None or limit is None or time.monotonic() - worker.began <= limit + GRACE_S:
+        cell = worker.cell
+        if cell is None or not worker.hangs(self._bench.study.max_cell_s):
             return None
         self._dismiss([worker])
         self._silent[cell.id] += 1
         if self._silent[cell.id] < SILENT_TRIES:
             agenda.again(cell)
             return None
-        return self._failed(cell, "timeout", f"hung for more than {limit:g} s and was stopped")
+        return self._assignment.hung(cell)
 
     def _refuse_to_wait_for_ever(self) -> None:
         """A cluster that has no room, or none any more, would keep a run waiting without a word."""
@@ -277,23 +295,15 @@ class OnRay:
             self._alone_since = time.monotonic()
             return
         resources = self._bench.study.resources
-        wanted = f"{resources.cpus:g} CPU" + (f" and {resources.gpus:g} GPU" if resources.gpus else "")
         if not self._room and self._had_room and self._cluster.is_ours:
             raise RunError("the Ray cluster of this run is gone. Run the same command again to go on")
         if not self._room and not self._had_room and (self._cluster.is_ours or not self._most):
-            raise RunError(
-                f"no machine of the Ray cluster has {wanted}, which `resources` of the study asks for each cell; ask "
-                "for less, or add machines"
-            )
+            raise no_room(resources)
         if time.monotonic() - self._alone_since > START_S:
             raise RunError(
-                f"no worker with {wanted} could begin within {START_S:g} s: the cluster is busy with other work, or "
-                "has lost its machines (`ray status`). Run the same command again to go on"
+                f"no worker with {wanted_text(resources)} could begin within {START_S:g} s: the cluster is busy with "
+                "other work, or has lost its machines (`ray status`). Run the same command again to go on"
             )
-
-    def _failed(self, cell: Cell, outcome: Outcome, message: str) -> CellResult:
-        criterion = self._assignment.study.criterion
-        return failed_result(cell, run=self._assignment.run, criterion=criterion, outcome=outcome, message=message)
 
     def _dismiss(self, workers: Iterable[_Worker]) -> None:
         """End workers; those that are idle tidy up first."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.digest import digest_bytes
-from advrisk.core.errors import LedgerError
+from advrisk.core.errors import LedgerError, RunError
 from advrisk.core.files import whole_file
 from advrisk.ledger.inputs import crafted_inputs, detector_state
 from advrisk.plan import Cell
@@ -36,7 +36,7 @@ class Parcel:
 
     assignment: Any  # what the assignment is found by
     weights: Mapping[tuple[str, str], tuple[str, str, Any]]  # (model, parameter) -> path, digest, content
-    modules: Mapping[str, Any]  # path below the study's folder -> content
+    modules: Mapping[str, tuple[str, Any]]  # path below the study's folder -> digest, content
     states: Mapping[str, Any]  # path below the run's folder -> content
 
 
@@ -66,16 +66,23 @@ def pack(assignment: Assignment, bench: Workbench, put: Put) -> Parcel:
     return Parcel(
         assignment=put(assignment),
         weights=weights,
-        modules={name: put_file(path)[1] for name, path in modules_beside(bench.study).items()},
+        modules={name: put_file(path) for name, path in modules_beside(bench.study).items()},
         states={str(path.relative_to(bench.folder)): put_file(path)[1] for path in states if path.is_file()},
     )
 
 
 def unpack(parcel: Parcel, folder: Path, get: Callable[[Any], Any]) -> Assignment:
-    """The assignment as it is carried out in a folder of this machine."""
+    """The assignment as it is carried out in a folder of this machine.
+
+    Modules that were sent come before all that this machine has, unless it has the same ones in the same place: then
+    what else lies beside them is found, too.
+    """
     assignment: Assignment = get(parcel.assignment)
-    for name, found in parcel.modules.items():
-        _write(folder / "code" / name, get(found))
+    home, code = assignment.study.where.folder.resolve(), ""
+    if not all(_holds(home / name, content) for name, (content, _) in parcel.modules.items()):
+        code = str(folder / "code")
+        for name, (_, found) in parcel.modules.items():
+            _write(folder / "code" / name, get(found))
     for name, found in parcel.states.items():
         _write(folder / name, get(found))
     models = dict(assignment.study.models)
@@ -90,8 +97,17 @@ def unpack(parcel: Parcel, folder: Path, get: Callable[[Any], Any]) -> Assignmen
         assignment,
         study=assignment.study.model_copy(update={"models": models}),
         folder=folder,
-        python_path=(*assignment.python_path, str(folder / "code")),
+        code=code,
     )
+
+
+def refuse_other_modules(parcel: Parcel) -> None:
+    """A module of this machine that stands in for one that was sent: rows would depend on who made them."""
+    for name, (content, _) in parcel.modules.items():
+        module = sys.modules.get(_module_name(name))
+        path = Path(getattr(module, "__file__", None) or "")
+        if module is not None and not _holds(path, content):
+            raise RunError(f"{path} stands in for {name}, which lies beside the study; remove it, or rename that one")
 
 
 def points_for(cell: Cell, folder: Path) -> Files:
@@ -130,10 +146,17 @@ def modules_beside(study: StudySpec) -> dict[str, Path]:
     folder, found = study.where.folder.resolve(), {}
     for name, module in list(sys.modules.items()):
         path = Path(getattr(module, "__file__", None) or "").resolve()
-        expected = folder / name.replace(".", "/")
-        if path in (expected.with_suffix(".py"), expected / "__init__.py") and path.is_file():
-            found[str(path.relative_to(folder))] = path
+        if path.suffix == ".py" and path.is_relative_to(folder) and path.is_file():
+            below = str(path.relative_to(folder))
+            if _module_name(below) == name:
+                found[below] = path
     return found
+
+
+def _module_name(path: str) -> str:
+    """What the file at a path below a folder is imported as from there."""
+    parts = Path(path).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _named_files(bench: Workbench) -> dict[tuple[str, str], Path]:

@@ -88,8 +88,11 @@ def refuse_impossible(
     bench: Workbench,
     detectors: Sequence[ConfiguredDetector] = (),
     targets: Sequence[Target] = (),
-) -> None:
-    """A study that asks what its models, arms and samples cannot answer, before anything is written."""
+) -> Plan:
+    """A study that asks what its models, arms and samples cannot answer, before anything is written.
+
+    Which arm meets which model is known then, without samples and recipes.
+    """
     models = _cards(bench, detectors)
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
     refuse_losses(study, models)
@@ -108,6 +111,7 @@ def refuse_impossible(
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))
         except RiskError as error:
             raise study.where.error(_EVASION, str(error)) from None
+    return outline
 
 
 def configured_detectors(bench: Workbench) -> list[ConfiguredDetector]:

@@ -4,6 +4,7 @@ Only what was started here is ended here. Nothing in this file knows what a cell
 """
 
 import importlib
+import json
 import logging
 import os
 import secrets
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -31,7 +32,12 @@ _FOLDER = "advrisk-ray-"
 _REPORTS = "RAY_USAGE_STATS_ENABLED"
 _TOKENS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _LONGEST = 20  # of a folder for Ray: its sockets lie some 85 characters below, and a socket's path has 107 at most
-_QUESTION = "import logging, sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)"
+_QUESTION = """
+import json, logging, sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)
+print(json.dumps([node["Resources"] for node in ray.nodes() if node["Alive"]]))
+"""
+Machine = Mapping[str, float]  # what Ray says that it has: CPU, GPU and others
 
 
 def ray_module() -> Any:
@@ -53,14 +59,52 @@ def chosen_address(given: str | None) -> str:
     return address
 
 
-def refuse_without_cluster(given: str | None) -> None:
-    """Before anything is written: Ray is not installed, or no cluster answers at the address within some seconds."""
+def refuse_without_cluster(given: str | None, resources: ResourcesSpec, *, workers: int | None, here: Machine) -> int:
+    """How many workers there is room for, or at most so many as are asked for; nothing is started and written.
+
+    Refused are: that Ray is not installed, that no cluster answers at the address within some seconds, and that no
+    machine has what a worker takes. `here` is what one that is started here would have. Of another one, workers may
+    be asked for before there is room: it may grow on demand.
+    """
     ray, address = ray_module(), chosen_address(given)
     if ray.is_initialized():
         if given:
             raise RunError(f"--address {given}: Ray is connected already; leave the address out, or end that first")
-    elif address != LOCAL:
-        _ask(address)
+        room = _room_on(_machines(ray), resources)
+    elif address == LOCAL:
+        room = _room_on([here], resources)
+        if not room:
+            raise RunError(
+                f"`resources` of the study asks {wanted_text(resources)} for each cell, and this machine has "
+                f"{here['CPU']:g} CPU and {here['GPU']:g} GPU; ask for less, or name a cluster with --address"
+            )
+    else:
+        room = _room_on(_ask(address), resources)
+    if not room and not workers:
+        raise no_room(resources)
+    return workers or room
+
+
+def no_room(resources: ResourcesSpec) -> RunError:
+    return RunError(
+        f"no machine of the Ray cluster has {wanted_text(resources)}, which `resources` of the study asks for each "
+        "cell; ask for less, or add machines"
+    )
+
+
+def wanted_text(resources: ResourcesSpec) -> str:
+    """As in `1 CPU and 0.5 GPU`."""
+    return f"{resources.cpus:g} CPU" + (f" and {resources.gpus:g} GPU" if resources.gpus else "")
+
+
+def _machines(ray: Any) -> list[Machine]:
+    """Those of a cluster that are there now."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _room_on(machines: Iterable[Machine], resources: ResourcesSpec) -> int:
+    """How many workers they can hold, whoever else uses them."""
+    return sum(resources.fitting(machine.get("CPU", 0.0), machine.get("GPU", 0.0)) for machine in machines)
 
 
 class Cluster:
@@ -69,7 +113,7 @@ class Cluster:
     `cpus` are the cores of one that is started here; `folder` is where such a one, and its workers, may write.
     """
 
-    def __init__(self, given: str | None, *, cpus: float) -> None:
+    def __init__(self, given: str | None, *, cpus: int) -> None:
         self.ray = ray_module()
         self.is_ours = False
         self._address, self._cpus = chosen_address(given), cpus
@@ -102,8 +146,7 @@ class Cluster:
 
     def room_for(self, resources: ResourcesSpec) -> int:
         """How many workers the machines that are there now can hold, whoever else uses them."""
-        alive = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-        return sum(resources.fitting(node.get("CPU", 0.0), node.get("GPU", 0.0)) for node in alive)
+        return _room_on(_machines(self.ray), resources)
 
     def _start(self) -> None:
         usual = Path(tempfile.gettempdir())
@@ -119,8 +162,11 @@ class Cluster:
             raise _no_answer(self._address, _complaint(str(error))) from None
 
 
-def _ask(address: str) -> None:
-    """Whether a cluster answers; in a process of its own, as Ray ends the one that asks in vain, after two minutes."""
+def _ask(address: str) -> list[Machine]:
+    """The machines of a cluster, if it answers.
+
+    In a process of its own, as Ray ends the one that asks in vain, after two minutes.
+    """
     place = _host_and_port(address)
     if place is not None:
         try:
@@ -139,6 +185,8 @@ def _ask(address: str) -> None:
                 "RAY_AUTH_TOKEN_PATH to the cluster's own"
             )
         raise _no_answer(address, _complaint(asked.stderr))
+    machines: list[Machine] = json.loads(asked.stdout.splitlines()[-1])
+    return machines
 
 
 def _no_answer(address: str, found: str) -> RunError:

@@ -4,8 +4,9 @@ Every model meets every arm on the same shards, so that whole samples accumulate
 ones. Nothing here knows what a target is about: whoever looks is handed in.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from advrisk.core.digest import digest
@@ -15,9 +16,8 @@ from advrisk.ledger.stopping import Look, Stopping, read_stopping, write_stoppin
 from advrisk.plan import Cell, Plan, Shard
 from advrisk.risk.looks import Seen, look_places, look_share
 from advrisk.run.bench import Workbench
-from advrisk.run.crew import Crew, Unfinished
-from advrisk.run.longest import expected_work, longest_last_first
-from advrisk.run.passes import is_counted, most_passes
+from advrisk.run.crew import Crew, Unfinished, finished_cells
+from advrisk.run.longest import expected_work
 from advrisk.study import StudySpec, Target
 
 _PASSES = """
@@ -39,7 +39,6 @@ class Rounds:
     targets: Sequence[Target]
     look: Looker | None
     max_passes: int | None
-    workers: int
     retry_errors: bool = False
 
     def carry_out(self, crew: Crew) -> None:
@@ -53,7 +52,7 @@ class Rounds:
         done = 0
         for place in places:
             fitting = self._fitting(order[done:place], crew)
-            crew.carry_out(self._cells(order[done : done + fitting]))
+            crew.carry_out(self._unfinished(order[done : done + fitting]))
             crew.publish()
             if crew.out_of_time and not self._is_whole(order[done : done + fitting]):
                 self._rest_where_spent(state, order[:done], crew)
@@ -81,15 +80,11 @@ class Rounds:
         planned = len(look_places([sizes[name] for name in order]))
         return Stopping(question, tuple(order), sum(sizes.values()), planned, looks)
 
-    def _cells(self, shards: Sequence[Shard]) -> Iterator[Cell]:
-        """What is to be done there; nobody is to wait long for the last one of a round."""
-        return longest_last_first(self._unfinished(shards), expected_work(self.bench), workers=self.workers)
-
     def _unfinished(self, shards: Sequence[Shard]) -> Unfinished:
         return Unfinished(replace(self.plan, shards=tuple(shards)), self.finished, self.retry_errors)
 
     def _is_whole(self, shards: Sequence[Shard]) -> bool:
-        finished = Ledger.open(self.bench.folder).finished_cells()
+        finished = finished_cells(Ledger.open(self.bench.folder))
         return not len(Unfinished(replace(self.plan, shards=tuple(shards)), finished))
 
     def _fitting(self, shards: Sequence[Shard], crew: Crew) -> int:
@@ -117,9 +112,12 @@ class Rounds:
     def _expected(self, cell: Cell, known: Mapping[tuple[str, str], float]) -> float:
         """Passes of a cell: as measured, or else at most."""
         if (per_sample := known.get((cell.model, cell.arm.id))) is None:
-            is_known = is_counted(cell.model, cell.arm, self.bench)
-            per_sample = float(sum(most_passes(cell, self.bench))) if is_known else 0.0
+            return self._at_most(cell)
         return per_sample * len(cell.shard.samples)
+
+    @cached_property
+    def _at_most(self) -> Callable[[Cell], float]:
+        return expected_work(self.bench)
 
     def _looked(self, state: Stopping, shards: Sequence[Shard], places: Sequence[int]) -> Stopping:
         """Look at every target; at decisions with a share of the error that is left."""

@@ -103,6 +103,11 @@ def failed_result(cell: Cell, *, run: str, criterion: str, outcome: Outcome, mes
     return CellResult(cell.id, tables, n_rows=n, n_errors=n, messages=(message,))
 
 
+def nothing_to_transfer(need: Cell) -> str:
+    """What is said of samples whose points another cell should have crafted."""
+    return f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
+
+
 def _common(cell: Cell, run: str, criterion: str) -> dict[str, Any]:
     n = len(cell.shard.samples)
     arm = cell.arm

@@ -6,7 +6,7 @@ they are crafted again from the same seeds. Rows go to the table
 model's clean arm.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger, constant, table_from
 from advrisk.ledger.inputs import cell_inputs, read_inputs
 from advrisk.parts.detectors import Detector
-from advrisk.plan import Cell
+from advrisk.plan import Plan
 from advrisk.run.bench import Points, Workbench
 from advrisk.run.detectors import checked_scores
 from advrisk.run.question import splits
@@ -78,10 +78,10 @@ def unscored(ledger: Ledger, bench: Workbench) -> list[Batch]:
     ]
 
 
-def scored(batch: Batch, bench: Workbench, cells: Mapping[str, Cell]) -> pa.Table:
-    """The rows of a batch; `cells` are those of the plan, by name, for inputs that must be crafted again."""
+def scored(batch: Batch, bench: Workbench, plan: Plan) -> pa.Table:
+    """The rows of a batch; the plan knows the cell of inputs that must be crafted again."""
     model, scorer = bench.material.models[batch.model], batch.scorer
-    x = _inputs(batch, bench, cells)
+    x = _inputs(batch, bench, plan)
     name = scorer.id.rpartition("@")[0]
     with one_thread(), torch.random.fork_rng(devices=()):
         torch.manual_seed(int(batch.cell[:15], 16))  # of a model that answers at random
@@ -108,14 +108,14 @@ def _to_calibrate(ledger: Ledger, bench: Workbench, scorer: Scorer) -> Iterator[
             yield Batch(scorer, row["cell"], row["model"], "clean", perturbed=False, samples=samples)
 
 
-def _inputs(batch: Batch, bench: Workbench, cells: Mapping[str, Cell]) -> Tensor:
+def _inputs(batch: Batch, bench: Workbench, plan: Plan) -> Tensor:
     """Clean inputs from the data; perturbed ones as they were kept, or crafted again where they were not."""
     if not batch.perturbed:
         rows = [bench.material.rows[name] for name in batch.samples]
         return torch.from_numpy(bench.material.data.x[rows])
     points = _kept(batch, bench)
     if not points.keys() >= set(batch.samples):
-        points = _crafted_again(batch, bench, cells)
+        points = _crafted_again(batch, bench, plan)
     return torch.from_numpy(np.stack([points[name] for name in batch.samples]))
 
 
@@ -129,8 +129,9 @@ def _kept(batch: Batch, bench: Workbench) -> Points:
     return read_inputs(path) if path.is_file() else {}
 
 
-def _crafted_again(batch: Batch, bench: Workbench, cells: Mapping[str, Cell]) -> Points:
-    points = bench.crafted_again(cells[batch.cell]) if batch.cell in cells else {}
+def _crafted_again(batch: Batch, bench: Workbench, plan: Plan) -> Points:
+    cell = plan.find(batch.cell, batch.model, batch.arm, batch.samples[0])
+    points = bench.crafted_again(cell) if cell else {}
     for name in batch.samples:
         if name not in points:
             raise RunError(

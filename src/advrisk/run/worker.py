@@ -38,6 +38,7 @@ def main(connection: Connection) -> None:
 
 def set_up_bench(assignment: Assignment) -> Workbench:
     """The workbench that an assignment describes, whose models must be those that were planned for."""
+    sys.path[:0] = [assignment.code] if assignment.code else []
     sys.path += [entry for entry in assignment.python_path if entry not in sys.path]
     for name in assignment.modules:
         importlib.import_module(name)

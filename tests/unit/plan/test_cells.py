@@ -56,6 +56,19 @@ def test_cells_are_models_by_arms_by_shards_by_repeats(registries: Registries, s
     assert len(set(ids(made))) == 20
 
 
+def test_a_cell_is_found_by_its_name_without_making_all_others(registries: Registries, study: MakeStudy) -> None:
+    made = plan(study(PUSH, WALK), registries)
+    for cell in made.cells():
+        for sample in cell.shard.samples:
+            assert made.find(cell.id, cell.model, cell.arm.id, sample) == cell
+    first = next(made.cells())
+    assert made.find("0" * 32, first.model, first.arm.id, "s1") is None, "another recipe, say"
+    assert made.find(first.id, first.model, first.arm.id, "s3") is None, "that sample is in another shard"
+    assert made.find(first.id, "nobody", first.arm.id, "s1") is None
+    assert made.find(first.id, first.model, "nothing", "s1") is None
+    assert made.find(first.id, first.model, first.arm.id, "s9") is None
+
+
 def test_a_cell_carries_its_recipe(registries: Registries, study: MakeStudy) -> None:
     made = plan(study(PUSH, WALK), registries)
     for cell in made.cells():

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from advrisk.run import campaign
-from advrisk.run.campaign import Options, worker_count
+from advrisk.run import places
+from advrisk.run.places import Options, worker_count
 from advrisk.study import ResourcesSpec
 
 
@@ -33,11 +33,11 @@ def bench(resources: ResourcesSpec, device: str) -> Any:
 def test_resources_say_how_many_workers_go_side_by_side(
     monkeypatch: pytest.MonkeyPatch, cpus: float, gpus: float, device: str, expected: int
 ) -> None:
-    monkeypatch.setattr(campaign, "_n_cores", lambda: 8)
-    monkeypatch.setattr(campaign, "_only_here", lambda *_: "")
+    monkeypatch.setattr(places, "n_cores", lambda: 8)
+    monkeypatch.setattr(places, "only_here", lambda *_: "")
     place: Any = bench(ResourcesSpec(cpus=cpus, gpus=gpus), device)
     nothing: Any = None
     assert worker_count(place, nothing, Options()) == expected
     assert worker_count(place, nothing, Options(workers=3)) == 3
-    monkeypatch.setattr(campaign, "_only_here", lambda *_: "the model net is an object of this process")
+    monkeypatch.setattr(places, "only_here", lambda *_: "the model net is an object of this process")
     assert worker_count(place, nothing, Options(workers=3)) == 0

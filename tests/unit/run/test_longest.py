@@ -2,14 +2,17 @@
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from advrisk.plan import Cell, Shard
-from advrisk.run.longest import longest_last_first
-from advrisk.study import CLEAN
+from advrisk.run.longest import expected_work, longest_last_first
+from advrisk.study import CLEAN, Arm
 
 
 def cell(name: str, *needs: Cell) -> Cell:
@@ -90,3 +93,33 @@ def test_a_plan_with_a_long_arm_at_its_end_ends_almost_together(workers: int) ->
     found = finish([work[name] for name in ordered(work, workers=workers)], workers)
     assert found <= as_planned
     assert found <= least + 20 / 2
+
+
+def test_passes_are_those_at_most_and_what_nobody_knows_is_as_long_as_the_longest_known() -> None:
+    def fails(*_: object) -> tuple[int, int]:
+        raise KeyError("steps")
+
+    def asked(*_: object) -> None:
+        raise AssertionError("no detector is asked for an order")
+
+    passes = {"short": lambda *_: (3, 2), "long": lambda *_: (30, 20), "unknown": None, "broken": fails}
+    traits = {name: SimpleNamespace(passes=found, watches=False) for name, found in passes.items()}
+    traits["watching"] = SimpleNamespace(passes=lambda *_: (900, 900), watches=True)
+    attacks = {name: SimpleNamespace(traits=one) for name, one in traits.items()}
+    model = SimpleNamespace(random=False, n_classes=10)
+    bench: Any = SimpleNamespace(
+        registries=SimpleNamespace(attacks=attacks), material=SimpleNamespace(models={"plain": model}), suspicion=asked
+    )
+
+    def of(name: str) -> Cell:
+        return Cell(name, "r", "plain", Arm(name, "attack", name), Shard("s", ("a", "b")), 0)
+
+    bench.suspicion = lambda _, arm: asked() if arm.family == "watching" else None
+    work = expected_work(bench)
+    assert work(of("unknown")) == 2 * 1.0, "nothing is known yet"
+    assert work(of("short")) == 2 * (3 + 2 + 2), "with the judge's two"
+    assert work(of("long")) == 2 * (30 + 20 + 2)
+    work = expected_work(bench)
+    work(of("long"))
+    assert [work(of(name)) for name in ("unknown", "broken", "watching")] == 3 * [2 * 52.0]
+    assert work(replace(of("clean"), arm=CLEAN)) == 2 * 1

@@ -11,12 +11,14 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
+from advrisk.core.errors import RunError
 from advrisk.ledger import Ledger
 from advrisk.parts.models.small import SmallCnn
 from advrisk.plan import Cell
 from advrisk.run import parcel
 from advrisk.run.bench import Workbench
-from advrisk.run.campaign import DEFAULTS, _assignment, set_up
+from advrisk.run.campaign import DEFAULTS, set_up
+from advrisk.run.places import assignment_for
 from advrisk.run.question import plan_study
 from advrisk.run.worker import set_up_bench
 from advrisk.study import load_study
@@ -67,7 +69,7 @@ def here(home: Path) -> tuple[Workbench, list[Cell], Any]:
     study = load_study(home / "study.yaml")
     bench = set_up(study, home / "run", DEFAULTS)
     plan = plan_study(study, Ledger(home / "run" / "ledger"), bench)
-    return bench, list(plan.cells()), _assignment(bench, plan, device="cpu")
+    return bench, list(plan.cells()), assignment_for(bench, plan, device="cpu")
 
 
 def test_a_machine_without_the_files_makes_the_same_rows(
@@ -93,6 +95,54 @@ def test_a_machine_without_the_files_makes_the_same_rows(
         assert parcel.keep(found, bench.folder).n_errors == 0
         expected = bench.carry_out(cell).tables["outcomes"].drop_columns(["first_s", "spent_s"])
         assert found.result.tables["outcomes"].drop_columns(["first_s", "spent_s"]).equals(expected)
+
+
+OLDER = MODULE + "\nSTEPS = 1  # in place of 40, say: no digest tells it from the newer one\n"
+
+
+def test_an_older_module_in_the_same_place_is_not_taken_for_the_one_sent(
+    here: tuple[Workbench, list[Cell], Any], home: Path, tmp_path: Path
+) -> None:
+    bench, _, assignment = here
+    assert str(home) in assignment.python_path, "as the driver's path really is"
+    store = Store()
+    packed = parcel.pack(assignment, bench, store.put)
+    del sys.modules["far_nets"]
+    (home / "far_nets.py").write_text(OLDER)
+    set_up_bench_of(packed, store, tmp_path)
+    parcel.refuse_other_modules(packed)
+    assert Path(sys.modules["far_nets"].__file__ or "").is_relative_to(tmp_path / "far")
+
+
+def test_an_installed_module_that_stands_in_for_the_one_sent_is_refused(
+    here: tuple[Workbench, list[Cell], Any], tmp_path: Path
+) -> None:
+    bench, _, assignment = here
+    store = Store()
+    packed = parcel.pack(assignment, bench, store.put)
+    del sys.modules["far_nets"]
+    (tmp_path / "far_nets.py").write_text(OLDER)
+    sys.path.insert(0, str(tmp_path))
+    set_up_bench_of(packed, store, tmp_path)
+    with pytest.raises(RunError, match=r"/far_nets.py stands in for far_nets.py, which lies beside the study"):
+        parcel.refuse_other_modules(packed)
+
+
+def test_modules_that_the_machine_has_are_used_where_they_lie(
+    here: tuple[Workbench, list[Cell], Any], home: Path, tmp_path: Path
+) -> None:
+    """So that a module finds what else lies beside it."""
+    bench, _, assignment = here
+    store = Store()
+    packed = parcel.pack(assignment, bench, store.put)
+    del sys.modules["far_nets"]
+    set_up_bench_of(packed, store, tmp_path)
+    parcel.refuse_other_modules(packed)
+    assert Path(sys.modules["far_nets"].__file__ or "") == home / "far_nets.py"
+
+
+def set_up_bench_of(packed: parcel.Parcel, store: Store, folder: Path) -> Workbench:
+    return set_up_bench(parcel.unpack(packed, folder / "far", store.get))
 
 
 def test_every_file_is_sent_back_once(here: tuple[Workbench, list[Cell], Any], tmp_path: Path) -> None:

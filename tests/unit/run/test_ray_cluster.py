@@ -1,6 +1,7 @@
 """Clusters that are not there are refused in a few seconds, with what to do about it."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from advrisk import Study
-from advrisk.core.errors import RunError
+from advrisk.core.errors import AdvriskError, RunError
+from advrisk.parts.models.small import SmallCnn
 from advrisk.run import ray_cluster
+from advrisk.run.loading import choose_device
+from advrisk.run.places import Options, far_device, own_device
 from advrisk.run.ray_cluster import Cluster, chosen_address, refuse_without_cluster
-from advrisk.study import ResourcesSpec
+from advrisk.study import ResourcesSpec, study_from
 
 STUDY = {
     "name": "small",
@@ -82,6 +86,13 @@ def _accept(server: socket.socket) -> None:
         connection.close()
 
 
+HERE = {"CPU": 2.0, "GPU": 0.0}
+
+
+def refuse(address: str | None, *, workers: int | None = None, **resources: float) -> int:
+    return refuse_without_cluster(address, ResourcesSpec(**resources), workers=workers, here=HERE)
+
+
 class TestAddresses:
     def test_the_one_given_comes_first_then_the_variable_then_a_cluster_here(self, monkeypatch):
         monkeypatch.setenv("RAY_ADDRESS", "head:6379")
@@ -106,41 +117,61 @@ class TestRefusals:
     def test_without_ray_it_is_said_how_to_install_it(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "ray", None)
         with pytest.raises(RunError, match=r"pip install 'advrisk\[ray\]'"):
-            refuse_without_cluster(None)
+            refuse(None)
 
     def test_a_closed_port_is_refused_at_once(self, ray):
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(RunError, match=f"no Ray cluster answers at {address}: .*refused.*`ray status` tells"):
-            refuse_without_cluster(address)
+            refuse(address)
 
     def test_one_that_never_answers_is_waited_for_as_long_as_is_allowed(self, ray, deaf, monkeypatch):
         monkeypatch.setattr(ray_cluster, "ANSWER_S", 1.0)
         with pytest.raises(RunError, match=f"answers at {deaf}: nothing that Ray understands came within 1 s"):
-            refuse_without_cluster(deaf)
+            refuse(deaf)
 
     def test_what_ray_complains_of_is_told(self, ray, deaf, monkeypatch):
         said = "RuntimeError: Version mismatch: The cluster was started with:\\n    Ray: 2.9.0\\n    Python: 3.10.1\\n"
         monkeypatch.setattr(ray_cluster, "_QUESTION", f"import sys; sys.exit('''Traceback\n{said}''')")
         with pytest.raises(RunError, match=r"is of another version: .*Ray: 2.9.0 Python: 3.10.1. Install the same"):
-            refuse_without_cluster(deaf)
+            refuse(deaf)
 
     def test_a_cluster_that_wants_a_token_is_told_from_one_that_is_not_there(self, ray, deaf, monkeypatch):
         said = "Unauthenticated: RPC error: InvalidAuthToken\\nConnectionError: Failed to connect"
         monkeypatch.setattr(ray_cluster, "_QUESTION", f"import sys; sys.exit('{said}')")
         with pytest.raises(RunError, match="wants a token: set RAY_AUTH_MODE=token"):
-            refuse_without_cluster(deaf)
+            refuse(deaf)
 
     def test_a_client_needs_more_than_ray_alone(self, ray, deaf, monkeypatch):
         monkeypatch.setattr(ray_cluster, "_QUESTION", "import sys; sys.exit('requires pip package `ray[client]`.')")
         with pytest.raises(RunError, match=r"ray:// needs more than ray alone: pip install 'advrisk\[ray\]'"):
-            refuse_without_cluster(f"ray://{deaf}")
+            refuse(f"ray://{deaf}")
 
     def test_a_connection_that_is_there_is_used_but_not_for_another_address(self, ray):
         ray.connected = True
-        refuse_without_cluster(None)
+        ray.found = [{"Alive": True, "Resources": {"CPU": 3.0}}]
+        assert refuse(None) == 3
         with pytest.raises(RunError, match="Ray is connected already"):
-            refuse_without_cluster("head:6379")
+            refuse("head:6379")
+
+    def test_what_this_machine_has_not_is_refused_before_a_cluster_is_started(self, ray):
+        assert refuse(None) == 2
+        assert refuse(None, cpus=0.5) == 4
+        assert refuse(None, cpus=0.5, workers=5) == 5
+        with pytest.raises(RunError, match="asks 64 CPU for each cell, and this machine has 2 CPU and 0 GPU"):
+            refuse(None, cpus=64, workers=1)
+        with pytest.raises(RunError, match=r"asks 1 CPU and 0\.5 GPU for each cell, and this machine has 2 CPU and 0"):
+            refuse(None, gpus=0.5)
+        assert not ray.began
+
+    def test_what_a_cluster_has_not_is_refused_unless_it_may_grow(self, ray, deaf, monkeypatch):
+        said = 'print(\'a line before\'); print(\'[{"CPU": 4.0, "GPU": 1.0}, {"CPU": 4.0}]\')'
+        monkeypatch.setattr(ray_cluster, "_QUESTION", said)
+        assert refuse(deaf) == 8
+        assert refuse(deaf, gpus=0.5) == 2
+        with pytest.raises(RunError, match="no machine of the Ray cluster has 1 CPU and 2 GPU, which `resources`"):
+            refuse(deaf, gpus=2)
+        assert refuse(deaf, gpus=2, workers=7) == 7, "they are asked for, so that it grows"
 
     def test_a_study_that_is_refused_leaves_nothing_behind(self, tmp_path: Path, monkeypatch):
         monkeypatch.delenv("RAY_ADDRESS", raising=False)
@@ -153,15 +184,39 @@ class TestRefusals:
             study.run(tmp_path / "run", on="ray", device="cuda")
         with pytest.raises(RunError, match=r"no Ray cluster answers at 127\.0\.0\.1:9"):
             study.run(tmp_path / "run", on="ray", address="127.0.0.1:9")
+        with pytest.raises(RunError, match=r"`resources` of the study asks 1024 CPU for each cell, and this machine"):
+            Study.from_dict(STUDY | {"resources": {"cpus": 1024}}).run(tmp_path / "run", on="ray")
+        assert not (tmp_path / "run").exists()
+
+    def test_a_dry_run_refuses_what_a_run_does_and_starts_nothing(self, ray, tmp_path: Path):
+        study = Study.from_dict(STUDY)
+        for wrong, words in [
+            ({"on": "rays"}, "on: found 'rays'"),
+            ({"address": "head:6379"}, "add --on ray"),
+            ({"on": "ray", "address": "nonsense"}, "--address: found 'nonsense'"),
+            ({"on": "ray", "device": "cuda"}, "resources: {gpus: 0.25}"),
+            ({"target": "bogus"}, "bogus"),
+            ({"target": "gate"}, "gate"),
+        ]:
+            with pytest.raises(AdvriskError, match=re.escape(words)):
+                study.dry_run(tmp_path / "run", **wrong)
+        assert (
+            study.dry_run(tmp_path / "run", on="ray", workers=3, target="broken.net at 0.1 ±0.1", max_passes=5).workers
+            == 3
+        )
+        with pytest.raises(RunError, match="the model net is an object of this process: it cannot be sent"):
+            Study.from_dict(STUDY | {"models": {"net": {"source": "object"}}}).dry_run(
+                tmp_path / "run", on="ray", modules={"net": SmallCnn(size=8)}
+            )
+        assert not ray.began
         assert not (tmp_path / "run").exists()
 
     def test_what_exists_in_this_process_only_cannot_be_sent(self, tmp_path: Path, monkeypatch):
-        from advrisk.parts.models.small import SmallCnn
-
         monkeypatch.delenv("RAY_ADDRESS", raising=False)
         study = Study.from_dict(STUDY | {"models": {"net": {"source": "object"}}})
         with pytest.raises(RunError, match="the model net is an object of this process: it cannot be sent"):
             study.run(tmp_path / "run", on="ray", modules={"net": SmallCnn(size=8)})
+        assert not (tmp_path / "run").exists()
 
 
 class TestClusters:
@@ -230,6 +285,16 @@ class TestClusters:
         assert cluster.room_for(ResourcesSpec(cpus=1, gpus=0.5)) == 2
         assert cluster.room_for(ResourcesSpec(cpus=0.5, gpus=0.1)) == 6
         assert cluster.room_for(ResourcesSpec(cpus=1, gpus=2)) == 0
+
+
+@pytest.mark.parametrize("asked", ["cuda", "cuda:3", "auto"])
+def test_the_driver_computes_on_what_it_has_wherever_workers_do(asked):
+    """A head without an accelerator, and a cluster with some."""
+    study = study_from(STUDY | {"resources": {"gpus": 0.5}})
+    options = Options(on="ray", device=asked)
+    assert own_device(study, options) == choose_device("auto")
+    assert far_device(study, options) == ("cuda" if asked == "auto" else asked)
+    assert own_device(study, Options(on="ray", device="cpu")) == far_device(study, Options(on="ray", device="cpu"))
 
 
 def test_nothing_of_ray_is_imported_before_it_is_asked_for():
