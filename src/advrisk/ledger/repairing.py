@@ -87,6 +87,7 @@ def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
     strange = _strange_rows(found, segment)
     if not found.faults[segment.name] and not void and not own & found.cells and not strange:
         return
+    _clear_merged(found, segment)
     whole = _sound(found, segment)
     left = without_cells(without_cells(whole, found.cells | strange, OF_CELL), void, AFTER_CELL)
     if not left:
@@ -97,6 +98,18 @@ def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
     replaces = Replaces((segment.name,), aside=True)
     publish(found.ledger, left, number=number_of(segment), replaces=replaces, inputs=inputs)
     move_aside(found.ledger, segment.name)
+
+
+def _clear_merged(found: Inspection, segment: Path) -> None:
+    """Move aside what a segment was merged from, where that is still there: without it, it would be read again."""
+    try:
+        merged = manifest.read_replaces(segment).segments
+    except LedgerError:
+        return  # then those are read, and were looked at
+    read = {one.name for one in found.segments}
+    for name in merged:
+        if name not in read and (segment.parent / name).is_dir():
+            move_aside(found.ledger, name)
 
 
 def _strange_rows(found: Inspection, segment: Path) -> set[str]:
