@@ -176,13 +176,13 @@ def _checked_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, int]:
     sizes: dict[str, int] = {}
     seen: set[str] = set()
     for entry in archive.infolist():
-        name = entry.filename.removesuffix("/") if entry.is_dir() else entry.filename
+        name = entry.filename.removesuffix("/")  # of a folder
         if problem := _entry_problem(entry, name):
             raise RiskError(f"{path}: {_shown(entry.orig_filename)} {problem}; nothing was unpacked")
         if name.casefold() in seen:
             raise RiskError(f"{path}: {_shown(name)} stands there twice; nothing was unpacked")
         seen.add(name.casefold())
-        if not entry.is_dir():
+        if name == entry.filename:
             sizes[name] = entry.file_size
     _check_limits(path, sizes)
     if sum(entry.compress_size for entry in archive.infolist()) > path.stat().st_size:
@@ -198,7 +198,7 @@ def _entry_problem(entry: zipfile.ZipInfo, name: str) -> str | None:
         return "is neither a file nor a folder, but a link or a device"
     if entry.flag_bits & 0x1:
         return "is encrypted"
-    if entry.is_dir() and entry.file_size:
+    if entry.filename != name and entry.file_size:
         return "is a folder that has content"
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is compressed in a way that packs do not use"
