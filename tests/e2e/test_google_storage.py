@@ -9,8 +9,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, lease, remote, table_from, working_folder
 from advrisk.ledger.checking import check
 from advrisk.ledger.compacting import compact
-
-from .servers import served
+from tests.servers import served
 
 SERVER = """
 import sys
