@@ -4,8 +4,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 # An S3 server that does as it is told: is away and comes back with all that it held, or refuses to take anything.
 S3_SERVER = """
@@ -39,19 +37,8 @@ for order in map(str.strip, sys.stdin):
 """
 
 
-@contextmanager
-def served(program: str) -> Iterator[str]:
-    """The address of a program that is told its port, and ends when nobody holds its standard input any more."""
-    address, server = started(program)
-    with server:
-        yield address
-        assert server.stdin is not None
-        server.stdin.close()
-        server.wait(30)
-
-
 def started(program: str) -> tuple[str, "subprocess.Popen[str]"]:
-    """The same, for whoever ends it, or ends before it; it can be given orders."""
+    """A program that is told its port, and ends when its standard input does: with whoever started it, at the latest."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

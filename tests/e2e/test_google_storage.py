@@ -9,7 +9,8 @@ from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, lease, remote, table_from, working_folder
 from advrisk.ledger.checking import check
 from advrisk.ledger.compacting import compact
-from tests.servers import served
+
+from .servers import served
 
 SERVER = """
 import sys

@@ -15,9 +15,9 @@ from advrisk.ledger import Ledger, lease, mirror, remote, table_from, working_fo
 from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.segments import segment_folders
-from tests.servers import served
 
 from .conftest import study_of
+from .servers import served
 
 Command = Callable[..., Any]
 
