@@ -38,7 +38,7 @@ for order in map(str.strip, sys.stdin):
 
 
 def started(program: str) -> tuple[str, "subprocess.Popen[str]"]:
-    """A program that is told its port, and ends when its standard input does: with whoever started it, at the latest."""
+    """A program that is told its port, and ends with its standard input: with whoever started it, at the latest."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
