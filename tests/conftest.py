@@ -1,4 +1,7 @@
-"""For all tests: Hypothesis draws the same examples everywhere and is never failed for being slow; one thread."""
+"""For all tests: Hypothesis draws the same examples everywhere and is never failed for being slow; one thread.
+
+Faults that could not be injected are told at the end.
+"""
 
 from collections.abc import Iterator
 
@@ -20,3 +23,12 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which faults were not injected: a skipped test is a dot among others."""
+    skipped = [one for one in terminalreporter.getreports("skipped") if one.nodeid.startswith("tests/faults/")]
+    if skipped:
+        terminalreporter.section("NOT INJECTED", red=True, bold=True)
+    for one in skipped:
+        terminalreporter.line(f"{one.nodeid}: {one.longrepr[2] if isinstance(one.longrepr, tuple) else ''}", red=True)

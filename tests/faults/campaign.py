@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.faults import ray_kinds as ray_kinds  # they register themselves
-from tests.faults.kinds import KINDS, MissedError, Skipped
+from tests.faults import storage_kinds as storage_kinds
+from tests.faults.kinds import KINDS, UNABLE, MissedError
 from tests.faults.processes import cpu_s
 from tests.faults.study import Studied, written
 from tests.faults.trial import DONE, Reference, Trial
@@ -36,7 +37,8 @@ class Tally:
 
     def __str__(self) -> str:
         told = ", ".join(f"{n} {what}" for what, n in sorted(self.outcomes.items()))
-        return f"| {self.kind} | {self.n} | {self.skipped or told} | {self.n - len(self.bugs)} |"
+        told = f"**NOT INJECTED**: {self.skipped}" if self.skipped else told
+        return f"| {self.kind} | {self.n} | {told} | {self.n - len(self.bugs)} |"
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def prepared(home: Path | None = None) -> Iterator[Ground]:
 
 def inject(kind: str, n: int, ground: Ground, *, seed: int = 0, first: int = 0) -> Tally:
     """So many faults of a kind; the numbers drawn for a trial depend on seed, kind and its number alone."""
-    tally, number = Tally(kind), first
+    tally, number = Tally(kind, skipped=UNABLE[kind]()), first
     began, began_cpu = time.monotonic(), cpu_s()
     while tally.n < n and not tally.skipped and number - first < MOST_TRIES * n:
         home = ground.home / f"t{number}"
@@ -71,8 +73,6 @@ def inject(kind: str, n: int, ground: Ground, *, seed: int = 0, first: int = 0) 
         rng = np.random.default_rng([seed, number, *kind.encode()])
         try:
             tally.outcomes[_tried(kind, Trial(home, ground.studied, ground.reference, rng))] += 1
-        except Skipped as reason:
-            tally.skipped = f"not injected: {reason}"
         except MissedError:
             tally.n_missed += 1
         except Exception as error:

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,11 +27,13 @@ from tests.faults.study import MAX_CELL_S, written
 from tests.faults.trial import DONE, ERROR_ROWS, INTERRUPTED, MISTAKE, TOLD, Trial
 
 KINDS: dict[str, Callable[[Trial], str]] = {}
+UNABLE: dict[str, Callable[[], str]] = {}  # why a kind cannot be injected here; empty where it can
 MISBEHAVIOURS = (
     *("raise", "nan", "one nan", "infinite", "fewer rows", "more classes", "one number", "no tensor"),
     *("out of memory", "exit"),
 )
 _ALL_PASSES = 110  # about as many as a worker asks of one net
+_MOUNT = ("mount", "-t", "tmpfs", "-o", "size=64m", "faults")
 JUMPS_S = (-10 * 365 * 86400, -86400, -3600, -61, 61, 3600, 86400, 10 * 365 * 86400)
 
 
@@ -38,16 +41,27 @@ class MissedError(Exception):
     """The moment was one at which there was nothing to be struck; no fault was injected."""
 
 
-class Skipped(Exception):  # noqa: N818 - it is no error
-    """A fault that cannot be injected here, and why."""
+def kind(name: str, *, unable: Callable[[], str] = str) -> Callable[[Callable[[Trial], str]], Callable[[Trial], str]]:
+    """Register a kind; `unable` says why it cannot be injected here, or nothing."""
 
-
-def kind(name: str) -> Callable[[Callable[[Trial], str]], Callable[[Trial], str]]:
     def registered(inject: Callable[[Trial], str]) -> Callable[[Trial], str]:
-        KINDS[name] = inject
+        KINDS[name], UNABLE[name] = inject, unable
         return inject
 
     return registered
+
+
+def no_disk() -> str:
+    """Why no small disk can be mounted here; empty where one can."""
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            made = subprocess.run([*_MOUNT, place], capture_output=True, text=True, check=False)
+        except OSError as error:
+            return f"no disk can be mounted here: {error}"
+        if made.returncode:
+            return f"no disk can be mounted here: {made.stderr.strip()}"
+        subprocess.run(["umount", place], check=True)
+    return ""
 
 
 @kind("worker killed")
@@ -108,7 +122,7 @@ def frozen(trial: Trial) -> str:
     return TOLD[trial.expect(run, DONE)]
 
 
-@kind("disk full")
+@kind("disk full", unable=no_disk)
 def disk_full(trial: Trial) -> str:
     """A disk that is full at some point; later it is made larger."""
     with _small_disk(trial.home / "disk") as resize:
@@ -197,10 +211,10 @@ def compacting_killed(trial: Trial) -> str:
 
 
 @kind("clock jumps")
-def clock_jumps(trial: Trial) -> str:
+def clockjumps(trial: Trial) -> str:
     """The time of day jumps, by a minute or by ten years, in the driver and all workers: nothing may come of it."""
     moment = float(trial.rng.uniform(0, trial.reference.length_s))
-    return TOLD[trial.expect(trial.run(prepare=partial(_jump, moment, trial.one_of([*JUMPS_S]))), DONE)]
+    return TOLD[trial.expect(trial.run(prepare=partial(jump, moment, trial.one_of([*JUMPS_S]))), DONE)]
 
 
 def told(trial: Trial, code: int, *, struck: bool) -> str:
@@ -273,7 +287,16 @@ def _name(row: dict[str, object]) -> tuple[object, ...]:
 def _damage_a_file(trial: Trial) -> None:
     files = sorted((trial.out / "ledger" / "segments").glob("*/*")) + sorted((trial.out / "inputs").rglob("*.npz"))
     path: Path = trial.one_of(files)
-    content = bytearray(path.read_bytes())
+    content = spoiled_bytes(trial, path.read_bytes())
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+
+
+def spoiled_bytes(trial: Trial, whole: bytes) -> bytes | None:
+    """What is left of a file after some damage; None where it is lost."""
+    content = bytearray(whole)
     place = int(trial.rng.integers(len(content))) if content else 0
     match trial.one_of(["flip", "flip", "zero", "cut", "grow", "lose"]):
         case "flip":
@@ -285,9 +308,8 @@ def _damage_a_file(trial: Trial) -> None:
         case "grow":
             content += trial.rng.bytes(int(trial.rng.integers(1, 100)))
         case "lose":
-            path.unlink()
-            return
-    path.write_bytes(content)
+            return None
+    return bytes(content)
 
 
 def _limit_files(limit: int) -> None:
@@ -297,30 +319,20 @@ def _limit_files(limit: int) -> None:
 
 @contextmanager
 def _small_disk(place: Path) -> Iterator[Callable[[int], None]]:
-    """A disk in memory, whose size can be set; only where this process may mount one."""
+    """A disk in memory, whose size can be set."""
 
     def resize(size: int) -> None:
         subprocess.run(["mount", "-o", f"remount,size={size}", str(place)], check=True)
 
     place.mkdir()
-    try:
-        made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64m", "faults", str(place)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
-        raise Skipped(f"no disk can be mounted here: {error}") from None
-    if made.returncode:
-        raise Skipped(f"no disk can be mounted here: {made.stderr.strip()}")
+    subprocess.run([*_MOUNT, str(place)], check=True)
     try:
         yield resize
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def _jump(moment_s: float, by_s: float) -> None:
+def jump(moment_s: float, by_s: float) -> None:
     """Set the clock of this process, and of those it forks, some seconds from now; `time.monotonic` never jumps."""
     true_time, jumps_at = time.time, time.monotonic() + moment_s
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.faults.kinds import Skipped, kind, told
+from tests.faults.kinds import kind, told
 from tests.faults.processes import Command, command_line, descendants
 from tests.faults.trial import DONE, MISTAKE, Trial
 
@@ -20,7 +20,12 @@ ON_RAY = ("--on", "ray")
 _MOST_SEGMENTS = 12
 
 
-@kind("Ray worker killed")
+def no_ray() -> str:
+    """Why there is no Ray here; empty where there is."""
+    return "" if importlib.util.find_spec("ray") else "Ray is not installed"
+
+
+@kind("Ray worker killed", unable=no_ray)
 def ray_worker_killed(trial: Trial) -> str:
     """kill -9 of a worker of the cluster: its cell is done again, and no row says so."""
     run = _on_ray(trial)
@@ -29,7 +34,7 @@ def ray_worker_killed(trial: Trial) -> str:
     return told(trial, code, struck=struck)
 
 
-@kind("raylet killed")
+@kind("raylet killed", unable=no_ray)
 def raylet_killed(trial: Trial) -> str:
     """kill -9 of Ray's own process on the machine: the cluster is gone, and the run ends with it."""
     run = _on_ray(trial)
@@ -39,7 +44,7 @@ def raylet_killed(trial: Trial) -> str:
     return told(trial, code, struck=struck)
 
 
-@kind("Ray driver killed")
+@kind("Ray driver killed", unable=no_ray)
 def ray_driver_killed(trial: Trial) -> str:
     """kill -9 of the driver: its cluster ends by itself."""
     run = _on_ray(trial)
@@ -50,8 +55,6 @@ def ray_driver_killed(trial: Trial) -> str:
 
 
 def _on_ray(trial: Trial) -> Command:
-    if importlib.util.find_spec("ray") is None:
-        raise Skipped("Ray is not installed")
     return trial.run(*ON_RAY, workers=2, prepare=partial(_short_folder, trial.home))
 
 

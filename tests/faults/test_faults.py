@@ -1,12 +1,15 @@
 """Faults at random moments: one of some kinds here, more than two hundred in `make slow`."""
 
+import shutil
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tests.faults.campaign import Ground, inject, prepared
-from tests.faults.kinds import KINDS
-from tests.faults.numbers import TRIALS
+from tests.faults.kinds import KINDS, UNABLE
+from tests.faults.numbers import LEAST, TRIALS
+from tests.faults.trial import Trial
 
 
 @pytest.fixture(scope="module")
@@ -15,16 +18,33 @@ def ground() -> Iterator[Ground]:
         yield made
 
 
-@pytest.mark.parametrize("kind", ["driver killed", "worker killed", "model misbehaves", "files damaged"])
+@pytest.mark.parametrize("kind", ["driver killed", "model misbehaves", "files damaged"])
 def test_one_fault(kind: str, ground: Ground) -> None:
     tally = inject(kind, 1, ground, seed=1)
     assert tally.bugs == []
     assert tally.n == 1
 
 
+def test_bounds_that_were_lost_are_written_again(ground: Ground) -> None:
+    home = ground.home / "bounds"
+    home.mkdir()
+    trial = Trial(home, ground.studied, ground.reference, np.random.default_rng(0))
+    shutil.copytree(ground.reference.folder, trial.out)
+    (trial.out / "inputs" / "bounds.npy").unlink()
+    trial.finish()
+    trial.verify()
+
+
 def test_more_than_two_hundred_faults_are_planned_and_of_every_kind() -> None:
     assert TRIALS.keys() == KINDS.keys()
-    assert sum(TRIALS.values()) > 200
+    assert sum(TRIALS.values()) >= LEAST
+
+
+@pytest.mark.slow
+def test_enough_can_be_injected_here() -> None:
+    """`test_many_faults` injects as many as are planned of each kind; of some, nothing may be possible here."""
+    left_out = {kind: reason for kind, unable in UNABLE.items() if (reason := unable())}
+    assert sum(n for kind, n in TRIALS.items() if kind not in left_out) >= LEAST, left_out
 
 
 @pytest.mark.slow
@@ -32,6 +52,6 @@ def test_more_than_two_hundred_faults_are_planned_and_of_every_kind() -> None:
 def test_many_faults(kind: str, ground: Ground) -> None:
     tally = inject(kind, TRIALS[kind], ground)
     if tally.skipped:
-        pytest.skip(tally.skipped)
+        pytest.skip(f"{TRIALS[kind]} faults of this kind were not injected: {tally.skipped}")
     assert tally.bugs == []
     assert tally.n == TRIALS[kind]

@@ -73,9 +73,16 @@ class Trial:
         self.commands.append(Command(*words, folder=self.studied.folder, log=log, prepare=prepare))
         return self.commands[-1]
 
-    def run(self, *words: object, workers: int = 1, report: bool = False, prepare: Prepare | None = None) -> Command:
-        """The command that is given again and again."""
-        asked = ("run", self.studied.file, "--out", self.out, "--workers", workers, "--publish-s", "0.1", *words)
+    def run(
+        self,
+        *words: object,
+        out: str = "",
+        workers: int = 1,
+        report: bool = False,
+        prepare: Prepare | None = None,
+    ) -> Command:
+        """The command that is given again and again; `out` may be a URL."""
+        asked = ("run", self.studied.file, "--out", out or self.out, "--workers", workers, "--publish-s", "0.1", *words)
         return self.command(*asked, prepare=partial(_prepared, report, prepare))
 
     def moment(self) -> None:

@@ -3,24 +3,16 @@
 import io
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
+from tests.fuzz import ledger_files
+from tests.fuzz.loader import Loader, written
 from tests.fuzz.mutations import BYTES, TEXT, Mutation, in_archive, in_header
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-@dataclass(frozen=True)
-class Loader:
-    """`load` is given what stands in a spoiled file, and the place of the good one among `seeds`."""
-
-    seeds: Sequence[bytes]
-    ways: Sequence[Mutation]
-    load: Callable[[bytes, int], object]
 
 
 def study(folder: Path) -> Loader:
@@ -28,7 +20,7 @@ def study(folder: Path) -> Loader:
 
     path, demo = folder / "study.yaml", files("advrisk.demo")
     seeds = [(demo / name).read_bytes() for name in ("study.yaml", "starter.yaml")]
-    return Loader(seeds, TEXT, lambda content, _: Study.load(_written(path, content)).doubts())
+    return Loader(seeds, TEXT, lambda content, _: Study.load(written(path, content)).doubts())
 
 
 def recipe(folder: Path) -> Loader:
@@ -36,7 +28,7 @@ def recipe(folder: Path) -> Loader:
 
     path = folder / "recipe.yaml"
     seeds = [(files("advrisk.demo") / "recipe.yaml").read_bytes()]
-    return Loader(seeds, TEXT, lambda content, _: load_recipe(_written(path, content)))
+    return Loader(seeds, TEXT, lambda content, _: load_recipe(written(path, content)))
 
 
 def npz(folder: Path) -> Loader:
@@ -50,7 +42,7 @@ def npz(folder: Path) -> Loader:
     path = folder / "data.npz"
 
     def load(content: bytes, which: int) -> object:
-        return read(path=_written(path, content), strata=("site",) if which == 1 else ())
+        return read(path=written(path, content), strata=("site",) if which == 1 else ())
 
     return Loader([_archive(pictures), _archive(rows)], (in_archive, in_archive, *BYTES), load)
 
@@ -61,7 +53,7 @@ def kept_inputs(folder: Path) -> Loader:
     path = folder / "inputs.npz"
     write_inputs(path, ["a", "b"], np.random.default_rng(0).random((2, 1, 4, 4), dtype=np.float32))
     seeds = [path.read_bytes()]
-    return Loader(seeds, (in_archive, in_archive, *BYTES), lambda content, _: read_inputs(_written(path, content)))
+    return Loader(seeds, (in_archive, in_archive, *BYTES), lambda content, _: read_inputs(written(path, content)))
 
 
 _OUTCOMES = b"""model,sample,arm,norm,eps,d_linf,outcome,label,weight,repeat
@@ -97,7 +89,7 @@ def _importing(folder: Path, name: str) -> Callable[[bytes, int], object]:
 
     def load(content: bytes, which: int) -> object:
         shutil.rmtree(run, ignore_errors=True)
-        n = import_outcomes(_written(path, content), run, norm="linf" if which == 1 else None)
+        n = import_outcomes(written(path, content), run, norm="linf" if which == 1 else None)
         assert n > 0
         return n
 
@@ -109,12 +101,12 @@ def csv_scores(folder: Path) -> Loader:
     from advrisk.ledger.score_file import holds_scores, import_scores
 
     path, kept, run = folder / "scores.csv", folder / "kept", folder / "run"
-    import_outcomes(_written(folder / "outcomes.csv", _OUTCOMES), kept)
+    import_outcomes(written(folder / "outcomes.csv", _OUTCOMES), kept)
 
     def load(content: bytes, _: int) -> object:
         shutil.rmtree(run, ignore_errors=True)
         shutil.copytree(kept, run)
-        holds_scores(_written(path, content))
+        holds_scores(written(path, content))
         return import_scores(path, run)
 
     return Loader([_SCORES], TEXT, load)
@@ -140,7 +132,7 @@ def _weights(folder: Path, name: str, ways: Sequence[Mutation]) -> Loader:
     whole = save(module.state_dict(), {"train_s": "1.5", "train_samples": "10"})
     path = folder / name
     seeds = [whole if name.endswith(".safetensors") else target.getvalue()]
-    return Loader(seeds, ways, lambda content, _: load_weights(module, _written(path, content), "a layer"))
+    return Loader(seeds, ways, lambda content, _: load_weights(module, written(path, content), "a layer"))
 
 
 def torchscript(folder: Path) -> Loader:
@@ -150,7 +142,7 @@ def torchscript(folder: Path) -> Loader:
 
     target, path = io.BytesIO(), folder / "model.ts"
     torch.jit.save(torch.jit.trace(torch.nn.Linear(3, 2), torch.zeros(1, 3)), target)
-    return Loader([target.getvalue()], (in_archive, *BYTES), lambda content, _: read(path=_written(path, content)))
+    return Loader([target.getvalue()], (in_archive, *BYTES), lambda content, _: read(path=written(path, content)))
 
 
 def segment(folder: Path) -> Loader:
@@ -159,7 +151,7 @@ def segment(folder: Path) -> Loader:
     from advrisk.ledger.importing import import_outcomes
 
     home = folder / "run"
-    import_outcomes(_written(folder / "outcomes.csv", _DISTANCES), home, norm="linf")
+    import_outcomes(written(folder / "outcomes.csv", _DISTANCES), home, norm="linf")
     paths = sorted(home.rglob("*.parquet"))
     seeds = [path.read_bytes() for path in paths]
 
@@ -194,7 +186,7 @@ def evasion(folder: Path) -> Loader:
         seeds.append(path.read_bytes())
 
     def load(content: bytes, _: int) -> object:
-        curve = read_evasion(_written(path, content), norm="linf")
+        curve = read_evasion(written(path, content), norm="linf")
         evasion_notes(path)
         return curve(np.array([0.0, 0.5, np.inf]))
 
@@ -206,7 +198,7 @@ def answers(folder: Path) -> Loader:
 
     path = folder / "answers.csv"
     seeds = [b"size,undetected,model,arm\n0.1,true,plain,pgd\n0.2,false,plain,pgd\n0.3,0,hard,pgd\n"]
-    return Loader(seeds, TEXT, lambda content, _: read_answer_file(_written(path, content)))
+    return Loader(seeds, TEXT, lambda content, _: read_answer_file(written(path, content)))
 
 
 def certificate(folder: Path) -> Loader:
@@ -215,7 +207,7 @@ def certificate(folder: Path) -> Loader:
 
     path = folder / "certificate.json"
     seeds = [(GOLDEN / "certificate-v1.json").read_bytes()]
-    return Loader(seeds, TEXT, lambda content, _: verify_certificate(read_document(_written(path, content))))
+    return Loader(seeds, TEXT, lambda content, _: verify_certificate(read_document(written(path, content))))
 
 
 def keys(folder: Path) -> Loader:
@@ -228,7 +220,7 @@ def keys(folder: Path) -> Loader:
     def load(content: bytes, which: int) -> object:
         path.unlink(missing_ok=True)
         path.touch(0o600)
-        return readers[which](_written(path, content))
+        return readers[which](written(path, content))
 
     return Loader(seeds, (*TEXT, *BYTES), load)
 
@@ -241,7 +233,7 @@ def costs(folder: Path) -> Loader:
     entry = {"name": "cost-matrix", "path": str(path)}
 
     def load(content: bytes, _: int) -> object:
-        _written(path, content)
+        written(path, content)
         return bound_loss(entry, folder=folder)
 
     return Loader(seeds, TEXT, load)
@@ -258,7 +250,7 @@ def frozen(folder: Path) -> Loader:
     question = frozen_question(lists, samples, alpha=0.1, zeta=0.05, method="exact", population=None)
     write_frozen(folder, Ledger.open(folder, create=True), question)
     seeds = [(folder / FILE).read_bytes()]
-    return Loader(seeds, TEXT, lambda content, _: (_written(folder / FILE, content), frozen_lists(folder)))
+    return Loader(seeds, TEXT, lambda content, _: (written(folder / FILE, content), frozen_lists(folder)))
 
 
 FAULTS = (None, None, "KeyError", "ended with 7", "MemoryError", "no answer")  # of `faulty`, by the place of its seed
@@ -295,7 +287,7 @@ def evidence_pack(folder: Path) -> Loader:
     whole, path = Run.open(folder / "run").evidence(folder / "whole.zip"), folder / "given.zip"
 
     def load(content: bytes, _: int) -> object:
-        found = verify_pack(_written(path, content))
+        found = verify_pack(written(path, content))
         if not found.holds:
             raise RiskError("; ".join(found.problems))
         return pack_summary(path)
@@ -323,6 +315,7 @@ LOADERS: dict[str, Callable[[Path], Loader]] = {
     "frozen": frozen,
     "requirement": requirement,
     "evidence-pack": evidence_pack,
+    **ledger_files.LOADERS,
 }
 
 
@@ -343,11 +336,6 @@ def faulty(folder: Path) -> Loader:
         ](content)
 
     return Loader([b"good"] * 6, (lambda content, _: content + b"!",), load)
-
-
-def _written(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    return path
 
 
 def _archive(arrays: dict[str, np.ndarray]) -> bytes:

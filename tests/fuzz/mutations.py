@@ -5,9 +5,12 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+
+from advrisk.core.digest import digest
 
 Rng = np.random.Generator
 Mutation = Callable[[bytes, Rng], bytes]
@@ -20,6 +23,11 @@ _TOKENS = (
     "😀",
     "a" * 5000, "../../../etc/passwd", "'; DROP TABLE outcomes; --", "<script>", "[" * 300, "{" * 300, "2024-13-45",
     "0x10", "0b_", "1_000", "1/0", "8/255", "-", "- - - -", "? :", "%TAG", "---", "...", "\t", ",,,,", "\r", '"',
+    "[" * 100_000,
+)  # fmt: skip
+_VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 2**70, 1.5, "", ".", "..", "../..", "../beside", "/etc/hostname", "a" * 300, "a\x00b", "\ud800",
+    [], {}, [[]], [".."], [None], {"": {}}, {"bytes": 0, "digest": ""}, float("inf"), "inputs/../../beside/theirs",
 )  # fmt: skip
 _WORDS = re.compile(rb"[A-Za-z0-9_.+-]+")
 
@@ -114,8 +122,8 @@ def in_archive(content: bytes, rng: Rng) -> bytes:
         members[name] = array_header(head, rng) + members[name][128:]
     else:
         members[name] = spoiled(members[name], rng, BYTES)
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    target, packing = io.BytesIO(), zipfile.ZIP_DEFLATED if rng.integers(2) else zipfile.ZIP_STORED
+    with zipfile.ZipFile(target, "w", packing, compresslevel=1) as archive:
         for member, inside in members.items():
             archive.writestr(member, inside)
     return target.getvalue()
@@ -166,6 +174,35 @@ def in_header(content: bytes, rng: Rng) -> bytes:
     except (ValueError, TypeError, KeyError):
         header = spoiled(header, rng, TEXT)
     return struct.pack("<Q", len(header)) + header + content[8 + length :]
+
+
+def in_json(content: bytes, rng: Rng) -> bytes:
+    """A value of a JSON text is another one, is gone, or has another name; a digest over the rest is right again."""
+    try:
+        whole = [json.loads(content)]
+        places = list(_places(whole))
+        parent, key = places[int(rng.integers(len(places)))]
+        value = _VALUES[int(rng.integers(len(_VALUES)))]
+        way = int(rng.integers(4))
+        if way == 0:
+            del parent[key]
+        elif way == 1 and isinstance(parent, dict):
+            parent[value if isinstance(value, str) else str(key) + "?"] = parent.pop(key)
+        else:
+            parent[key] = value
+        if isinstance(whole[0], dict) and "digest" in whole[0] and rng.integers(8):
+            whole[0]["digest"] = digest({name: one for name, one in whole[0].items() if name != "digest"})
+        return json.dumps(whole[0]).encode()
+    except (ValueError, RecursionError, IndexError):  # spoiled before
+        return flip(content, rng)
+
+
+def _places(whole: Any) -> Iterator[tuple[Any, Any]]:
+    """Every value of a JSON text, by what holds it and its name or place there."""
+    if isinstance(whole, dict | list):
+        for key in list(whole) if isinstance(whole, dict) else range(len(whole)):
+            yield whole, key
+            yield from _places(whole[key])
 
 
 def _place(content: bytes | bytearray, rng: Rng) -> int:

@@ -5,6 +5,7 @@ surrogate fitted anew would say.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +20,12 @@ from advrisk.ledger.ledger import Ledger
 
 FOLDER = "search"
 _CURRENT = "current.json"
+_FACTS: Mapping[str, Any] = {  # beside the axes
+    **dict.fromkeys(("model", "name", "method"), str),
+    "norm": str | None,
+    "eps": int | float | None,
+    **dict.fromkeys(("n_rounds", "freeze"), int),
+}
 
 # How often each setting broke a sample to tune on; of several repeats, any one counts. What ended with an error or a
 # timeout may have been broken: it counts neither way. Of success that is a wrong class: see `run.search.tally`.
@@ -54,6 +61,40 @@ class Course:
     facts: Mapping[str, Any]
     rounds: tuple[Round, ...] = ()
     frozen: tuple[str, ...] = ()  # arms; empty until it is finished
+
+    def __post_init__(self) -> None:
+        """Refuse, with a ValueError, what cannot be a search: a file that somebody wrote by hand may hold anything."""
+        _refuse_strange_facts(self.facts)
+        _refuse_strange_rounds(self.rounds)
+        if not all(isinstance(word, str) for word in (self.id, *self.frozen)):
+            raise ValueError("a name is no text")
+
+
+def _refuse_strange_facts(facts: object) -> None:
+    if not isinstance(facts, Mapping) or facts.keys() != {*_FACTS, "axes"}:
+        raise ValueError(f"these are told of a search: {', '.join(_FACTS)}, axes")
+    if strange := [name for name, kind in _FACTS.items() if not isinstance(facts[name], kind)]:
+        raise ValueError(f"{strange[0]} is {str(facts[strange[0]])[:50]!r}")
+    axes = facts["axes"]
+    if not isinstance(axes, list | tuple) or not all(
+        isinstance(axis, Mapping) and isinstance(axis.get("name"), str) for axis in axes
+    ):
+        raise ValueError("axes have names")
+
+
+def _refuse_strange_rounds(rounds: Sequence[Round]) -> None:
+    for one in rounds:
+        if not all(isinstance(word, str) for word in (one.by, *one.arms)) or len(one.arms) != len(one.settings):
+            raise ValueError("each setting of a round has the name of an arm")
+        if not all(isinstance(setting, Mapping) for setting in one.settings):
+            raise ValueError("a setting has a number for each axis")
+        numbers = [number for setting in one.settings for number in setting.values()]
+        if not all(_is_number(number) for number in (*numbers, *([] if one.beta is None else [one.beta]))):
+            raise ValueError("a setting is no number")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True)

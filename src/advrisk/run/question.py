@@ -15,7 +15,7 @@ from advrisk.core.seeds import look_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.ledger import Ledger, table_from
-from advrisk.ledger.inputs import calibrate_inputs, write_inputs
+from advrisk.ledger.inputs import calibrate_inputs, write_bounds, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.plan import (
@@ -207,6 +207,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
     write_study(study, bench.folder)
     _keep_evasion(study, bench.folder)
     _keep_to_calibrate(study, bench)
+    _keep_bounds(bench)
     write_study_detectors(bench.folder, list(bench.detectors))
 
 
@@ -222,6 +223,13 @@ def _keep_to_calibrate(study: StudySpec, bench: Workbench) -> None:
     )
     if not target.exists():
         write_inputs(target, names, data.x[rows])
+
+
+def _keep_bounds(bench: Workbench) -> None:
+    """The bounds of inputs that are there already: a run that was stopped may have lost them on its way elsewhere."""
+    if (bench.folder / "inputs").is_dir():
+        space = bench.material.space
+        write_bounds(bench.folder, space.low.cpu().numpy(), space.high.cpu().numpy())
 
 
 def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:
