@@ -1,6 +1,7 @@
 """Runs that stop when enough is known, or spent: what they hold, what they say, and how they go on."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from advrisk import Run, Study
+from advrisk.api import targets
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import read_stopping
+from advrisk.risk.looks import Seen
 from advrisk.testing.ledgers import outcome_rows
 
 from .conftest import Command, study_of
@@ -101,6 +104,55 @@ def test_a_target_that_is_not_reached_runs_the_full_grid_and_says_so(
     assert done.returncode == 0, done.stderr
     assert "The target `damage ±0.1 %` is not reached after 128 of 128 samples" in done.stderr
     assert rows_of(Run.open(tmp_path / "run")) == rows_of(full)
+
+
+def test_the_same_command_again_does_not_rest_where_the_target_is_not_met(
+    nets: Path, full: Run, tmp_path: Path
+) -> None:
+    """An earlier run's later looks say nothing of the first place."""
+    shutil.copytree(full.folder, tmp_path / "run")
+    study = Study.from_dict(quick(study_of(nets)))
+    first = study.run(tmp_path / "run", target="damage ±0.1 %")
+    again = study.run(tmp_path / "run", target="damage ±0.1 %")
+    assert first.stopping is not None
+    assert not first.stopping.rests
+    assert again.stopping == first.stopping
+    assert again.status().n_samples == 128
+
+
+def test_the_same_command_again_rests_at_the_look_that_met_the_target(nets: Path, full: Run, tmp_path: Path) -> None:
+    shutil.copytree(full.folder, tmp_path / "run")
+    study = Study.from_dict(quick(study_of(nets)))
+    first = study.run(tmp_path / "run", target="broken at 0.3 ±0.06")
+    again = study.run(tmp_path / "run", target="broken at 0.3 ±0.06")
+    assert first.stopping is not None
+    assert first.stopping.rests
+    assert [look.met for look in first.stopping.looks] == [False] * (len(first.stopping.looks) - 1) + [True]
+    assert len(first.stopping.looks) > 1
+    assert again.stopping == first.stopping
+
+
+def test_a_run_that_was_killed_between_looks_goes_on_to_the_next(
+    nets: Path, full: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(full.folder, tmp_path / "run")
+    study, n_looks = Study.from_dict(quick(study_of(nets))), 0
+    precision = targets._precision
+
+    def killed(*given: Any) -> Seen:
+        nonlocal n_looks
+        n_looks += 1
+        if n_looks == 3:
+            raise KeyboardInterrupt
+        return precision(*given)
+
+    monkeypatch.setattr(targets, "_precision", killed)
+    with pytest.raises(KeyboardInterrupt):
+        study.run(tmp_path / "run", target="damage ±0.1 %")
+    again = study.run(tmp_path / "run", target="damage ±0.1 %")
+    assert again.stopping is not None
+    assert not again.stopping.rests
+    assert again.stopping.looks[-1].n_samples == 128
 
 
 def test_a_decision_shares_its_error_among_the_looks(nets: Path, tmp_path: Path) -> None:

@@ -60,9 +60,10 @@ class Rounds:
                 return
             done += fitting
             if done == place and self.targets:
-                state = self._looked(state, order[:done], places)
+                looks = self._looked(state, order[:done], places)
+                state = state.with_looks(*looks)
                 write_stopping(folder, state)
-                if all(look.met for look in state.latest if look.n_shards == done):
+                if all(look.met for look in looks):
                     self._rest(state, order[:done], crew)
                     return
             if done < place:
@@ -121,7 +122,7 @@ class Rounds:
             per_sample = float(sum(most_passes(cell, self.bench))) if is_known else 0.0
         return per_sample * len(cell.shard.samples)
 
-    def _looked(self, state: Stopping, shards: Sequence[Shard], places: Sequence[int]) -> Stopping:
+    def _looked(self, state: Stopping, shards: Sequence[Shard], places: Sequence[int]) -> list[Look]:
         """Look at every target; at decisions with a share of the error that is left."""
         assert self.look is not None  # where there are targets, somebody looks
         ledger = Ledger.open(self.bench.folder).of_shards(shard.id for shard in shards)
@@ -134,7 +135,7 @@ class Rounds:
             looks.append(
                 Look(target.text, target.decides, len(shards), n_samples, share, seen.level, seen.met, seen.said)
             )
-        return state.with_looks(*looks)
+        return looks
 
     def _rest_where_spent(self, state: Stopping, shards: Sequence[Shard], crew: Crew) -> None:
         """Rest after whole shards where passes are spent; where time ran out, the run is merely not finished."""
