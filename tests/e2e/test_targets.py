@@ -11,6 +11,7 @@ import pytest
 
 from advrisk import Run, Study
 from advrisk.api import targets
+from advrisk.cli import UNDECIDED
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import read_stopping
@@ -51,8 +52,8 @@ def test_a_run_rests_once_its_target_is_met_and_its_rows_are_those_of_the_full_o
     found = stopped.stopping
     assert found is not None
     assert found.rests
-    assert 0 < found.at < 16 * N_SHARDS
-    assert found.at == 16 * found.n_shards
+    assert 0 < found.n_samples_run < 16 * N_SHARDS
+    assert found.n_samples_run == 16 * found.n_shards
     few, many = rows_of(stopped), rows_of(full)
     assert 0 < len(few) < len(many)
     assert all(row in many for row in few)
@@ -68,7 +69,7 @@ def test_the_margin_is_kept_on_both_sides(stopped: Run) -> None:
 
 
 def test_everything_tells_that_it_stopped_early(stopped: Run, advrisk: Command) -> None:
-    said = f"Stopped early, after {stopped.stopping.at if stopped.stopping else 0} of 128 samples"
+    said = f"Stopped early, after {stopped.stopping.n_samples_run if stopped.stopping else 0} of 128 samples"
     state = stopped.status()
     assert state.complete
     assert said in state.stopped
@@ -91,7 +92,7 @@ def test_without_a_target_it_goes_on_to_the_full_grid_and_remembers(nets: Path, 
     assert again.stopping == first.stopping
     whole = study.run(tmp_path / "run")
     assert rows_of(whole) == rows_of(full)
-    assert whole.stopping == replace(first.stopping, n_shards=0, at=0)
+    assert whole.stopping == replace(first.stopping, n_shards=0, n_samples_run=0)
     assert "was reached after" in whole.status().stopped
     assert "Stopped early" not in whole.status().stopped
     assert whole.status().n_samples == 128
@@ -101,7 +102,7 @@ def test_a_target_that_is_not_reached_runs_the_full_grid_and_says_so(
     nets: Path, full: Run, write_study: Callable[..., Path], advrisk: Command, tmp_path: Path
 ) -> None:
     done = advrisk("run", write_study(quick(study_of(nets))), "--out", "run", "--target", "damage +- 0.1 %")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == UNDECIDED, done.stderr
     assert "The target `damage ±0.1 %` is not reached after 128 of 128 samples" in done.stderr
     assert rows_of(Run.open(tmp_path / "run")) == rows_of(full)
 
@@ -167,8 +168,8 @@ def test_a_decision_shares_its_error_among_the_looks(nets: Path, tmp_path: Path)
     assert looks[-1].met
     assert looks[-1].said == f"ship {run.damage().ship}"
     for look in looks:
-        assert look.share == pytest.approx(1 / run.stopping.planned)
-        assert look.level == pytest.approx(1 - 0.05 / run.stopping.planned)
+        assert look.share == pytest.approx(0.8 / run.stopping.n_looks_planned)
+        assert look.level == pytest.approx(1 - 0.05 * 0.8 / run.stopping.n_looks_planned)
     assert any("Decided after" in note for note in run.gate().notes)
 
 
@@ -177,7 +178,7 @@ def test_passes_that_may_be_spent_are_not_exceeded_by_a_shard(nets: Path, full: 
     limit = n_all // 2
     first = study.run(tmp_path / "run", max_passes=limit)
     assert first.stopping is not None
-    assert 0 < first.stopping.at < 128
+    assert 0 < first.stopping.n_samples_run < 128
     assert first.status().complete
     assert first.status().n_passes <= limit * 1.1
     assert f"{limit:,} passes" in first.status().stopped

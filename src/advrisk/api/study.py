@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
+from advrisk.core.errors import StudyError
 from advrisk.ledger import readable_folder, working_folder
-from advrisk.study import StudySpec, load_study, parse_target, study_from
+from advrisk.study import StudySpec, load_study, parse_targets, study_from
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,7 +50,7 @@ class Study:
         detectors: "Mapping[str, Scores] | None" = None,
         on: Literal["local", "ray"] = "local",
         address: str | None = None,
-        target: Sequence[str] | str = (),
+        target: Sequence[str] | str | None = (),
         max_passes: int | None = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
@@ -65,7 +66,9 @@ class Study:
         from advrisk.api.targets import looker
         from advrisk.run.campaign import Options, run_study
 
-        targets = tuple(parse_target(text) for text in ([target] if isinstance(target, str) else target))
+        targets = parse_targets(target)
+        if max_passes is not None and (type(max_passes) is not int or max_passes < 1):
+            raise StudyError(f"`max_passes` is a whole number from 1 up, or None for no limit; found {max_passes!r}")
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
         with working_folder(folder) as home:

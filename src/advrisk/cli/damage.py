@@ -1,6 +1,6 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from advrisk.risk.convergence import DAMAGE
 
 if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
+    from advrisk.ledger.stopping import Look
     from advrisk.risk.assessment import DamageAssessment, ModelDamage
     from advrisk.risk.convergence import Band, Convergence
 
@@ -28,9 +29,9 @@ _DETAILS = ("of it clean error", "smallest size", "mean size")  # what only the 
 _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
 
 
-def damage_json(found: "DamageAssessment") -> str:
-    """Every number, and the words that go with them."""
-    return json_text(damage_record(found))
+def damage_json(found: "DamageAssessment", looks: "Sequence[Look]" = ()) -> str:
+    """Every number, the words that go with them, and the last look at each target."""
+    return json_text(damage_record(found) | {"looks": [look.as_dict() for look in looks]})
 
 
 def print_damage(found: "DamageAssessment") -> None:

@@ -41,7 +41,7 @@ from advrisk.run.question import (
     refuse_impossible,
 )
 from advrisk.run.ray_cluster import refuse_without_cluster
-from advrisk.run.rounds import Looker, Rounds, go_on
+from advrisk.run.rounds import Looker, Rounds
 from advrisk.run.scoring import scored, unscored
 from advrisk.study import StudySpec, Target
 
@@ -138,15 +138,14 @@ def _evaluate(
     bench: Workbench, plan: Plan, missing: Unfinished, crew: Crew, options: Options, look: Looker | None
 ) -> None:
     """Carry out the cells on samples to evaluate: all of them, or as many as are needed or may be."""
-    if not options.targets and options.max_passes is None:
-        go_on(bench.folder)
-        crew.carry_out(missing)
-        return
     workers = worker_count(bench, plan, options) or 1
     rounds = Rounds(
         bench, plan, missing.finished, options.targets, look, options.max_passes, workers, options.retry_errors
     )
-    rounds.carry_out(crew)
+    if options.targets or options.max_passes is not None:
+        rounds.carry_out(crew)
+    else:
+        rounds.carry_out_all(missing, crew)
 
 
 def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:
