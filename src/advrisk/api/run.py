@@ -379,8 +379,8 @@ class Run:
         """Whether what the study requires (`gate`) is met: pass, fail or undecided, decided by intervals.
 
         `require` are requirements beside those of the study, as in `"damage.hardened <= 0.2"`; `level` is that of all
-        intervals, `evasion` and `cost` are those of `damage`; by default they are the study's, and the level that of the
-        last look at a decision, if there was one. With `strict_flags` nothing passes that rests on flagged cells.
+        intervals, `evasion` and `cost` are those of `damage`; by default they are the study's, and the level is that of
+        the last look at a decision, if there was one. With `strict_flags` nothing passes that rests on flagged cells.
         """
         return run_gate(self, require, level=level, evasion=evasion, cost=cost, strict_flags=strict_flags)
 

@@ -19,7 +19,6 @@ from advrisk.core.seeds import key
 GROWTH = 1.5  # of the number of shards from look to look: few looks, and none comes long after it would have decided
 LEAST = 30  # samples at a look: below, intervals say little, and a look would be wasted
 HELD = 0.2  # of the error that is allowed, for looks at samples that are added later
-_NOTHING = 1e-9  # of what is left
 _LEAST_SHARE = 1e-12
 _HIGHEST = 1 - 1e-12  # a level beyond has no quantiles
 
@@ -53,25 +52,23 @@ def shard_order(known: Iterable[str], before: Sequence[str], *, seed: int) -> tu
     return (*kept, *fresh)
 
 
-def look_share(earlier: Sequence[float], own: Sequence[float], n_left: int) -> float:
-    """The share of alpha that the next look may spend, with `n_left` looks still to be made, this one among them.
+def look_share(earlier: Sequence[float], own: Sequence[float], n_planned: int) -> float:
+    """The share of alpha that the next look may spend, of `n_planned` looks that were planned together.
 
-    `own` were spent by looks that were planned together with it, `earlier` by those before samples were added. The
-    first plan shares all but `HELD`, each later one half of what was left when it began: so there is always some left,
-    and all looks that are ever made spend less than 1.
+    `own` were spent by looks of that plan, `earlier` by those before samples were added. The looks of the first plan
+    share all but `HELD`, those of each later one half of what was left when it began: each gets its part, whichever of
+    the others are made. So there is always some left, and all looks that are ever made spend less than 1.
     """
-    if n_left < 1:
-        raise RiskError(f"no look is left to be made, found {n_left}")
+    if n_planned < 1:
+        raise RiskError(f"no look is planned, found {n_planned}")
     left = 1 - sum(earlier)
-    rest = (left / 2 if earlier else 1 - HELD) - sum(own)
-    if rest < _NOTHING * left:  # an older plan that is taken up again
-        rest = (left - sum(own)) / 2
+    share, rest = (left / 2 if earlier else 1 - HELD) / n_planned, left - sum(own)
     if rest <= _LEAST_SHARE:
         raise RiskError(
-            f"looks have spent all of the error that is allowed, found {sum(earlier) + sum(own):g} of 1; begin a run in "
-            "another folder"
+            f"looks have spent all of the error that is allowed, found {sum(earlier) + sum(own):g} of 1; begin "
+            "another run"
         )
-    return rest / n_left
+    return share if share < rest else rest / 2  # looks that nobody planned may have spent more
 
 
 def strict_level(level: float, share: float, *, n_models: int = 2) -> float:

@@ -187,13 +187,13 @@ def taken_looks(
 
 
 def _share(state: Stopping, target: Target, n_shards: int, sizes: Mapping[str, int]) -> float:
-    """Of the error that is allowed; the looks that are still to come get as much."""
+    """Of the error that is allowed; all looks that are planned for these samples get as much, made or not."""
     if not target.decides:
         return 1.0
-    places = look_places([sizes[name] for name in state.order])
-    to_come = [place for place in places if place > n_shards and state.look(target.text, place) is None]
-    earlier, own = state.spent(target.text)
-    return look_share(earlier, own, 1 + len(to_come))
+    places = {*look_places([sizes[name] for name in state.order]), n_shards}
+    known = {place: state.look(target.text, place) for place in places}
+    planned = [place for place, look in known.items() if look is None or look.plan == state.plan]
+    return look_share(*state.spent(target.text), len(planned))
 
 
 def questions_of(folder: Path, plan: Plan) -> dict[str, str]:

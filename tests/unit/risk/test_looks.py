@@ -32,19 +32,20 @@ def test_without_shards_there_is_nothing_to_look_at() -> None:
 
 def test_the_looks_of_a_plan_share_all_but_what_is_held_back() -> None:
     spent: list[float] = []
-    for left in (5, 4, 3, 2, 1):
-        spent.append(look_share([], spent, left))
+    for _ in range(5):
+        spent.append(look_share([], spent, 5))
     assert spent == pytest.approx([(1 - HELD) / 5] * 5)
-    with pytest.raises(RiskError, match="no look is left"):
-        look_share([], [1.0], 0)
+    assert look_share([], spent[:1], 5) == spent[0]  # also where others were left out
+    with pytest.raises(RiskError, match="no look is planned"):
+        look_share([], [], 0)
 
 
 def test_samples_can_be_added_for_ever_and_never_is_more_spent_than_there_is() -> None:
     earlier: list[float] = []
     for _ in range(30):
         own: list[float] = []
-        for left in (3, 2, 1):
-            own.append(look_share(earlier, own, left))
+        for _ in range(3):
+            own.append(look_share(earlier, own, 3))
         assert own == pytest.approx([own[0]] * 3)
         earlier += own
         assert own[0] > 0
@@ -53,8 +54,9 @@ def test_samples_can_be_added_for_ever_and_never_is_more_spent_than_there_is() -
     assert 0.95 < strict_level(0.95, earlier[-1]) < 1
 
 
-def test_an_older_plan_that_is_taken_up_again_spends_half_of_the_rest() -> None:
-    """Samples were taken away and put back: the looks of then count as this plan's own."""
+def test_where_looks_that_nobody_planned_spent_more_half_of_the_rest_is_left() -> None:
+    """A run that rested where its passes were spent; or samples were taken away and put back."""
+    assert look_share([], [0.4], 1) == pytest.approx(0.3)
     assert look_share([0.3], [0.5], 1) == pytest.approx(0.1)
     with pytest.raises(RiskError, match="have spent all"):
         look_share([0.7], [0.7], 1)
