@@ -29,9 +29,10 @@ _DETAILS = ("of it clean error", "smallest size", "mean size")  # what only the 
 _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
 
 
-def damage_json(found: "DamageAssessment", looks: "Sequence[Look]" = ()) -> str:
-    """Every number, the words that go with them, and the last look at each target."""
-    return json_text(damage_record(found) | {"looks": [look.as_dict() for look in looks]})
+def damage_json(found: "DamageAssessment", looks: "Sequence[Look] | None" = None) -> str:
+    """Every number, and the words that go with them; of a run that has just ended, the last look at each target."""
+    told = {} if looks is None else {"looks": [look.as_dict() for look in looks]}
+    return json_text(damage_record(found) | told)
 
 
 def print_damage(found: "DamageAssessment") -> None:
