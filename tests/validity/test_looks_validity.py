@@ -3,12 +3,16 @@
 The worlds are those of `bench/looks.py`, which prints the shares.
 """
 
+import numpy as np
 import pytest
 
+from advrisk.risk.damage import detector_free_damage
 from bench.looks import (
     LIMITS,
     TRUTHS,
     WORLDS,
+    rarely_fails,
+    rarely_opposed,
     stopped_damage_coverage,
     stopped_relative_coverage,
     stopped_share_coverage,
@@ -29,8 +33,23 @@ def test_shares_at_their_limit_are_decided_as_seldom_as_promised() -> None:
 
 def test_models_alike_are_seldom_told_apart() -> None:
     """Two hundred runs: at 0.05, more than 20 come with a probability below 1e-3."""
-    found = wrong_decisions(WORLDS["two models alike"], 8, 200, seed=5, shares=True)
+    found = wrong_decisions(WORLDS["two models alike"], 8, 200, seed=5, shares=True, skewed=False)
     assert found <= 20 / 200
+
+
+def test_models_alike_but_on_rare_samples_are_seldom_told_apart() -> None:
+    """At 0.05, more than 13 of 100 runs and more than 20 of 200 come with a probability below 1e-3."""
+    world = WORLDS["and the other resists, on 2%"]
+    assert wrong_decisions(world, 8, 100, seed=5) <= 13 / 100
+    assert wrong_decisions(world, 8, 200, seed=5, skewed=False) > 20 / 200  # the usual interval
+
+
+def test_the_rare_worlds_hold_models_that_are_alike() -> None:
+    """Relative damage of many samples; the standard error of the difference is below 0.001."""
+    for world in (rarely_fails(0.1), rarely_fails(0.01), rarely_opposed(0.1), rarely_opposed(0.01)):
+        found = world(100_000, np.random.default_rng(1))
+        made = detector_free_damage(found, resamples=1, rng=np.random.default_rng(0)).estimates
+        assert abs(made["m0"].value - made["m1"].value) < 0.003
 
 
 def test_intervals_of_shares_cover_where_a_run_stopped() -> None:

@@ -37,6 +37,8 @@ def damage_question(
     """The study's question with what was given instead."""
     asked = run.study.assess.damage if run.study else DamageSpec(norm=norm or run.norm)
     given = {name: value for name, value in given.items() if value is not None}
+    if run.decision_level is not None:
+        given = {"level": run.decision_level} | given
     curve = evasion if callable(evasion) else None
     notes: tuple[str, ...] = ()
     if evasion == AVERAGE:
@@ -74,6 +76,7 @@ def assessed_damage(
         evasion=question.curve,
         answers=said,
         cost=asked.cost if cost is None else cost,
+        skewed=run.decision_level is not None,
         notes=(*stopping_words(run.stopping), *question.notes, *unread),
     )
 

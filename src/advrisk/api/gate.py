@@ -41,7 +41,7 @@ def run_gate(
             'nothing is required: write `gate: ["damage.MODEL <= 0.2"]` into the study, or give a requirement '
             "(`--require`)"
         )
-    measures = Measures(run, level, evasion=evasion, cost=cost)
+    measures = Measures(run, run.level(level), evasion=evasion, cost=cost)
     results = [_held(requirement, origin, measures, run, strict_flags=strict_flags) for requirement, origin in asked]
     notes = stopping_words(run.stopping)
     notes += [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []

@@ -55,7 +55,8 @@ class Comparing:
     ) -> None:
         self.old, self.new, self.pairing, self.margin, self.norm = old, new, pairing, margin, norm
         usual = new.study.assess.damage.level if new.study else 0.95
-        self.level = usual if level is None else level
+        looked_at = [run.decision_level for run in (old, new) if run.decision_level is not None]
+        self.level = max([usual, *looked_at]) if level is None else level
         self.arms, self.pending = arms, pending
         self.notes: list[str] = []
 

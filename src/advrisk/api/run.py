@@ -66,7 +66,10 @@ if TYPE_CHECKING:
 class Run:
     """A folder with a ledger, the study it answers, and the inputs that were kept."""
 
-    stopping: Stopping | None = None  # looks at the run, and where it rests if it stopped early
+    # Looks at the run, what they saw, and where it rests if it stopped early; None where nobody looked.
+    stopping: Stopping | None = None
+    # Of all intervals that are not asked for at another, once somebody looked for a decision; None: the study's levels.
+    decision_level: float | None = None
 
     def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
@@ -86,7 +89,12 @@ class Run:
         study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
         run = cls(home, ledger, study, url_of(folder))
         run.stopping = stopping
+        run.decision_level = stopping.decision_level if stopping else None
         return run
+
+    def level(self, given: float | None = None) -> float | None:
+        """The level that was asked for, or else that of the last look at a decision, if any; None: the study's."""
+        return self.decision_level if given is None else given
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -161,7 +169,7 @@ class Run:
         Arguments override the study; by default all detectors, all models and the study's own attacks. `threshold`, a
         score or `{"false_alarms": 0.05}`, is where it is asked which arm defeats a detector.
         """
-        given = {"arms": arms, "tpr": tpr, "level": level, "resamples": resamples}
+        given = {"arms": arms, "tpr": tpr, "level": self.level(level), "resamples": resamples}
         base = self.study.assess.detection if self.study else DetectionSpec()
         changed = {name: value for name, value in given.items() if value is not None}
         asked = validated(DetectionSpec, base.model_dump() | changed, Source())
@@ -195,7 +203,7 @@ class Run:
         scenarios stand beside what they were. `losses` are names, mappings as in a study, or functions of the answers.
         """
         base = self.study.assess.indicators if self.study else IndicatorSpec()
-        given = {} if level is None else {"level": level}
+        given = {} if self.level(level) is None else {"level": self.level(level)}
         asked = validated(IndicatorSpec, base.model_dump() | given, Source())
         stated = stated_scenarios(self.study.scenarios if self.study and scenarios is None else scenarios or {})
         chosen = chosen_scenarios(stated, scenario, what_if or {})
@@ -299,7 +307,7 @@ class Run:
         loglogistic or auto; `hardware` is as in `{"name": "one GPU", "per_hour": 2.5}`.
         """
         given: dict[str, Any] = {"measure": measure, "covariates": covariates, "family": family, "norm": norm}
-        given |= {"arms": arms, "level": level, "until": until, "eps_max": eps_max, "hardware": hardware}
+        given |= {"arms": arms, "level": self.level(level), "until": until, "eps_max": eps_max, "hardware": hardware}
         given |= {"broken_factor": broken_factor, "shape_covariates": shape_covariates}
         base = self.study.assess.survival if self.study else SurvivalSpec()
         changed = {name: value for name, value in given.items() if value is not None}
@@ -371,8 +379,8 @@ class Run:
         """Whether what the study requires (`gate`) is met: pass, fail or undecided, decided by intervals.
 
         `require` are requirements beside those of the study, as in `"damage.hardened <= 0.2"`; `level` is that of all
-        intervals; `evasion` and `cost` are those of `damage`; by default they are the study's. With `strict_flags`
-        nothing passes that rests on flagged cells.
+        intervals, `evasion` and `cost` are those of `damage`; by default they are the study's, and the level is that of
+        the last look at a decision, if there was one. With `strict_flags` nothing passes that rests on flagged cells.
         """
         return run_gate(self, require, level=level, evasion=evasion, cost=cost, strict_flags=strict_flags)
 

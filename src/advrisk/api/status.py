@@ -11,7 +11,7 @@ from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.searches import read_searches
-from advrisk.ledger.stopping import Stopping, stopping_words
+from advrisk.ledger.stopping import Look, Stopping, stopping_words
 from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
@@ -70,6 +70,7 @@ class Status(Tabular):
     n_calibrated: int = 0  # cells on samples to calibrate
     n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
     stopped: str = ""  # why it stopped early, and what was seen by looks on the way; the counts are of what was run
+    looks: tuple[Look, ...] = ()  # the last at each target
 
     columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
 
@@ -89,6 +90,10 @@ class Status(Tabular):
         elif self.n_calibrated_expected:
             parts.append(f"{self.n_calibrated} of {self.n_calibrated_expected} cells to calibrate")
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return {**vars(self), "looks": [look.as_dict() for look in self.looks], "complete": self.complete}
 
     def rows(self) -> list[Row]:
         """Every count on a row of its own; clean accuracy and rejection by model."""
@@ -155,6 +160,7 @@ def run_status(
         n_calibrated=n_calibrated,
         n_calibrated_expected=n_calibrated_expected,
         stopped=" ".join(stopping_words(stopping)),
+        looks=stopping.latest if stopping else (),
     )
 
 

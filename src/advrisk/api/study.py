@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
+from advrisk.core.errors import StudyError
 from advrisk.ledger import readable_folder, working_folder
-from advrisk.study import StudySpec, Target, load_study, parse_target, study_from
+from advrisk.study import StudySpec, load_study, parse_targets, study_from
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,7 +50,7 @@ class Study:
         detectors: "Mapping[str, Scores] | None" = None,
         on: Literal["local", "ray"] = "local",
         address: str | None = None,
-        target: Sequence[str] | str = (),
+        target: Sequence[str] | str | None = (),
         max_passes: int | None = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
@@ -65,7 +66,7 @@ class Study:
         from advrisk.api.targets import looker
         from advrisk.run.campaign import Options, run_study
 
-        targets = _targets(target)
+        targets, max_passes = parse_targets(target), _checked_passes(max_passes)
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
         with working_folder(folder, inputs=_looked_at(self.spec, detectors)) as home:
@@ -89,7 +90,7 @@ class Study:
         detectors: "Mapping[str, Scores] | None" = None,
         on: Literal["local", "ray"] = "local",
         address: str | None = None,
-        target: Sequence[str] | str = (),
+        target: Sequence[str] | str | None = (),
         max_passes: int | None = None,
     ) -> "DryRun":
         """What `run` would do at most, and about how long that would take here; nothing is written.
@@ -99,8 +100,8 @@ class Study:
         from advrisk.run.campaign import Options
         from advrisk.run.dry import dry_run
 
-        given: dict[str, Any] = {"on": on, "address": address, "max_passes": max_passes}
-        options = Options(workers, device, retry_errors=retry_errors, targets=_targets(target), **given)
+        given: dict[str, Any] = {"on": on, "address": address, "max_passes": _checked_passes(max_passes)}
+        options = Options(workers, device, retry_errors=retry_errors, targets=parse_targets(target), **given)
         home = readable_folder(folder, inputs=False)
         return dry_run(self.spec, home, options=options, modules=modules, detectors=detectors)
 
@@ -115,5 +116,7 @@ def _looked_at(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:
     return None if spec.detectors or detectors or transfers else ("shards", "calibrate")
 
 
-def _targets(written: Sequence[str] | str) -> tuple[Target, ...]:
-    return tuple(parse_target(text) for text in ([written] if isinstance(written, str) else written))
+def _checked_passes(given: object) -> int | None:
+    if given is None or (type(given) is int and given >= 1):
+        return given
+    raise StudyError(f"`max_passes` is a whole number from 1 up, or None for no limit; found {given!r}")

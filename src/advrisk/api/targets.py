@@ -1,17 +1,18 @@
 """Whether what somebody wants to know is known: looks at a run that goes on, for `run.rounds`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from advrisk.api.gate import run_ground
 from advrisk.api.measures import Measures
 from advrisk.api.run import Run
-from advrisk.core.errors import RiskError
+from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
+from advrisk.risk.gate import Held
 from advrisk.risk.looks import Seen, strict_level
 from advrisk.study import Requirement, StudySpec, Target, Term, parse_requirement
-from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
+from advrisk.study.target import DECIDED, GATE, NOT_LOOKED_AT, target_terms
 
 
 def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], Seen]:
@@ -19,14 +20,25 @@ def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], 
 
     def look(target: Target, ledger: Ledger, share: float) -> Seen:
         run = Run(folder, ledger, study)
+        run.decision_level = look_level(target, study, share, n_models=len(run_ground(run).models))
         try:
             if not target.decides:
                 return _precision(run, target)
-            return _decided(run, study, share) if target.text == DECIDED else _gate(run, study, share)
-        except RiskError as error:  # no sample has a verdict yet, say
-            return Seen(met=False, said=str(error), level=study.assess.damage.level)
+            return _decided(run) if target.text == DECIDED else _gate(run)
+        except (RiskError, StudyError) as error:  # no sample has a verdict yet, say
+            return Seen(met=False, said=str(error), level=run.decision_level or study.assess.damage.level)
 
     return look
+
+
+def look_level(target: Target, study: StudySpec, share: float, *, n_models: int) -> float | None:
+    """The level of a look at a decision, which leaves room for the other looks; None where nothing is decided."""
+    asked = study.assess
+    if target.text == DECIDED:
+        return strict_level(asked.damage.level, share, n_models=n_models)
+    if target.text == GATE:
+        return strict_level(max(asked.damage.level, asked.indicators.level, asked.survival.level), share)
+    return None
 
 
 def _precision(run: Run, target: Target) -> Seen:
@@ -54,28 +66,26 @@ def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
     return found
 
 
-def _decided(run: Run, study: StudySpec, share: float) -> Seen:
-    """Whether one model is told apart from all others, at a level that leaves room for the other looks."""
-    models = run_ground(run).models
-    level = strict_level(study.assess.damage.level, share, n_models=len(models))
-    found = run.damage(level=level)
+def _decided(run: Run) -> Seen:
+    """Whether one model is told apart from all others."""
+    found = run.damage()
     said = f"ship {found.ship}" if found.decided else f"{found.models[0].model} is {found.models[0].verdict}"
-    return Seen(met=found.decided, said=said, level=level)
+    return Seen(met=found.decided, said=said, level=found.level)
 
 
-def _gate(run: Run, study: StudySpec, share: float) -> Seen:
-    """Whether every requirement that more samples decide passes or fails, at such a level."""
-    asked = study.assess
-    level = strict_level(max(asked.damage.level, asked.indicators.level, asked.survival.level), share)
+def _gate(run: Run) -> Seen:
+    """Whether every requirement that more samples decide passes or fails."""
+    assert run.decision_level is not None  # a gate is a decision
     results = [
-        one
-        for one in run.gate(level=level).results
-        if parse_requirement(one.requirement).left.quantity not in NOT_LOOKED_AT
+        one for one in run.gate().results if parse_requirement(one.requirement).left.quantity not in NOT_LOOKED_AT
     ]
     undecided = [one.requirement for one in results if one.verdict == "undecided"]
-    if undecided:
-        return Seen(met=False, said=f"undecided are {', '.join(undecided)}", level=level)
-    return Seen(met=True, said=", ".join(f"{one.requirement}: {one.verdict}" for one in results), level=level)
+    said = f"undecided are {', '.join(undecided)}" if undecided else _verdicts(results)
+    return Seen(met=not undecided, said=said, level=run.decision_level)
+
+
+def _verdicts(results: Sequence[Held]) -> str:
+    return ", ".join(f"{one.requirement}: {one.verdict}" for one in results)
 
 
 def _shown(number: float) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from advrisk.cli import DONE, ERROR_ROWS
+from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
 from advrisk.cli.certify import certify, verify
 from advrisk.cli.evasion import evasion
 from advrisk.cli.evidence import evidence
@@ -193,7 +193,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
     run = Run.open(folder)
     found, flagged = run.status(), run.flags()
     if as_json:
-        facts = {**vars(found), "flagged": flagged, "complete": found.complete}
+        facts = found.as_dict() | {"flagged": flagged}
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         print_status(found, flagged, folder)
@@ -221,6 +221,7 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     from advrisk.cli.damage import damage_json, print_damage
     from advrisk.cli.indicators import print_scenarios
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
+    from advrisk.cli.targets import targets_met
     from advrisk.ledger.remote import url_below
 
     study = Study.load(study_file)
@@ -232,13 +233,13 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     state = done.status()
     if not state.complete:
         print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
-        return DONE
+        return DONE if targets_met(options.get("target"), state.looks) else UNDECIDED
     page = done.report()
     if state.stopped:
         print(state.stopped, file=sys.stderr)
     try:
         found = done.damage()
-        print(damage_json(found)) if as_json else print_damage(found)
+        print(damage_json(found, state.looks)) if as_json else print_damage(found)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
     if study.spec.scenarios and not as_json:
@@ -267,4 +268,6 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     if n_unmeasured:
         why = line.last.trouble if line.last and line.last.trouble else "`--retry-errors` tries again, and says why"
         print(f"{counted(n_unmeasured, 'measure')} gave no number: {why}", file=sys.stderr)
-    return ERROR_ROWS if n_failed or n_unmeasured else DONE
+    if n_failed or n_unmeasured:
+        return ERROR_ROWS
+    return DONE if targets_met(options.get("target"), state.looks) else UNDECIDED

@@ -1,16 +1,21 @@
 """That a run stopped before all samples were attacked, and why; and every look that was taken at it on the way.
 
-It lies beside the ledger. What was looked at is never forgotten while the question stays the same: looks that were
-taken have spent their share of the error that is allowed.
+It lies beside the ledger. What was looked at is never forgotten: looks that were taken have spent their share of the
+error that is allowed. Those at another question stay in the file, and count again if that one is asked again.
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
+from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
+from advrisk.study import asked_of, load_study, target_kind
 
 FILE = "looks.json"
 
@@ -27,24 +32,33 @@ class Look:
     level: float
     met: bool
     said: str
+    question: str = ""  # names what was asked
+    shards: str = ""  # names the shards that were looked at
+    plan: str = ""  # names all that were to be run then, in their order
+
+    def as_dict(self) -> dict[str, Any]:
+        """What machines are told of it."""
+        names = ("target", "met", "said", "decides", "level", "n_samples")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class Stopping:
     """Looks at a run, and whether it rests at one of them.
 
-    `question` names what was asked, `order` the shards in the order in which they are run. The run rests after the
-    first `n_shards` of them; 0 while it goes on, and once it is done.
+    `questions` names what is asked now, for each kind of target; `order` the shards in the order in which they are
+    run. The run rests after the first `n_shards` of them; 0 while it goes on, and once it is done.
     """
 
-    question: str
+    questions: Mapping[str, str]
     order: tuple[str, ...]
     n_samples: int  # all that are to be evaluated
-    planned: int  # looks in all
-    looks: tuple[Look, ...] = ()
+    n_looks_planned: int
+    looks: tuple[Look, ...] = ()  # at what is asked now
     n_shards: int = 0
-    at: int = 0  # samples of those shards
+    n_samples_run: int = 0  # samples of those shards
     max_passes: int | None = None  # that are spent, if that is why it rests; None: the targets are met
+    earlier: tuple[Look, ...] = field(default=(), repr=False)  # at what was asked before
 
     @property
     def rests(self) -> bool:
@@ -55,24 +69,62 @@ class Stopping:
         """Those that it rests after."""
         return self.order[: self.n_shards]
 
-    def spent(self, target: str) -> list[float]:
-        """Shares of the error that looks at a target have spent."""
-        return [look.share for look in self.looks if look.target == target]
+    @property
+    def plan(self) -> str:
+        return digest(list(self.order))
+
+    def spent(self, target: str) -> tuple[list[float], list[float]]:
+        """Shares of the error that looks at a target have spent: while other samples were planned, and since."""
+        own = [look for look in self.looks if look.target == target]
+        return [one.share for one in own if one.plan != self.plan], [one.share for one in own if one.plan == self.plan]
 
     def look(self, target: str, n_shards: int) -> Look | None:
-        """The look that was taken at that place, if any."""
-        return next((one for one in self.looks if (one.target, one.n_shards) == (target, n_shards)), None)
+        """The look that was taken at the first so many shards, if any."""
+        shards = digest(list(self.order[:n_shards]))
+        return next((one for one in self.looks if (one.target, one.shards) == (target, shards)), None)
 
     def with_looks(self, *looks: Look) -> "Stopping":
         """With these, in place of what was seen there before."""
-        places = {(one.target, one.n_shards) for one in looks}
-        kept = [one for one in self.looks if (one.target, one.n_shards) not in places]
+        places = {(one.target, one.shards) for one in looks}
+        kept = [one for one in self.looks if (one.target, one.shards) not in places]
         return replace(self, looks=(*kept, *looks))
+
+    def asking(self, questions: Mapping[str, str]) -> "Stopping":
+        """The same run, of which this is asked now: looks at something else are earlier ones."""
+        every = (*self.earlier, *self.looks)
+        now = tuple(look for look in every if look.question == questions.get(target_kind(look.target)))
+        return replace(
+            self, questions=dict(questions), looks=now, earlier=tuple(look for look in every if look not in now)
+        )
 
     @property
     def latest(self) -> tuple[Look, ...]:
         """The last look at each target."""
         return tuple({look.target: look for look in sorted(self.looks, key=lambda one: one.n_samples)}.values())
+
+    @property
+    def decision_level(self) -> float | None:
+        """The level at which this run decides: that of the last look at a decision. None: nobody looked at one."""
+        return max((look.level for look in self.latest if look.decides), default=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What machines are told: whether it rests, and the last look at each target."""
+        return {
+            "rests": self.rests,
+            "n_samples_run": self.n_samples_run if self.rests else None,
+            "n_samples": self.n_samples,
+            "max_passes": self.max_passes,
+            "decision_level": self.decision_level,
+            "looks": [look.as_dict() for look in self.latest],
+        }
+
+
+def asked_now(folder: Path) -> dict[str, str]:
+    """Names what the study beside a ledger asks, for each kind of target; nothing where there is no study."""
+    if not (folder / STUDY_FILE).is_file():
+        return {}
+    curve = folder / EVASION_FILE
+    return asked_of(load_study(folder / STUDY_FILE), curve.read_text(encoding="utf-8") if curve.is_file() else "")
 
 
 def read_stopping(folder: Path) -> Stopping | None:
@@ -82,8 +134,8 @@ def read_stopping(folder: Path) -> Stopping | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        looks = tuple(Look(**look) for look in content.pop("looks"))
-        return _checked(Stopping(**{**content, "looks": looks, "order": tuple(content["order"])}))
+        lists = {name: tuple(Look(**look) for look in content.pop(name)) for name in ("looks", "earlier")}
+        return _checked(Stopping(**content | lists | {"order": tuple(content["order"])}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{path}: cannot be read ({error}); which looks were taken at this run is not known any more. Without the "
@@ -92,25 +144,44 @@ def read_stopping(folder: Path) -> Stopping | None:
 
 
 def resting_ledger(folder: str | Path) -> tuple[Ledger, Stopping | None]:
-    """The ledger of a run, of one that stopped early only as far as it came; and the looks at it."""
+    """The ledger of a run, of one that stopped early only as far as it came; and the looks at what it asks now."""
     ledger = Ledger.open(folder)
-    found = read_stopping(ledger.path.parent)
-    return (ledger.of_shards(found.shards) if found is not None and found.rests else ledger), found
+    home = ledger.path.parent
+    found = read_stopping(home)
+    if found is None:
+        return ledger, None
+    asked = asked_now(home)  # the run that was to ask something else may have ended before it looked
+    same = {kind: one for kind, one in found.questions.items() if one.startswith(asked.get(kind, ""))}
+    return (ledger.of_shards(found.shards) if found.rests else ledger), found.asking(same)
 
 
 def _checked(found: Stopping) -> Stopping:
     """A file that somebody wrote by hand may hold anything."""
-    counts = [found.n_samples, found.planned, found.n_shards, found.at, found.max_passes or 0]
-    counts += [number for look in found.looks for number in (look.n_shards, look.n_samples)]
-    shares = [number for look in found.looks for number in (look.share, look.level)]
-    words = [found.question, *found.order, *(word for look in found.looks for word in (look.target, look.said))]
+    looks = (*found.looks, *found.earlier)
+    counts = [found.n_samples, found.n_looks_planned, found.n_shards, found.n_samples_run, found.max_passes or 0]
+    counts += [number for look in looks for number in (look.n_shards, look.n_samples)]
+    shares = [number for look in looks for number in (look.share, look.level)]
+    words = [*found.questions.values(), *found.order]
+    words += [word for one in looks for word in (one.target, one.said, one.question, one.shards, one.plan)]
     if not all(type(number) is int and number >= 0 for number in counts) or found.n_shards > len(found.order):
         raise ValueError("a number of samples, shards or passes is none")
-    if not all(isinstance(number, int | float) and 0 <= number <= 1 for number in shares):
+    if not all(isinstance(number, int | float) and 0 < number <= 1 for number in shares):
         raise ValueError("a share or a level is not between 0 and 1")
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name is no text")
+    if not all(type(flag) is bool for look in looks for flag in (look.met, look.decides)):
+        raise ValueError("whether a look decides, or is met, is neither true nor false")
+    if any(look.decides and look.level == 1 for look in looks) or _overspent(looks):
+        raise ValueError("looks have spent all of the error")
     return found
+
+
+def _overspent(looks: Sequence[Look]) -> bool:
+    spent: dict[tuple[str, str], float] = {}
+    for look in looks:
+        if look.decides:
+            spent[look.target, look.question] = spent.get((look.target, look.question), 0.0) + look.share
+    return max(spent.values(), default=0.0) >= 1
 
 
 def write_stopping(folder: Path, found: Stopping) -> None:
@@ -128,25 +199,28 @@ def stopping_words(found: Stopping | None) -> list[str]:
         return []
     words = []
     if found.rests:
-        why = "what was asked for is known" if found.max_passes is None else _spent(found.max_passes)
-        words.append(f"Stopped early, after {found.at:,} of {found.n_samples:,} samples: {why}.")
-    for look in found.latest:
-        words.append(_looked(look, found))
-    if found.rests and any(look.met and look.decides for look in found.looks):
-        words.append("Other intervals and verdicts here are told as if nobody had looked before.")
+        words.append(f"Stopped early, after {found.n_samples_run:,} of {found.n_samples:,} samples: {_why(found)}.")
+    words += [_looked(look, found) for look in found.latest]
+    if found.decision_level is not None:
+        words.append(
+            f"Verdicts and intervals here are at level {found.decision_level:.4g}, that of the last look: the looks "
+            "share the error allowed, so that together they hold at the study's level, whichever the run stopped at."
+        )
     return words
+
+
+def _why(found: Stopping) -> str:
+    if found.max_passes is not None:
+        return f"another shard would probably have gone beyond {found.max_passes:,} passes"
+    return "what was asked for is known" if found.looks else "what was asked for then was known; run the study again"
 
 
 def _looked(look: Look, found: Stopping) -> str:
     after = f"after {look.n_samples:,} of {found.n_samples:,} samples"
     number = sum(one.target == look.target for one in found.looks)
-    level = f"at level {look.level:.4g}, at look {number} of at most {found.planned}, which share the error allowed"
+    level = f"at level {look.level:.4g}, at look {number} of at most {max(number, found.n_looks_planned)}"
     if not look.met:
         return f"The target `{look.target}` is not reached {after}{f' ({level})' if look.decides else ''}: {look.said}."
     if not look.decides:
         return f"The target `{look.target}` was reached {after}: {look.said}."
     return f"Decided {after} ({look.said}) {level}."
-
-
-def _spent(max_passes: int) -> str:
-    return f"another shard would probably have gone beyond {max_passes:,} passes"

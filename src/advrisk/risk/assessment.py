@@ -147,8 +147,12 @@ def assess_damage(
     answers: Sequence[Answer] = (),
     cost: float | None = None,
     notes: Sequence[str] = (),
+    skewed: bool = False,
 ) -> DamageAssessment:
-    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative."""
+    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative.
+
+    `skewed` is that of `detector_free_damage`.
+    """
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
     detection = None
     if question.detector:
@@ -168,6 +172,7 @@ def assess_damage(
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
         cost=cost,
         notes=notes,
+        skewed=skewed,
         rng=generator("damage", seed),
     )
 
@@ -186,10 +191,11 @@ def assess_distances(
     people: Mapping[str, Estimate] | None = None,
     cost: float | None = None,
     notes: Sequence[str] = (),
+    skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
     """The assessment of distances that are at hand."""
-    comparison = _compared(distances, question, evasion, detection, cost, rng)
+    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed)
     pairs = decided_pairs(comparison) if comparison else ()
     rows = [
         ModelDamage(
@@ -261,6 +267,8 @@ def _compared(
     detection: Detection | None,
     cost: float | None,
     rng: np.random.Generator,
+    *,
+    skewed: bool = False,
 ) -> AnyComparison | None:
     """None for a single model without a curve: its damage would be relative to itself."""
     if evasion is not None:
@@ -274,7 +282,8 @@ def _compared(
         )
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
-    return detector_free_damage(distances.by_model, level=question.level, resamples=question.resamples, rng=rng)
+    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed}
+    return detector_free_damage(distances.by_model, rng=rng, **given)
 
 
 def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:

@@ -4,18 +4,23 @@ A decision that is tried several times errs more often than once. Of the error a
 spend alpha_k with sum alpha_k <= alpha: whatever the looks have to do with each other, the probability that any of them
 decides wrongly is at most the sum (Boole's inequality), as long as the interval of each is valid for its number of
 samples, fixed in advance. So this holds for every quantity with such an interval. The looks are planned before the
-first one, and share alpha equally (Pocock, "Group sequential methods in the design and analysis of clinical trials",
-1977, has equal shares, too; his constants are for normal means).
+first one, and share alpha equally, but for a part that is held back for samples that are added later (Pocock, "Group
+sequential methods in the design and analysis of clinical trials", 1977, has equal shares, too; his constants are for
+normal means).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from advrisk.core.errors import RiskError
+from advrisk.core.seeds import key
 
 GROWTH = 1.5  # of the number of shards from look to look: few looks, and none comes long after it would have decided
 LEAST = 30  # samples at a look: below, intervals say little, and a look would be wasted
+HELD = 0.2  # of the error that is allowed, for looks at samples that are added later
+_LEAST_SHARE = 1e-12
+_HIGHEST = 1 - 1e-12  # a level beyond has no quantiles
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,31 @@ def look_places(sizes: Sequence[int], *, growth: float = GROWTH, least: int = LE
     return tuple(places)
 
 
-def look_share(spent: Sequence[float], n_left: int) -> float:
-    """The share of alpha that the next look may spend: what is left, split over it and the looks after it."""
-    if n_left < 1:
-        raise RiskError(f"no look is left to be made, found {n_left}")
-    return max(0.0, 1 - sum(spent)) / n_left
+def shard_order(known: Iterable[str], before: Sequence[str], *, seed: int) -> tuple[str, ...]:
+    """The order in which shards are run: those that had a place keep it, others follow as the seed draws them."""
+    names = set(known)
+    kept = [name for name in before if name in names]
+    fresh = sorted(names - set(kept), key=lambda name: key("round", seed, name))
+    return (*kept, *fresh)
+
+
+def look_share(earlier: Sequence[float], own: Sequence[float], n_planned: int) -> float:
+    """The share of alpha that the next look may spend, of `n_planned` looks that were planned together.
+
+    `own` were spent by looks of that plan, `earlier` by those before samples were added. The looks of the first plan
+    share all but `HELD`, those of each later one half of what was left when it began: each gets its part, whichever of
+    the others are made. So there is always some left, and all looks that are ever made spend less than 1.
+    """
+    if n_planned < 1:
+        raise RiskError(f"no look is planned, found {n_planned}")
+    left = 1 - sum(earlier)
+    share, rest = (left / 2 if earlier else 1 - HELD) / n_planned, left - sum(own)
+    if rest <= _LEAST_SHARE:
+        raise RiskError(
+            f"looks have spent all of the error that is allowed, found {sum(earlier) + sum(own):g} of 1; begin "
+            "another run"
+        )
+    return share if share < rest else rest / 2  # looks that nobody planned may have spent more
 
 
 def strict_level(level: float, share: float, *, n_models: int = 2) -> float:
@@ -52,4 +77,4 @@ def strict_level(level: float, share: float, *, n_models: int = 2) -> float:
     Who names the best of J models errs if a worse one is told to be better than it: one side of J - 1 intervals. Two of
     them err on that side as often as one on both, so up to three models the level stays; beyond, it is split further.
     """
-    return 1 - (1 - level) * share * min(1.0, 2 / max(n_models - 1, 1))
+    return min(1 - (1 - level) * share * min(1.0, 2 / max(n_models - 1, 1)), _HIGHEST)

@@ -46,7 +46,7 @@ from advrisk.run.question import (
     refuse_another_study,
     refuse_impossible,
 )
-from advrisk.run.rounds import Looker, Rounds, go_on
+from advrisk.run.rounds import Looker, Rounds
 from advrisk.run.scoring import scored, unscored
 from advrisk.study import StudySpec
 
@@ -148,12 +148,12 @@ class _Job:
     def _evaluate(self, missing: Unfinished, crew: Crew) -> None:
         """Carry out the cells on samples to evaluate: all of them, or as many as are needed or may be."""
         options = self.options
-        if not options.targets and options.max_passes is None:
-            go_on(self.bench.folder)
-            crew.carry_out(missing)
-            return
         asked = options.targets, self.look, options.max_passes
-        Rounds(self.bench, self.plan, missing.finished, *asked, options.retry_errors).carry_out(crew)
+        rounds = Rounds(self.bench, self.plan, missing.finished, *asked, options.retry_errors)
+        if options.targets or options.max_passes is not None:
+            rounds.carry_out(crew)
+        else:
+            rounds.carry_out_all(missing, crew)
 
     def afterwards(self, progress: Progress) -> Iterator[Progress]:
         """Take measures, and score what was kept."""

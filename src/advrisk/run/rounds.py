@@ -4,21 +4,20 @@ Every model meets every arm on the same shards, so that whole samples accumulate
 ones. Nothing here knows what a target is about: whoever looks is handed in.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from advrisk.core.digest import digest
-from advrisk.core.seeds import key
 from advrisk.ledger import Ledger
-from advrisk.ledger.stopping import Look, Stopping, read_stopping, write_stopping
+from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
 from advrisk.plan import Cell, Plan, Shard
-from advrisk.risk.looks import Seen, look_places, look_share
+from advrisk.risk.looks import Seen, look_places, look_share, shard_order
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, Unfinished, finished_cells
 from advrisk.run.longest import expected_work
-from advrisk.study import StudySpec, Target
+from advrisk.study import Target, parse_target, target_kind
 
 _PASSES = """
     SELECT model, arm, avg(n_forward + n_backward + n_judge)::DOUBLE AS passes FROM outcomes
@@ -43,42 +42,60 @@ class Rounds:
 
     def carry_out(self, crew: Crew) -> None:
         """Round after round, until the targets are met, or what may be spent is."""
-        folder = self.bench.folder
-        state = self._begun(folder)
+        folder, state = self.bench.folder, self._begun()
         write_stopping(folder, state)
         shards = {shard.id: shard for shard in self.plan.shards}
         order = [shards[name] for name in state.order]
-        places = look_places([len(shard.samples) for shard in order])
         done = 0
-        for place in places:
-            fitting = self._fitting(order[done:place], crew)
-            crew.carry_out(self._unfinished(order[done : done + fitting]))
-            crew.publish()
-            if crew.out_of_time and not self._is_whole(order[done : done + fitting]):
-                self._rest_where_spent(state, order[:done], crew)
-                return
-            done += fitting
-            if done == place and self.targets:
-                state = self._looked(state, order[:done], places)
-                write_stopping(folder, state)
-                if all(look.met for look in state.latest if look.n_shards == done):
-                    self._rest(state, order[:done], crew)
-                    return
+        for place in look_places([len(shard.samples) for shard in order]):
+            done = self._done(order, done, place, crew)
             if done < place:
                 self._rest_where_spent(state, order[:done], crew)
                 return
+            looks = self._looks(state, done, self.targets)
+            state = state.with_looks(*looks)
+            write_stopping(folder, state)
+            if looks and all(look.met for look in looks):
+                self._rest(state, order[:done], crew)
+                return
+        self._watch(state, done)
 
-    def _begun(self, folder: Path) -> Stopping:
-        """Earlier looks at the same question, or none; shards that were in order keep their places."""
-        question, before = question_of(self.bench.study, self.plan), read_stopping(folder)
-        known = [shard.id for shard in self.plan.shards]
-        order = [name for name in (before.order if before else ()) if name in set(known)]
-        fresh = sorted(set(known) - set(order), key=lambda name: key("round", self.bench.study.seed, name))
-        sizes = {shard.id: len(shard.samples) for shard in self.plan.shards}
-        order += fresh
-        looks = before.looks if before and before.question == question else ()
+    def carry_out_all(self, cells: Iterable[Cell], crew: Crew) -> None:
+        """Everything at once, beyond where the run rested; looks are remembered."""
+        if read_stopping(self.bench.folder) is None:
+            crew.carry_out(cells)
+            return
+        state = self._begun()
+        write_stopping(self.bench.folder, state)
+        crew.carry_out(cells)
+        crew.publish()
+        if self._is_whole(self.plan.shards):
+            self._watch(state, len(state.order))
+
+    def _begun(self) -> Stopping:
+        """With earlier looks at the same question, if any; shards that were in order keep their places."""
+        before = read_stopping(self.bench.folder)
+        sizes = self._sizes
+        order = shard_order(sizes, before.order if before else (), seed=self.bench.study.seed)
         planned = len(look_places([sizes[name] for name in order]))
-        return Stopping(question, tuple(order), sum(sizes.values()), planned, looks)
+        looks = (*before.looks, *before.earlier) if before else ()
+        fresh = Stopping({}, order, sum(sizes.values()), planned, looks)
+        return fresh.asking(questions_of(self.bench.folder, self.plan))
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        return {shard.id: len(shard.samples) for shard in self.plan.shards}
+
+    def _done(self, order: Sequence[Shard], done: int, place: int, crew: Crew) -> int:
+        """How many shards are done once those up to a place are, or as many as may be."""
+        while done < place and (fitting := self._fitting(order[done:place], crew)):
+            shards = order[done : done + fitting]
+            crew.carry_out(self._unfinished(shards))
+            crew.publish()
+            if crew.out_of_time and not self._is_whole(shards):
+                break
+            done += fitting
+        return done
 
     def _unfinished(self, shards: Sequence[Shard]) -> Unfinished:
         return Unfinished(replace(self.plan, shards=tuple(shards)), self.finished, self.retry_errors)
@@ -119,45 +136,65 @@ class Rounds:
     def _at_most(self) -> Callable[[Cell], float]:
         return expected_work(self.bench)
 
-    def _looked(self, state: Stopping, shards: Sequence[Shard], places: Sequence[int]) -> Stopping:
-        """Look at every target; at decisions with a share of the error that is left."""
-        assert self.look is not None  # where there are targets, somebody looks
-        ledger = Ledger.open(self.bench.folder).of_shards(shard.id for shard in shards)
-        n_samples, looks = sum(len(shard.samples) for shard in shards), []
-        n_left = sum(place >= len(shards) for place in places)
-        for target in self.targets:
-            before = state.look(target.text, len(shards))
-            share = before.share if before else look_share(state.spent(target.text), n_left) if target.decides else 1.0
-            seen = self.look(target, ledger, share)
-            looks.append(
-                Look(target.text, target.decides, len(shards), n_samples, share, seen.level, seen.met, seen.said)
-            )
-        return state.with_looks(*looks)
+    def _looks(self, state: Stopping, n_shards: int, targets: Sequence[Target]) -> list[Look]:
+        if not targets or self.look is None:
+            return []
+        return taken_looks(state, n_shards, targets, folder=self.bench.folder, sizes=self._sizes, look=self.look)
+
+    def _watch(self, state: Stopping, n_shards: int) -> Stopping:
+        """Where a run ends, whoever reads it decides: that is a look at every decision that was looked at before."""
+        known = {parse_target(look.target) for look in state.looks if look.decides} - set(self.targets)
+        state = state.with_looks(*self._looks(state, n_shards, sorted(known, key=lambda one: one.text)))
+        write_stopping(self.bench.folder, state)
+        return state
 
     def _rest_where_spent(self, state: Stopping, shards: Sequence[Shard], crew: Crew) -> None:
         """Rest after whole shards where passes are spent; where time ran out, the run is merely not finished."""
         if self.max_passes is not None and not crew.is_late:
             crew.stop()
             if shards:
+                state = state.with_looks(*self._looks(state, len(shards), self.targets))
                 self._rest(replace(state, max_passes=self.max_passes), shards, crew)
 
     def _rest(self, state: Stopping, shards: Sequence[Shard], crew: Crew) -> None:
+        state = self._watch(state, len(shards))
         if len(shards) == len(state.order):
             return  # nothing is left out
         n = sum(len(shard.samples) for shard in shards)
-        write_stopping(self.bench.folder, replace(state, n_shards=len(shards), at=n))
+        write_stopping(self.bench.folder, replace(state, n_shards=len(shards), n_samples_run=n))
         crew.tell(replace(crew.progress, n_cells=crew.progress.n_done))
 
 
-def go_on(folder: Path) -> None:
-    """A run without targets goes beyond where it rested; looks are remembered."""
-    state = read_stopping(folder)
-    if state is not None and state.rests:
-        write_stopping(folder, replace(state, n_shards=0, at=0, max_passes=None))
+def taken_looks(
+    state: Stopping, n_shards: int, targets: Sequence[Target], *, folder: Path, sizes: Mapping[str, int], look: Looker
+) -> list[Look]:
+    """Look at targets after the first so many shards; at decisions with a share of the error that is left."""
+    shards = state.order[:n_shards]
+    ledger = Ledger.open(folder).of_shards(shards)
+    n_samples = sum(sizes[name] for name in shards)
+    looks = []
+    for target in targets:
+        before = state.look(target.text, n_shards)
+        share = before.share if before else _share(state, target, n_shards, sizes)
+        seen = look(target, ledger, share)
+        found = Look(target.text, target.decides, n_shards, n_samples, share, seen.level, seen.met, seen.said)
+        question = state.questions.get(target_kind(target.text), "")
+        plan = before.plan if before else state.plan
+        looks.append(replace(found, question=question, shards=digest(list(shards)), plan=plan))
+    return looks
 
 
-def question_of(study: StudySpec, plan: Plan) -> str:
-    """Names what is asked: another question has looks of its own."""
-    recipes = sorted([model, arm, recipe] for (model, arm), recipe in plan.recipes.items())
-    asked = study.assess.damage.model_dump(mode="json", exclude={"thresholds"})
-    return digest([recipes, asked, list(study.gate)])
+def _share(state: Stopping, target: Target, n_shards: int, sizes: Mapping[str, int]) -> float:
+    """Of the error that is allowed; all looks that are planned for these samples get as much, made or not."""
+    if not target.decides:
+        return 1.0
+    places = {*look_places([sizes[name] for name in state.order]), n_shards}
+    known = {place: state.look(target.text, place) for place in places}
+    planned = [place for place, look in known.items() if look is None or look.plan == state.plan]
+    return look_share(*state.spent(target.text), len(planned))
+
+
+def questions_of(folder: Path, plan: Plan) -> dict[str, str]:
+    """Names what each kind of target asks: of these models and arms, and of what the study says beside them."""
+    recipes = digest(sorted([model, arm, recipe] for (model, arm), recipe in plan.recipes.items()))
+    return {kind: f"{asked}-{recipes}" for kind, asked in asked_now(folder).items()}

@@ -32,7 +32,7 @@ from advrisk.study.spec import (
     load_study,
     study_from,
 )
-from advrisk.study.target import Target, parse_target
+from advrisk.study.target import Target, asked_of, parse_target, parse_targets, target_kind
 
 __all__ = [
     "AVERAGE",
@@ -71,14 +71,17 @@ __all__ = [
     "Term",
     "TrainedModel",
     "TrainingSource",
+    "asked_of",
     "detector_names",
     "expanded",
     "load_recipe",
     "load_study",
     "parse_requirement",
     "parse_target",
+    "parse_targets",
     "read_yaml",
     "study_from",
     "study_ground",
+    "target_kind",
     "validated",
 ]

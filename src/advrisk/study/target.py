@@ -10,13 +10,17 @@ The words before the sign are those of requirements (`study.gate`); without a mo
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from advrisk.core.digest import digest
 from advrisk.core.errors import StudyError
 from advrisk.study.gate import EVERY, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, expanded
+from advrisk.study.spec import StudySpec
 
 DECIDED, GATE = "decided", "gate"
+MARGIN = "margin"  # the kind of all targets that are no decision
 PRECISE = ("damage", "broken", "robust_accuracy", "clean_accuracy", "clean_rejection", "cost", "risk", "survival")
 SCORED = ("auroc", "fpr")  # of scores that detectors give once the cells are done
 NOT_LOOKED_AT = ("certificate", "error_rows", "flagged")  # more samples to evaluate decide none of them
@@ -58,6 +62,35 @@ def parse_target(text: str) -> Target:
         raise StudyError(f"the target {text!r} cannot be read: {error}") from None
     _check(text, read)
     return Target(f"{parts[0].strip()} ±{read.limit_text}", read.left, read.limit)
+
+
+def parse_targets(given: Sequence[str] | str | None) -> tuple[Target, ...]:
+    """Read targets, each once: who says the same twice is to look once. None means none."""
+    texts = [] if given is None else [given] if isinstance(given, str) else given
+    if not isinstance(texts, Sequence):
+        raise StudyError(f"`target` is text, or a list of texts: {_EXAMPLE}; found {given!r}")
+    return tuple(dict.fromkeys(parse_target(text) for text in texts))
+
+
+def target_kind(text: str) -> str:
+    """`decided`, `gate`, or that it has a margin."""
+    return text if text in (DECIDED, GATE) else MARGIN
+
+
+def asked_of(study: StudySpec, curve: str = "") -> dict[str, str]:
+    """Names what each kind of target asks of a study: where a name differs, the question is another one.
+
+    `curve` is the text of the file with the evasion curve, if the study names one.
+    """
+    damage = study.assess.damage.model_dump(mode="json", exclude={"thresholds", "resamples"})
+    damage |= {"evasion": curve} if curve else {}
+    others = study.assess.model_dump(mode="json", include={"indicators", "survival"})
+    others |= {"losses": study.loss_entries(), "scenarios": study.model_dump(mode="json", include={"scenarios"})}
+    return {
+        DECIDED: digest(damage),
+        MARGIN: digest([damage, others]),
+        GATE: digest([damage, others, list(study.gate)]),
+    }
 
 
 def _check(text: str, read: Requirement) -> None:

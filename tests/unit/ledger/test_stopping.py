@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger.stopping import FILE, Look, Stopping, read_stopping, stopping_words, write_stopping
 
-FIRST = Look("decided", True, 1, 64, 0.25, 0.9875, False, "a is undecided against b")
-SECOND = replace(FIRST, n_shards=2, n_samples=128, met=True, said="ship a")
-STATE = Stopping("q", ("s1", "s2", "s3"), 192, 4, (FIRST, SECOND), n_shards=2, at=128)
+ORDER = ("s1", "s2", "s3")
+FIRST = Look(
+    *("decided", True, 1, 64, 0.25, 0.9875, False, "a is undecided against b"),
+    question="q",
+    shards=digest(["s1"]),
+    plan=digest(list(ORDER)),
+)
+SECOND = replace(FIRST, n_shards=2, n_samples=128, met=True, said="ship a", shards=digest(["s1", "s2"]))
+STATE = Stopping({"decided": "q"}, ORDER, 192, 4, (FIRST, SECOND), n_shards=2, n_samples_run=128)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -31,8 +38,12 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
     ("old", "new"),
     [
         ('"n_samples": 192', '"n_samples": "many"'),
-        ('"n_shards": 2,\n "at"', '"n_shards": 4,\n "at"'),
+        ('"n_shards": 2,\n "n_samples_run"', '"n_shards": 4,\n "n_samples_run"'),
         ('"share": 0.25', '"share": 7'),
+        ('"share": 0.25', '"share": 0.8'),
+        ('"share": 0.25', '"share": 0'),
+        ('"level": 0.9875', '"level": 1.0'),
+        ('"met": true', '"met": 1'),
         ('"s1"', "1"),
         ('"said": "ship a"', '"said": null'),
     ],
@@ -49,25 +60,55 @@ def test_a_record_that_says_nonsense_is_refused(tmp_path: Path, old: str, new: s
 def test_a_look_at_the_same_place_takes_the_place_of_the_first() -> None:
     again = replace(SECOND, said="ship b")
     assert STATE.with_looks(again).looks == (FIRST, again)
-    assert STATE.spent("decided") == STATE.with_looks(again).spent("decided") == [0.25, 0.25]
+    assert STATE.spent("decided") == STATE.with_looks(again).spent("decided") == ([], [0.25, 0.25])
+    more = replace(STATE, order=(*ORDER, "s4"))
+    assert more.spent("decided") == ([0.25, 0.25], [])
+    assert more.look("decided", 2) == SECOND  # at the same samples
+    assert replace(STATE, order=("s1", "s9")).look("decided", 2) is None  # others are in their place
     assert STATE.look("decided", 2) == SECOND
     assert STATE.look("gate", 2) is None
     assert STATE.latest == (SECOND,)
 
 
+def test_looks_at_another_question_are_kept_and_not_told() -> None:
+    other = STATE.asking({"decided": "another"})
+    assert other.looks == ()
+    assert other.earlier == (FIRST, SECOND)
+    assert other.decision_level is None
+    assert stopping_words(other) == [
+        "Stopped early, after 128 of 192 samples: what was asked for then was known; run the study again."
+    ]
+    assert other.asking({"decided": "q"}) == STATE
+    assert other.asking({"gate": "q"}).looks == ()  # a question is that of one kind of target
+
+
+def test_it_decides_at_the_level_of_the_last_look() -> None:
+    later = replace(SECOND, n_shards=3, n_samples=192, level=0.995)
+    assert STATE.decision_level == 0.9875
+    assert STATE.with_looks(later).decision_level == 0.995
+    assert STATE.with_looks(replace(SECOND, target="damage ±0.1", decides=False, level=0.999)).decision_level == 0.9875
+    assert replace(STATE, looks=(replace(FIRST, decides=False),)).decision_level is None
+    told = STATE.as_dict()
+    last = {"target": "decided", "met": True, "said": "ship a", "decides": True, "level": 0.9875, "n_samples": 128}
+    assert told["looks"] == [last]
+    assert (told["rests"], told["n_samples_run"], told["decision_level"]) == (True, 128, 0.9875)
+
+
 def test_words_say_why_when_and_how_surely() -> None:
-    early, decided, others = stopping_words(STATE)
+    early, decided, level = stopping_words(STATE)
     assert early == "Stopped early, after 128 of 192 samples: what was asked for is known."
-    assert decided == (
-        "Decided after 128 of 192 samples (ship a) at level 0.9875, at look 2 of at most 4, which share the error "
-        "allowed."
-    )
-    assert "as if nobody had looked" in others
+    assert decided == "Decided after 128 of 192 samples (ship a) at level 0.9875, at look 2 of at most 4."
+    assert "Verdicts and intervals here are at level 0.9875, that of the last look" in level
+    assert "together they hold at the study's level" in level
     spent = stopping_words(replace(STATE, looks=(), max_passes=1000))
     assert spent == [
         "Stopped early, after 128 of 192 samples: another shard would probably have gone beyond 1,000 passes."
     ]
-    assert stopping_words(replace(STATE, n_shards=0, looks=(FIRST,))) == [
-        "The target `decided` is not reached after 64 of 192 samples (at level 0.9875, at look 1 of at most 4, which "
-        "share the error allowed): a is undecided against b."
+    assert stopping_words(replace(STATE, n_shards=0, looks=(FIRST,)))[0] == (
+        "The target `decided` is not reached after 64 of 192 samples (at level 0.9875, at look 1 of at most 4): a is "
+        "undecided against b."
+    )
+    margin = replace(FIRST, target="damage ±0.1", decides=False, met=True, level=0.95, said="known")
+    assert stopping_words(replace(STATE, n_shards=0, looks=(margin,))) == [
+        "The target `damage ±0.1` was reached after 64 of 192 samples: known."
     ]
