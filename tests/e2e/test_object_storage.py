@@ -278,12 +278,12 @@ def test_one_writer_at_a_time(storage: fs.S3FileSystem, machine: Machine, monkey
 def test_of_two_that_start_at_once_the_one_whose_words_are_gone_gives_up(
     still_there: bool, storage: fs.S3FileSystem, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = "s3://bucket/runs/raced"
+    url = f"s3://bucket/runs/raced-{still_there}"
 
     def other(_: float) -> None:
-        put(storage, "bucket/runs/raced/lease.json", b'{"token": "another", "holder": "somebody else"}')
+        put(storage, f"{url[5:]}/lease.json", b'{"token": "another", "holder": "somebody else"}')
         if not still_there:
-            storage.delete_file("bucket/runs/raced/lease.json")
+            storage.delete_file(f"{url[5:]}/lease.json")
 
     monkeypatch.setattr(lease.time, "sleep", other)
     with pytest.raises(LedgerError, match="is writing to this folder"), working_folder(url):
@@ -470,6 +470,11 @@ def test_a_copy_for_readers_is_not_written_to(storage: fs.S3FileSystem, machine:
     with working_folder(url) as home:
         Ledger.open(home).append(MODELS)
     assert len(zips(storage, "bucket/runs/appended")) == n_before + 1
+    bounds = home / "inputs" / "bounds.npy"
+    was = bounds.read_bytes()
+    bounds.write_bytes(was[::-1])  # as a command leaves it whose upload failed
+    with working_folder(url):
+        assert bounds.read_bytes() == was
 
 
 def test_a_reader_starts_anew_where_segments_are_merged_meanwhile(
