@@ -35,7 +35,7 @@ class Command:
         self._process = LAUNCHER.Process(target=_carry_out, args=([*map(str, words)], folder, log, prepare))
         self._process.start()
         self.began = time.monotonic()
-        self.log = log
+        self.log, self.word = log, words[0]
 
     @property
     def pid(self) -> int:

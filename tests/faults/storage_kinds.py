@@ -17,7 +17,7 @@ def driver_killed(trial: Trial) -> str:
     run = there.run()
     there.moment()
     run.send(signal.SIGKILL)
-    code = trial.expect(run, DONE, -signal.SIGKILL)
+    code = there.expect(run, DONE, -signal.SIGKILL)
     there.finish()
     return told(trial, code, struck=code != DONE)
 

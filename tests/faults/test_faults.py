@@ -18,7 +18,7 @@ def ground() -> Iterator[Ground]:
         yield made
 
 
-@pytest.mark.parametrize("kind", ["driver killed", "model misbehaves", "files damaged"])
+@pytest.mark.parametrize("kind", ["driver killed", "model misbehaves"])
 def test_one_fault(kind: str, ground: Ground) -> None:
     tally = inject(kind, 1, ground, seed=1)
     assert tally.bugs == []

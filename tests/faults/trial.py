@@ -29,9 +29,9 @@ TOLD = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reference:
-    """A run without a fault, and how long it took."""
+    """A run without a fault, and how long it took; later runs that nothing struck may show that it takes less."""
 
     folder: Path
     length_s: float
@@ -111,6 +111,8 @@ class Trial:
         said = command.log.read_text(encoding="utf-8", errors="replace") if command.log.exists() else ""
         assert code in codes, f"exit code {code}: {said}"
         assert "Traceback" not in said, said
+        if code == DONE and command is self.commands[0] and command.word == "run":
+            self.reference.length_s = min(self.reference.length_s, 1.2 * (time.monotonic() - command.began))
         return code
 
     def verify(self) -> None:
