@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -338,3 +339,47 @@ def test_scipy_stats_is_not_imported() -> None:
         "sys.exit(any(name in sys.modules for name in ('scipy.stats', 'torch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_each_sample_adds_to_a_skewed_difference_and_what_one_not_seen_may_add() -> None:
+    """Pseudo-values by leaving each sample out; the ends by trying every sample that could come."""
+    rng = np.random.default_rng(3)
+    found = {name: np.where(rng.random(9) < 0.3, rng.choice([0, np.inf]), rng.random(9)) for name in "abc"}
+    made = detector_free_damage(found, resamples=1, skewed=True, rng=rng)
+
+    def difference(without: int | None = None) -> float:
+        left = {name: one if without is None else np.delete(one, without) for name, one in found.items()}
+        estimates = detector_free_damage(left, resamples=1, rng=np.random.default_rng(0)).estimates
+        return estimates["a"].value - estimates["b"].value
+
+    whole = difference()
+    each, low, high = made._pseudo_values(0, 1, whole)
+    assert each == pytest.approx([9 * whole - 8 * difference(i) for i in range(9)])
+
+    def share_below(name: str, size: float) -> float:
+        return float((found[name] < size).mean())
+
+    places = np.unique(np.concatenate([*found.values(), [0.0, np.inf]]))
+    adds = [
+        made.evasion(np.array([a]))[0]
+        - made.evasion(np.array([b]))[0]
+        + sum(share_below("a", size) - share_below("b", size) for size in (a, b, c)) / 3
+        - whole
+        for a, b, c in product([*places[::2].tolist(), np.inf], repeat=3)
+    ]
+    assert low <= min(adds)
+    assert high >= max(adds)
+    exact = [
+        made.evasion(np.array([a]))[0]
+        - made.evasion(np.array([b]))[0]
+        + (share_below("a", a) - share_below("b", a) + share_below("a", b) - share_below("b", b)) / 3
+        for a, b in product(places.tolist(), repeat=2)
+    ]
+    beside = [(share_below("a", size) - share_below("b", size)) / 3 for size in places.tolist()]
+    assert high == pytest.approx(max(max(exact) + max(beside) - whole, float(each.max())))
+    assert low == pytest.approx(min(min(exact) + min(beside) - whole, float(each.min())))
+    told, usual = made.difference("a", "b"), detector_free_damage(found, resamples=1, rng=rng).difference("a", "b")
+    assert told.value == usual.value
+    assert told.low < told.value < told.high
+    assert told.method.endswith("Gaffke")
+    assert made.difference("b", "a").low == pytest.approx(-told.high, abs=1e-6)
