@@ -32,7 +32,7 @@ class Compacted:
 
 def compact(folder: str | Path, *, largest_mb: float = LARGEST_MB) -> Compacted:
     """Merge neighbouring segments until they are about so large; readers notice nothing, other writers must wait."""
-    with working_folder(folder) as home:
+    with working_folder(folder, inputs=()) as home:
         ledger = Ledger.open(home).path
         with locked(ledger.parent):
             tidy(ledger)
