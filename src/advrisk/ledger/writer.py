@@ -1,6 +1,7 @@
 """The one writer of a run: collects finished cells, publishes a segment every few seconds, and merges small ones."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -13,6 +14,7 @@ from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.remote import UnreachableError
 from advrisk.ledger.segments import last_number, segment_folders, tidy
 
+_LOG = logging.getLogger(__name__)
 PUBLISH_EVERY_S = 3.0
 LONGEST_S = 60.0  # between two segments, however long the run
 PUBLISH_EVERY_BYTES = 64 * 2**20
@@ -52,7 +54,9 @@ class SegmentWriter:
         if late or self._waiting_bytes - self._failed_bytes >= PUBLISH_EVERY_BYTES:
             try:
                 self.publish()
-            except UnreachableError:
+            except UnreachableError as error:
+                if not self._failed_bytes:
+                    _LOG.warning("%s. What is finished waits here, and is tried again for up to an hour", error)
                 self._failed_bytes = self._waiting_bytes
                 if time.monotonic() - self._reached_at > PATIENCE_S:
                     raise

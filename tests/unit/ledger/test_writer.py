@@ -216,7 +216,12 @@ def elsewhere(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
 
 
 def test_what_could_not_be_put_elsewhere_is_put_there_at_the_next_interval(
-    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
+    cell: Callable[..., Tables],
+    clock: Clock,
+    elsewhere: Elsewhere,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     size = sum(table.nbytes for table in cell("c1").values())
     monkeypatch.setattr(writer, "PUBLISH_EVERY_BYTES", 3 * size)
@@ -228,6 +233,9 @@ def test_what_could_not_be_put_elsewhere_is_put_there_at_the_next_interval(
         clock.now += 3.1
         open_writer.publish_if_due()
         assert (elsewhere.asked, published(ledger)) == (2, []), "it does not count as done"
+        assert [record.getMessage().partition(". ")[0] for record in caplog.records] == [
+            "s3://bucket: cannot be reached"
+        ], "and is told once"
         elsewhere.answers = True
         clock.now += 3.1
         open_writer.publish_if_due()
