@@ -206,7 +206,7 @@ def assert_all_on_the_phone(page: Any, design: str, scale: float) -> None:
 class TestInBrowser:
     pytestmark = needs_browser
 
-    @pytest.mark.parametrize("design", ["yes-no", "forced-choice"])
+    @pytest.mark.parametrize("design", ["yes-no", pytest.param("forced-choice", marks=pytest.mark.slow)])
     def test_sixty_answers_by_keyboard_find_the_true_curve(
         self, browser: Any, run: Path, advrisk: Advrisk, tmp_path: Path, design: str
     ) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -209,9 +210,9 @@ def looks(folder: Path) -> Loader:
 
     ground = _Ground(folder)
     look = Look("damage ±0.02", True, 1, 2, 0.5, 0.975, False, "a is 0.3 (0.1 to 0.5)")
-    going = Stopping("q", ("one", "two"), 4, 2, (look,))
+    going = Stopping({"margin": "q"}, ("one", "two"), 4, 2, (look,))
     seeds = []
-    for found in (going, Stopping("q", ("one", "two"), 4, 2, (look,), n_shards=1, at=2, max_passes=100)):
+    for found in (going, replace(going, n_shards=1, n_samples_run=2, max_passes=100)):
         write_stopping(ground.run, found)
         seeds.append((ground.run / FILE).read_bytes())
 

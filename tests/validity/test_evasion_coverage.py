@@ -61,10 +61,6 @@ def test_intervals_cover_in_many_runs(name: str, n: int) -> None:
 # Several labellers
 
 
-def test_intervals_cover_with_several_labellers() -> None:
-    check("3 labellers", 50, FEW, most_misses(FEW, 0.05), LABELLERS)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 200, 1000])
 @pytest.mark.parametrize("name", LABELLERS)

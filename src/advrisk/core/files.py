@@ -12,7 +12,7 @@ from typing import Any
 from advrisk.core.errors import RunError
 
 # What it raises to read a JSON file, or to take its content apart, where it is not what was written.
-NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 _UNFINISHED = re.compile(r"\..+\.(\d+)")
 
 
