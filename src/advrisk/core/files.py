@@ -86,10 +86,12 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether a process lives; one that has ended, and that nobody asked how, does not."""
     try:
         os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # somebody else's
+    except OSError:  # somebody else's, or a system that does not tell
         return True
-    return True
+    return state.split()[:1] not in (["Z"], ["X"])

@@ -50,3 +50,15 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
 
 def test_a_folder_that_is_not_there_has_nothing_unfinished(tmp_path: Path) -> None:
     remove_unfinished(tmp_path / "gone")
+
+
+def test_what_a_process_left_that_ended_and_was_not_asked_how_is_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert ended.stdout is not None
+    ended.stdout.read()  # it has ended, or is about to
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    (tmp_path / f".a.npz.{ended.pid}").touch()
+    (tmp_path / f".b.npz.{os.getpid()}").touch()
+    remove_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f".b.npz.{os.getpid()}"]
+    ended.communicate()
