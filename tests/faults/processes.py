@@ -23,6 +23,7 @@ LAUNCHER.set_forkserver_preload(["tests.faults.preload"])
 DRIVER = "ADVRISK_FAULTS_DRIVER"  # the variable that tells which process is the driver
 END_S = 300.0  # a command that takes longer hangs
 GRACE_S = 1.0  # in place of ten seconds, that a hanging cell is given beyond its limit
+START_S = 20.0  # in place of ten minutes, that a worker is given to load its material
 VANISH_S = 15.0  # workers of a killed driver finish their cell, then notice
 
 Prepare = Callable[[], None]
@@ -83,7 +84,7 @@ def _carry_out(words: list[str], folder: Path, log: Path, prepare: Prepare | Non
     from advrisk.run import executors
 
     executors.WorkerPool._spawn = _forked_worker  # type: ignore[method-assign]
-    executors.GRACE_S = GRACE_S
+    executors.GRACE_S, executors.START_S = GRACE_S, START_S
     main()
 
 

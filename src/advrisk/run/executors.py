@@ -32,6 +32,7 @@ TICK_S = 0.5
 READY = "ready"  # what a worker says once it has loaded its material
 # A cell that looks at the clock between passes ends by itself; one that hangs inside a pass does not.
 GRACE_S = 10.0
+START_S = 600.0  # how long anybody waits for a worker that loads its material
 
 
 def always() -> bool:
@@ -209,6 +210,12 @@ class WorkerPool:
         if worker.cell is not None and worker.hangs(self._assignment.study.max_cell_s):
             _stop(worker)
             return self._assignment.hung(worker.cell)
+        if not worker.ready and time.monotonic() - worker.began > START_S:
+            _stop(worker)
+            raise RunError(
+                f"a worker process could not start: it was not ready within {START_S:g} s. Does a model hang while it "
+                "is loaded, or at its first pass?"
+            )
         return None
 
     def _lost(self, worker: _Worker, message: str) -> CellResult:

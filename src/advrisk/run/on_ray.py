@@ -28,7 +28,7 @@ from advrisk.core.version import VERSION
 from advrisk.plan import Cell
 from advrisk.run.agenda import Agenda, MayBegin
 from advrisk.run.bench import Workbench
-from advrisk.run.executors import KEEP_MEMORY, ONE_THREAD, TICK_S, Assignment, Worker, always
+from advrisk.run.executors import KEEP_MEMORY, ONE_THREAD, START_S, TICK_S, Assignment, Worker, always
 from advrisk.run.parcel import (
     FarResult,
     Files,
@@ -49,7 +49,6 @@ TRIES = 3  # a cell that loses so many workers gives error rows
 START_TRIES = 5  # so many workers that fail to start, one after the other, end a run that has no other
 _PAUSE_S = 2.0  # before another one is started, and longer after each: a lost machine may still be thought alive
 SILENT_TRIES = 2  # a machine that is cut off is silent, too, and Ray may notice that later than the time limit ends
-START_S = 600.0  # how long a run waits for its first worker, or for another one when all are lost
 _LOOK_S = 5.0  # how often it is asked how large the cluster is
 
 _LOG = logging.getLogger(__name__)

@@ -1,13 +1,17 @@
 """What is still to be run of a plan, in which order, and until when."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from advrisk.core.errors import RunError
 from advrisk.plan import Cell, Plan, Shard
+from advrisk.run import executors
 from advrisk.run.crew import Crew, Unfinished
 from advrisk.run.executors import InProcess, WorkerPool
 from advrisk.run.progress import Progress
@@ -94,3 +98,18 @@ def test_passes_end_what_a_process_of_its_own_does_too() -> None:
     assert len(carried_out(crew_of(InProcess(bench), max_passes=7))) == 3
     nobody: Any = None
     assert list(WorkerPool(nobody, workers=4).run(plan().cells(), may_begin=lambda: False)) == []
+
+
+def test_a_worker_that_never_is_ready_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging = tmp_path / "python"
+    hanging.write_text("#!/bin/sh\nexec sleep 60\n")
+    hanging.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(hanging))
+    monkeypatch.setattr(executors, "START_S", 0.2)
+    spawned, spawn = [], WorkerPool._spawn
+    monkeypatch.setattr(WorkerPool, "_spawn", lambda pool: (spawned.append(spawn(pool)), spawned[-1])[1])
+    nothing: Any = SimpleNamespace(study=SimpleNamespace(max_cell_s=None))
+    with pytest.raises(RunError, match=r"not ready within 0\.2 s\. Does a model hang"):
+        list(WorkerPool(nothing, workers=1).run(plan().cells()))
+    assert spawned
+    assert all(worker.process.poll() is not None for worker in spawned)

@@ -12,8 +12,8 @@ from advrisk.core.errors import RunError
 from advrisk.plan import Cell
 from advrisk.run import on_ray
 from advrisk.run.crew import Crew
-from advrisk.run.executors import GRACE_S, TICK_S, always
-from advrisk.run.on_ray import _PAUSE_S, SILENT_TRIES, START_S, START_TRIES, TRIES, OnRay
+from advrisk.run.executors import GRACE_S, START_S, TICK_S, always
+from advrisk.run.on_ray import _PAUSE_S, SILENT_TRIES, START_TRIES, TRIES, OnRay
 from advrisk.run.progress import Progress
 from advrisk.run.rows import CellResult
 from tests.unit.run.pretended import NEVER, Does, Far, Ray, cell, pretended

@@ -134,7 +134,10 @@ def _unlike(found: Any, wanted: Any, path: str) -> Iterator[tuple[str, str]]:
 def _alike(found: Any, wanted: Any) -> bool:
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (found, wanted))
     if numbers and (isinstance(found, float) or isinstance(wanted, float)):
-        return bool(np.isclose(found, wanted, rtol=_CLOSE, atol=1e-300))
+        try:
+            return bool(np.isclose(found, wanted, rtol=_CLOSE, atol=1e-300))
+        except OverflowError:  # a whole number beyond all floats
+            return False
     return type(found) is type(wanted) and bool(found == wanted)
 
 

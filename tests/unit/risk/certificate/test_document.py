@@ -155,6 +155,11 @@ def test_numbers_and_words_that_do_not_follow_from_the_counts_are_told(whole: di
     assert not [path for path in free if path[0] == "family" and path[-1] in ("p", "failures", "n")]
 
 
+def test_a_whole_number_beyond_all_floats_is_told(whole: dict[str, Any]) -> None:
+    whole["claim"]["zeta"] = 10**400
+    assert not verify_document(whole).holds
+
+
 @pytest.mark.parametrize(
     "path",
     [
