@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,8 @@ def test_a_level_has_one_spelling_and_is_explained(early: Run, advrisk: Command)
     assert early.stopping is not None
     n_looks = early.stopping.n_looks_planned
     level = f"{100 * (1 - 0.05 * 0.8 / n_looks):.4g} %"
-    why = f"as there are up to {n_looks} looks, each is held to that level, so that all together keep 95 %"
-    page = early.report().read_text()
+    why = f"as there are up to {n_looks} looks, each is held to that level, so that all together keep the study's 95 %"
+    page = unescape(early.report().read_text())
     shown = advrisk("show", early.folder, env=WIDE).stdout
     for text in (page, shown, early.status().stopped):
         assert f"are at {level}: {why}" in text

@@ -175,7 +175,7 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
         markup=False,
     )
     if state.n_cells_expected:
-        left = ": complete" if state.complete else " on these" if state.done else _GO_ON
+        left = ": complete" if state.complete else " on these samples" if state.done else _GO_ON
         console.print(f"{state.so_far} done{left}", highlight=False)
     if state.stopped:
         indented(console, state.stopped, by=0)
