@@ -48,7 +48,7 @@ def main(evaluate: int = 500) -> None:
             _replay(whole, text, gate, n_all)
         early = study.run(Path(place) / "early", target="decided")
         same = early.damage().ship == whole.damage().ship
-        n_early, n_samples = _passes(early.ledger), early.status().n_samples
+        n_early, n_samples = _passes(early.ledger), early.status().n_samples_run
         print(f"run for `decided`: {n_samples} samples, {n_early:,} of {n_all:,} passes; the same decision: {same}")
 
 

@@ -77,7 +77,7 @@ def assessed_damage(
         answers=said,
         cost=asked.cost if cost is None else cost,
         skewed=run.decision_level is not None,
-        notes=(*stopping_words(run.stopping), *question.notes, *unread),
+        notes=(*stopping_words(run.stopping, run.study, level=asked.level), *question.notes, *unread),
     )
 
 

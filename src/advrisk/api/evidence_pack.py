@@ -85,7 +85,7 @@ def made_index(run: "Run", rows: str, found: Findings, folder: Path | None = Non
         name=run.name,
         made=time_of_making(),
         rows=rows,
-        unfinished="" if status.complete else f"{status.so_far} are done",
+        unfinished="" if status.done else f"{status.so_far} are done",
         files=files,
         sections=set(re.findall(r'<section id="([a-z-]+)"', page)),
     )

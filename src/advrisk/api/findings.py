@@ -32,7 +32,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         if damage.comparison:
             settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
     except RiskError as error:  # corruptions alone, say
-        damage = " ".join([str(error), *stopping_words(run.stopping)])
+        damage = " ".join([str(error), *stopping_words(run.stopping, run.study)])
     indicators, status = _indicators(run), run.status()
     return Findings(
         damage=damage,
@@ -46,7 +46,8 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         searches=run.searches(),
         certificates=_certificates(run),
         gate=_gate(run),
-        unfinished="" if status.complete else status.so_far,
+        unfinished="" if status.done else status.so_far,
+        stopping=run.stopping,
     )
 
 

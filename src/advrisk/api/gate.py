@@ -43,7 +43,7 @@ def run_gate(
         )
     measures = Measures(run, run.level(level), evasion=evasion, cost=cost)
     results = [_held(requirement, origin, measures, run, strict_flags=strict_flags) for requirement, origin in asked]
-    notes = stopping_words(run.stopping)
+    notes = stopping_words(run.stopping, run.study, level=level)
     notes += [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
     notes += [f"{flag}: {meaning}." for flag, meaning in FLAGS.items() if _tells_of(flag, results)]
     return GateResult(run.name, tuple(results), tuple(notes))

@@ -77,8 +77,8 @@ class Run:
 
     def __repr__(self) -> str:
         """The folder, how many models were asked, and whether that is all of it."""
-        state = run_status(self.ledger, self.study, ())
-        far = "complete" if state.complete else f"{state.so_far} done"
+        state = run_status(self.ledger, self.study, (), self.stopping)
+        far = state.rested or ("complete" if state.complete else f"{state.so_far} done")
         return f"Run({str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
 
     @classmethod

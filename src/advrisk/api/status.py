@@ -54,9 +54,9 @@ class Status(Tabular):
     n_models: int
     n_surrogates: int  # models that points were crafted on, and nothing else
     n_arms: int
-    n_samples: int
+    n_samples: int  # that the study asks for
     n_cells: int
-    n_cells_expected: int
+    n_cells_expected: int  # on the samples that it came to
     outcomes: Mapping[str, int]
     flags: Mapping[str, int]
     messages: Mapping[str, int]
@@ -69,15 +69,28 @@ class Status(Tabular):
     n_rounds_expected: int = 0
     n_calibrated: int = 0  # cells on samples to calibrate
     n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
-    stopped: str = ""  # why it stopped early, and what was seen by looks on the way; the counts are of what was run
+    n_samples_run: int = 0  # that it came to: fewer if it stopped early; every other count is of these
+    rests: bool = False  # whether it stopped early
+    stopped: str = ""  # why it stopped early, and what was seen by looks on the way
     looks: tuple[Look, ...] = ()  # the last at each target
 
     columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
 
     @property
     def complete(self) -> bool:
+        """Whether everything that the study asks for is done; a run that stopped early is not complete."""
+        return self.done and not self.rests
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do on the samples that it came to."""
         searched = self.n_rounds == self.n_rounds_expected
         return self.n_cells == self.n_cells_expected and searched and self.n_calibrated == self.n_calibrated_expected
+
+    @property
+    def rested(self) -> str:
+        """`stopped early: 32 of 320 samples`; empty if it did not."""
+        return f"stopped early: {self.n_samples_run:,} of {self.n_samples:,} samples" if self.rests else ""
 
     @property
     def so_far(self) -> str:
@@ -110,7 +123,8 @@ class Status(Tabular):
 @notebook_html.register
 def _(found: Status) -> str:
     of = f"{counted(found.n_models, 'model')}, {counted(found.n_arms, 'arm')}, {counted(found.n_samples, 'sample')}"
-    head = f"{found.study}: {'complete' if found.complete else 'not finished'}; {found.so_far} are done"
+    state = [found.rested, "" if found.done else "not finished"] if found.rests or not found.done else ["complete"]
+    head = f"{found.study}: {', '.join(filter(None, state))}; {found.so_far} are done"
     told = [("outcome", found.outcomes), ("flagged cells", found.flags), ("message", found.messages)]
     rows = [[what, name, n] for what, held in told for name, n in held.items()]
     notes = [f"{of}; {found.n_passes:,} passes.", *([found.stopped] if found.stopped else [])]
@@ -137,6 +151,7 @@ def run_status(
         return {one["name"]: one["n"] for one in ledger.query(sql).to_pylist()}
 
     plan, samples, clean = row(_PLAN), row(_SAMPLES), clean_shares(ledger)
+    rests = stopping is not None and stopping.rests
     n_rounds, n_rounds_expected = _rounds(ledger, study)
     n_calibrated, n_calibrated_expected = _calibrated(ledger, study)
     return Status(
@@ -144,7 +159,7 @@ def run_status(
         n_models=plan["n_models"],
         n_surrogates=plan["n_surrogates"],
         n_arms=plan["n_arms"],
-        n_samples=samples["n"],
+        n_samples=stopping.n_samples if rests and stopping else samples["n"],
         n_cells=row(_DONE)["n"],
         n_cells_expected=plan["n_pairs"] * samples["n_shards"],
         outcomes=tally(_OUTCOMES.format(elsewhere="false")),
@@ -159,7 +174,9 @@ def run_status(
         n_rounds_expected=n_rounds_expected,
         n_calibrated=n_calibrated,
         n_calibrated_expected=n_calibrated_expected,
-        stopped=" ".join(stopping_words(stopping)),
+        n_samples_run=samples["n"],
+        rests=rests,
+        stopped=" ".join(stopping_words(stopping, study)),
         looks=stopping.latest if stopping else (),
     )
 

@@ -8,11 +8,12 @@ from advrisk.api.measures import Measures
 from advrisk.api.run import Run
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import level_text
 from advrisk.ledger import Ledger
 from advrisk.risk.gate import Held
-from advrisk.risk.looks import Seen, strict_level
+from advrisk.risk.looks import Seen, look_level
 from advrisk.study import Requirement, StudySpec, Target, Term, parse_requirement
-from advrisk.study.target import DECIDED, GATE, NOT_LOOKED_AT, target_terms
+from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
 
 
 def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], Seen]:
@@ -31,23 +32,13 @@ def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], 
     return look
 
 
-def look_level(target: Target, study: StudySpec, share: float, *, n_models: int) -> float | None:
-    """The level of a look at a decision, which leaves room for the other looks; None where nothing is decided."""
-    asked = study.assess
-    if target.text == DECIDED:
-        return strict_level(asked.damage.level, share, n_models=n_models)
-    if target.text == GATE:
-        return strict_level(max(asked.damage.level, asked.indicators.level, asked.survival.level), share)
-    return None
-
-
 def _precision(run: Run, target: Target) -> Seen:
     """Whether every interval lies within the margin of its value, on both sides."""
     found = _estimates(run, target_terms(target, run_ground(run)))
     sides = {str(term): max(one.high - one.value, one.value - one.low) for term, one in found.items()}
     widest = max(sides, key=sides.__getitem__)
     level = next(iter(found.values())).level
-    said = f"{'each' if len(sides) > 1 else widest} is known to ±{_shown(sides[widest])} at level {level:g}"
+    said = f"{'each' if len(sides) > 1 else widest} is known to ±{_shown(sides[widest])} at {level_text(level)}"
     if (wide := sides[widest]) > target.margin:
         return Seen(met=False, said=f"{widest} is known to ±{_shown(wide)}", level=level)
     return Seen(met=True, said=said, level=level)
@@ -62,6 +53,8 @@ def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
         measured = measures.of(Requirement(term, "<="))
         if measured.estimate is None:
             raise RiskError(f"{term}: {measured.why_not or measured.pending}")
+        if term.size is not None and measured.untried:
+            raise RiskError(f"{term}: {measured.untried}")
         found[term] = measured.estimate
     return found
 

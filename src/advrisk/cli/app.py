@@ -221,7 +221,7 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     from advrisk.cli.damage import damage_json, print_damage
     from advrisk.cli.indicators import print_scenarios
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
-    from advrisk.cli.targets import targets_met
+    from advrisk.cli.targets import targets_met, tell_stopped
     from advrisk.ledger.remote import url_below
 
     study = Study.load(study_file)
@@ -231,17 +231,18 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
         done = study.run(folder, on_progress=line.update, **options)
     state = done.status()
-    if not state.complete:
+    if not state.done:
         print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
         return DONE if targets_met(options.get("target"), state.looks) else UNDECIDED
     page = done.report()
-    if state.stopped:
-        print(state.stopped, file=sys.stderr)
+    if as_json:
+        tell_stopped(state.stopped)
     try:
         found = done.damage()
         print(damage_json(found, state.looks)) if as_json else print_damage(found)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
+        tell_stopped("" if as_json else state.stopped)
     if study.spec.scenarios and not as_json:
         print_scenarios(done)
     if study.spec.assess.certificate and not as_json:

@@ -81,6 +81,7 @@ def export(
     Example: advrisk export runs/signs adversarial.npz --model plain
     """
     from advrisk.cli.indicators import TENSOR, export_tensor
+    from advrisk.cli.targets import hint_at_rest
     from advrisk.ledger import Ledger
     from advrisk.ledger.exporting import export_inputs, export_table
     from advrisk.ledger.places import output_file
@@ -108,6 +109,8 @@ def export(
             said = f"{n} inputs written to {target}"
         else:
             said = f"{export_table(ledger, table, path)} rows written to {target}"
+    if table != TENSOR and not target.endswith(".nc"):  # which is of the samples that count
+        hint_at_rest(ledger)
     print(said)
 
 
@@ -122,9 +125,12 @@ def ledger_sql(
     Example: advrisk ledger sql runs/signs "SELECT model, outcome, count(*) AS n FROM outcomes GROUP BY ALL"
     """
     from advrisk.cli.tables import print_rows
+    from advrisk.cli.targets import hint_at_rest
     from advrisk.ledger import Ledger
 
-    rows = Ledger.open(folder).query(query).to_pylist()
+    ledger = Ledger.open(folder)
+    rows = ledger.query(query).to_pylist()
+    hint_at_rest(ledger)
     print(json.dumps(rows, indent=2, default=str, ensure_ascii=False)) if as_json else print_rows(rows)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from advrisk.cli.progress import duration, short
 from advrisk.core.flags import FLAGS, SHARES, flagged_text
 from advrisk.core.names import counted
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.report.summary import on_spare_arms
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from advrisk.run.dry import DryRun
 
 _NARROW = 100
+_GO_ON = ": run the same command again to go on"
 _MOST_FLAGGED = 8  # arms listed for each flag
 _ON_OPTIMALITY = (
     "An optimality of 1 is as near as all arms together, 0 is no nearer than the largest of their smallest distances. "
@@ -119,6 +120,8 @@ def print_dry_run(plan: "DryRun") -> None:
         "cells tried out just now; samples that fall early make it shorter.",
         highlight=False,
     )
+    if plan.look_levels:
+        _print_looks(console, plan)
     if plan.n_beside:
         console.print(
             f"Of the cells, {plan.n_beside} are on samples to tune or to calibrate; a search that drops settings early "
@@ -165,15 +168,15 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
     """How far a run is, and what in it is not to be trusted."""
     console = Console()
     console.print(
-        f"{state.study}: {counted(state.n_models, 'model')}, "
+        f"{state.study}: {f'{state.rested}; ' if state.rests else ''}{counted(state.n_models, 'model')}, "
         + (f"{counted(state.n_surrogates, 'surrogate')}, " if state.n_surrogates else "")
-        + f"{counted(state.n_arms, 'arm')}, "
-        f"{counted(state.n_samples, 'sample')}",
+        + counted(state.n_arms, "arm")
+        + ("" if state.rests else f", {counted(state.n_samples, 'sample')}"),
         markup=False,
     )
     if state.n_cells_expected:
-        left = "complete" if state.complete else "run the same command again to go on"
-        console.print(f"{state.so_far} done: {left}", highlight=False)
+        left = ": complete" if state.complete else " on these samples" if state.done else _GO_ON
+        console.print(f"{state.so_far} done{left}", highlight=False)
     if state.stopped:
         indented(console, state.stopped, by=0)
     if state.n_imported:
@@ -196,6 +199,19 @@ def print_status(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: 
         for message, count in state.messages.items():
             console.print(f"  {count} × {message}", markup=False, highlight=False)
         console.print(f"try again with: advrisk run … --out {folder} --retry-errors", markup=False, highlight=False)
+
+
+def _print_looks(console: Console, plan: "DryRun") -> None:
+    """Where a run with targets looks, and how sure each look must be."""
+    levels = ", ".join(f"`{target}` at {level_text(level)}" for target, level in plan.look_levels.items())
+    places = ", ".join(f"{n:,}" for n in plan.looks)
+    indented(
+        console,
+        f"It stops once {levels} {'is' if len(plan.look_levels) == 1 else 'are'} known: it looks after {places} "
+        f"samples. Up to the first look it takes at most {short(plan.n_passes_to_look)} passes; all else here is of "
+        "the full grid.",
+        by=0,
+    )
 
 
 def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]], folder: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from advrisk.core.errors import RiskError
 from advrisk.core.notebook import html_table, notebook_html
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 
@@ -55,7 +55,7 @@ def limit_text(limit: float) -> str:
 
 @notebook_html.register
 def _(found: Estimate) -> str:
-    interval = f"{found} at {100 * found.level:g} %"
+    interval = f"{found} at {level_text(found.level)}"
     return html_table(["value", "samples", "method"], [[interval, found.n, found.method]])
 
 

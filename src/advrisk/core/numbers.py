@@ -28,6 +28,14 @@ def percent_text(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def level_text(level: float) -> str:
+    """`95 %`, `99.43 %`: how sure something is, in the one form of every sentence; never rounded up to certainty."""
+    for digits in range(4, 18):
+        if (text := f"{100 * level:.{digits}g}") != "100" or level == 1:
+            break
+    return f"{text} %"
+
+
 def _parse_text(text: str) -> float:
     if match := _FRACTION.fullmatch(text):
         above, below = float(match[1]), float(match[2])

@@ -1,7 +1,8 @@
 """That a run stopped before all samples were attacked, and why; and every look that was taken at it on the way.
 
 It lies beside the ledger. What was looked at is never forgotten: looks that were taken have spent their share of the
-error that is allowed. Those at another question stay in the file, and count again if that one is asked again.
+error that is allowed. Those at another question stay in the file, and count again if that one is asked again. Told are
+only those at samples that are there, and that whoever reads the run is shown.
 """
 
 import json
@@ -13,11 +14,23 @@ from typing import Any
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
+from advrisk.core.numbers import level_text
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
-from advrisk.study import asked_of, load_study, target_kind
+from advrisk.study import StudySpec, asked_level, asked_of, load_study, target_kind
 
 FILE = "looks.json"
+
+# Shards to evaluate, of which not every cell that the study asks for is there.
+_GAPS = """
+    WITH wanted AS (SELECT coalesce(sum(repeats), 0) AS n FROM arms WHERE origin IN ('study', 'surrogate')),
+    done AS (
+        SELECT shard, count(*) AS n FROM cells JOIN arms USING (model, arm, recipe)
+        WHERE origin IN ('study', 'surrogate') GROUP BY ALL
+    )
+    SELECT DISTINCT shard FROM samples LEFT JOIN done USING (shard), wanted
+    WHERE split = 'evaluate' AND coalesce(done.n, 0) < wanted.n
+"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,7 @@ class Stopping:
     n_samples_run: int = 0  # samples of those shards
     max_passes: int | None = None  # that are spent, if that is why it rests; None: the targets are met
     earlier: tuple[Look, ...] = field(default=(), repr=False)  # at what was asked before
+    gaps: frozenset[str] = field(default=frozenset(), repr=False)  # shards of which cells are missing; not in the file
 
     @property
     def rests(self) -> bool:
@@ -98,14 +112,31 @@ class Stopping:
         )
 
     @property
+    def told(self) -> tuple[Look, ...]:
+        """Looks at shards that are there, all of their cells; of a run that rests, those at where it does.
+
+        Others were at samples that were removed or lost, or at more than are shown. They are spent all the same.
+        """
+        return tuple(look for look in self.looks if self._is_told(look))
+
+    def _is_told(self, look: Look) -> bool:
+        shards = self.order[: look.n_shards]
+        shown = not self.rests or look.n_shards == self.n_shards
+        return shown and digest(list(shards)) == look.shards and not self.gaps.intersection(shards)
+
+    @property
     def latest(self) -> tuple[Look, ...]:
-        """The last look at each target."""
-        return tuple({look.target: look for look in sorted(self.looks, key=lambda one: one.n_samples)}.values())
+        """The last look at each target, of those that are told."""
+        return tuple({look.target: look for look in sorted(self.told, key=lambda one: one.n_samples)}.values())
 
     @property
     def decision_level(self) -> float | None:
-        """The level at which this run decides: that of the last look at a decision. None: nobody looked at one."""
-        return max((look.level for look in self.latest if look.decides), default=None)
+        """The level at which this run decides: that of the last look at a decision. None: nobody looked at one.
+
+        Where looks were only at other samples, the strictest of them, until somebody looks again.
+        """
+        levels = [look.level for look in self.latest if look.decides]
+        return max(levels or [look.level for look in self.looks if look.decides], default=None)
 
     def as_dict(self) -> dict[str, Any]:
         """What machines are told: whether it rests, and the last look at each target."""
@@ -134,6 +165,7 @@ def read_stopping(folder: Path) -> Stopping | None:
         return None
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+        content.pop("gaps", None)
         lists = {name: tuple(Look(**look) for look in content.pop(name)) for name in ("looks", "earlier")}
         return _checked(Stopping(**content | lists | {"order": tuple(content["order"])}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -152,7 +184,9 @@ def resting_ledger(folder: str | Path) -> tuple[Ledger, Stopping | None]:
         return ledger, None
     asked = asked_now(home)  # the run that was to ask something else may have ended before it looked
     same = {kind: one for kind, one in found.questions.items() if one.startswith(asked.get(kind, ""))}
-    return (ledger.of_shards(found.shards) if found.rests else ledger), found.asking(same)
+    ledger = ledger.of_shards(found.shards) if found.rests else ledger
+    gaps = frozenset(ledger.query(_GAPS)["shard"].to_pylist()) if found.looks or found.earlier else frozenset()
+    return ledger, replace(found.asking(same), gaps=gaps)
 
 
 def _checked(found: Stopping) -> Stopping:
@@ -186,41 +220,79 @@ def _overspent(looks: Sequence[Look]) -> bool:
 
 def write_stopping(folder: Path, found: Stopping) -> None:
     """Let this stand."""
+    content = asdict(found)
+    content.pop("gaps")  # whoever reads it sees for himself
     try:
         with whole_file(folder / FILE) as file:
-            file.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+            file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
 
 
-def stopping_words(found: Stopping | None) -> list[str]:
-    """What whoever reads the run must know: that it rests, why, and what the looks allow to be said."""
+def stopping_words(found: Stopping | None, study: StudySpec | None = None, *, level: float | None = None) -> list[str]:
+    """What whoever reads the run must know: that it rests, why, and what the looks allow to be said.
+
+    `level` is that of the verdicts and intervals beside these words, if another one was asked for.
+    """
     if found is None:
         return []
-    words = []
-    if found.rests:
-        words.append(f"Stopped early, after {found.n_samples_run:,} of {found.n_samples:,} samples: {_why(found)}.")
+    words = [f"Stopped early, {rest_words(found)} {_how_to_go_on(found)}"] if found.rests else []
     words += [_looked(look, found) for look in found.latest]
-    if found.decision_level is not None:
-        words.append(
-            f"Verdicts and intervals here are at level {found.decision_level:.4g}, that of the last look: the looks "
-            "share the error allowed, so that together they hold at the study's level, whichever the run stopped at."
-        )
-    return words
+    return [*words, *level_words(found, study, level=level)]
+
+
+def rest_words(found: Stopping) -> str:
+    """`after 32 of 320 samples: what was asked for is known.`"""
+    return f"after {found.n_samples_run:,} of {found.n_samples:,} samples: {_why(found)}."
+
+
+def level_words(found: Stopping, study: StudySpec | None = None, *, level: float | None = None) -> list[str]:
+    """At which level everything is told, and why; nothing where nobody looked at a decision."""
+    own = found.decision_level
+    if own is None:
+        return []
+    strictest = next(look for look in (*found.latest, *found.looks) if look.decides and look.level == own)
+    promised = f"the study's {level_text(asked_level(strictest.target, study)) if study else 'level'}"
+    most = f"up to {n} looks" if (n := _at_most(strictest, found)) > 1 else "a look"
+    share = f"so that all together keep {promised}, whichever the run stopped at."
+    if level is not None and level != own:
+        return [
+            f"Verdicts and intervals here are at {level_text(level)}, as was asked for, which is not what the looks "
+            f"promise: with {most}, each is held to {level_text(own)}, {share}"
+        ]
+    spent = "" if strictest in found.told else " Looks at other samples than these have spent a part of that."
+    return [
+        f"Verdicts and intervals here are at {level_text(own)}: as there are {most}, each is held to that level, "
+        f"{share}{spent}"
+    ]
 
 
 def _why(found: Stopping) -> str:
     if found.max_passes is not None:
         return f"another shard would probably have gone beyond {found.max_passes:,} passes"
-    return "what was asked for is known" if found.looks else "what was asked for then was known; run the study again"
+    return "what was asked for is known" if found.latest else "what was asked for then was known"
+
+
+def _how_to_go_on(found: Stopping) -> str:
+    if found.max_passes is not None:
+        return "Run the same command again to go on, or without `--max-passes` for the full grid."
+    again = "" if found.latest else "Run the study again to know it now. "
+    return f"{again}Run the same command without `--target` for the full grid."
 
 
 def _looked(look: Look, found: Stopping) -> str:
     after = f"after {look.n_samples:,} of {found.n_samples:,} samples"
     number = sum(one.target == look.target for one in found.looks)
-    level = f"at level {look.level:.4g}, at look {number} of at most {max(number, found.n_looks_planned)}"
+    level = f"at {level_text(look.level)}, at look {number} of at most {_at_most(look, found)}"
     if not look.met:
         return f"The target `{look.target}` is not reached {after}{f' ({level})' if look.decides else ''}: {look.said}."
     if not look.decides:
         return f"The target `{look.target}` was reached {after}: {look.said}."
     return f"Decided {after} ({look.said}) {level}."
+
+
+def _at_most(look: Look, found: Stopping) -> int:
+    """Looks at its target: those that are planned now, and those that were taken before samples were added."""
+    own = [one for one in found.looks if one.target == look.target]
+    before = sum(one.plan != found.plan for one in own)
+    return max(len(own), before + found.n_looks_planned)

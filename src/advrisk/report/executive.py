@@ -8,8 +8,9 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.ledger import Ledger
+from advrisk.ledger.stopping import level_words, rest_words
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
 from advrisk.report.indicator_figures import loss_interval
@@ -76,7 +77,7 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
     """What somebody should know who reads nothing else."""
     return ExecutiveSummary(
         ship=_brief(_to_ship(found)),
-        sure=_brief(_how_sure(found)),
+        sure=_brief(_how_sure(found, study)),
         drivers=_brief(_what_drives(found)),
         undecided=_brief(_undecided(found) or ["Nothing: every comparison that was asked for is decided."]),
         untested=_brief(not_tested(ledger, study, found)),
@@ -93,6 +94,8 @@ def _to_ship(found: Findings) -> list[str]:
     told += ([_least(damage)] if told else [headline(damage)]) if damage else []
     told += scenario_headlines(indicators) if indicators else []
     told = told or [f"The evidence names no model: {found.damage}."]
+    if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
+        told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
     if gate is not None and gate.passed:
         told.append(f"The study's gate passes ({gate_counts(gate)}).")
     named = {damage.ship} if damage and damage.ship else set()
@@ -147,8 +150,8 @@ def _stated(found: IndicatorAssessment | None) -> list[ScenarioResult]:
 # How sure
 
 
-def _how_sure(found: Findings) -> list[str]:
-    told = []
+def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
+    told = level_words(found.stopping, study) if found.stopping else []
     if damage := _of(found.damage, DamageAssessment):
         told += _on_best(damage)
         told.append(
@@ -176,7 +179,7 @@ def _on_doubtful_law(found: SurvivalAssessment) -> list[str]:
 
 def _on_best(damage: DamageAssessment) -> list[str]:
     best, told = damage.models[0], []
-    level = f"{100 * damage.level:g} % interval"
+    level = f"{level_text(damage.level)} interval"
     if (number := best.ranked_by) is not None:
         shown = str(number) if damage.relative else percent(number)
         often = (

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.report.palette import (
     COLOURS,
     DASHES,
@@ -115,7 +115,7 @@ def damage_intervals(assessment: DamageAssessment, *, places: Places | None = No
                     "thickness": 2,
                     "width": 8,
                 },
-                "hovertemplate": f"{estimate} at {percent_text(estimate.level)}<extra>{plain_label(row.model)}</extra>",
+                "hovertemplate": f"{estimate} at {level_text(estimate.level)}<extra>{plain_label(row.model)}</extra>",
             }
         )
     return {

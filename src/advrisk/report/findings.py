@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
+from advrisk.ledger.stopping import Stopping
 from advrisk.report.numbers import COLUMNS, number_rows
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
@@ -36,6 +37,7 @@ class Findings(Tabular):
     certificates: CertificateAssessment | str = ""
     gate: GateResult | str = ""
     unfinished: str = ""  # how far a run is that is not done
+    stopping: Stopping | None = None  # looks that were taken at it, and where it rests if it stopped early
 
     columns: ClassVar[Columns] = COLUMNS
 

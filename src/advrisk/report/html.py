@@ -12,7 +12,7 @@ from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import matches, no_match
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
@@ -113,6 +113,8 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     return (
         shown
         | {
+            "level_text": level_text,
+            "resting": found.stopping if found.stopping and found.stopping.rests else None,
             "executive": executive_summary(ledger, study, found),
             "provenance": provenance(folder, ledger, study, found),
             "sections": [(id_, title) for id_, title, there in _sections(shown) if there],

@@ -2,7 +2,7 @@
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
@@ -45,7 +45,7 @@ def _(found: DamageAssessment) -> str:
     ]
     columns = ["model", "clean accuracy", *sizes, damage_name(relative=found.relative), "verdict"]
     told = f"{len(found.distances.samples)} samples, {len(found.distances.arms)} arms, {found.distances.norm}"
-    notes = [f"{told}; intervals at {percent_text(found.level)}. A better attack can only break more."]
+    notes = [f"{told}; intervals at {level_text(found.level)}. A better attack can only break more."]
     if found.relative and found.comparison:
         notes.append("Relative damage compares these models: with others the numbers change.")
     notes += found.notes

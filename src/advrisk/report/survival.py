@@ -7,7 +7,7 @@ from typing import Any
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import level_text
 from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
     MOST_MODELS,
@@ -147,7 +147,7 @@ def calibration_words(found: Calibration) -> str:
     if found.by_chance is None:
         return f"{off}; a right law is off by some points, too."
     chance = (
-        f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {percent_text(found.level)} of such runs"
+        f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {level_text(found.level)} of such runs"
     )
     return (
         f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."

@@ -81,6 +81,7 @@ def not_tested(ledger: Ledger, study: StudySpec | None, found: Findings) -> list
     attacks = [arm for arm in arms if arm.kind == "attack"]
     splits = {row["split"]: row["n"] for row in ledger.query(_SPLITS).to_pylist()}
     return [
+        *_on_rest(found),
         *_on_attacks(attacks, detectors=found.detection != ""),
         *_on_corruptions([arm for arm in arms if arm.kind == "corruption"], _shape(ledger)),
         *_on_notice(found),
@@ -91,6 +92,17 @@ def not_tested(ledger: Ledger, study: StudySpec | None, found: Findings) -> list
         *_on_failed(ledger),
         *_on_flags(found.flags),
         *_on_few(ledger),
+    ]
+
+
+def _on_rest(found: Findings) -> list[str]:
+    """Samples that a run which stopped early did not come to."""
+    state = found.stopping
+    if state is None or not state.rests:
+        return []
+    left = state.n_samples - state.n_samples_run
+    return [
+        f"{left:,} of the {state.n_samples:,} samples to evaluate, as the run stopped early: no number here knows them."
     ]
 
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import level_text
 from advrisk.report.marks import code, escaped
 from advrisk.risk.compare.records import Compared, RunComparison
 from advrisk.risk.gate.records import GateResult, Held, Verdict
@@ -73,8 +74,8 @@ def comparison_verdicts(found: RunComparison) -> Verdicts:
         found.verdict,
         tuple(_of_comparison(one) for one in found.results),
         (
-            f"Paired on {counted(found.n_samples, 'sample')}; margin {found.margin:g}, level {found.level:g}. p is "
-            "one-sided: how likely so good a result would be, were the new one worse by the margin.",
+            f"Paired on {counted(found.n_samples, 'sample')}; margin {found.margin:g}, level {level_text(found.level)}."
+            " p is one-sided: how likely so good a result would be, were the new one worse by the margin.",
             *found.notes,
         ),
     )

@@ -15,6 +15,8 @@ from itertools import accumulate
 
 from advrisk.core.errors import RiskError
 from advrisk.core.seeds import key
+from advrisk.study import StudySpec, Target, asked_level
+from advrisk.study.target import DECIDED
 
 GROWTH = 1.5  # of the number of shards from look to look: few looks, and none comes long after it would have decided
 LEAST = 30  # samples at a look: below, intervals say little, and a look would be wasted
@@ -78,3 +80,10 @@ def strict_level(level: float, share: float, *, n_models: int = 2) -> float:
     them err on that side as often as one on both, so up to three models the level stays; beyond, it is split further.
     """
     return min(1 - (1 - level) * share * min(1.0, 2 / max(n_models - 1, 1)), _HIGHEST)
+
+
+def look_level(target: Target, study: StudySpec, share: float, *, n_models: int) -> float | None:
+    """The level of a look at a decision, which leaves room for the other looks; None where nothing is decided."""
+    if not target.decides:
+        return None
+    return strict_level(asked_level(target.text, study), share, n_models=n_models if target.text == DECIDED else 2)

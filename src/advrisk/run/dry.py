@@ -23,6 +23,7 @@ from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.passes import is_counted, judge_passes, most_passes
 from advrisk.run.places import DEFAULTS, Options, refuse_only_here, refuse_place, worker_count
 from advrisk.run.question import plan_study, refuse_impossible, splits
+from advrisk.run.rounds import Ahead, Rounds
 from advrisk.run.scoring import is_kept, unscored
 from advrisk.run.search.cost import cells_to_come, n_settings
 from advrisk.study import StudySpec
@@ -61,6 +62,9 @@ class DryRun:
     lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
     n_beside: int = 0  # of the cells, those on samples to tune or to calibrate
     searches: tuple[str, ...] = ()  # and how many settings each tries at most
+    looks: tuple[int, ...] = ()  # after how many samples targets are looked at, as long as they are not met
+    look_levels: dict[str, float] = field(default_factory=dict)  # target -> level of its first look
+    n_passes_to_look: int = 0  # up to the first look, at most
     n_crafted_again: int = 0  # cells whose inputs are not kept, once for each detector; passes and seconds hold theirs
 
 
@@ -88,7 +92,8 @@ def dry_run(
         [cell for cell in some if is_counted(cell.model, cell.arm, bench)] for some in ([*missing, *beside], again)
     )
     pass_s = _seconds_per_pass([*counted, *counted_again], bench)
-    n_forward, n_backward, longest_s, again_s = 0, 0, 0.0, 0.0
+    ahead = _ahead(bench, plan, options)
+    n_forward, n_backward, n_to_look, longest_s, again_s = 0, 0, 0, 0.0, 0.0
     by_arm = {arm.id: 0 for model, arm in plan.attempts if is_counted(model, arm, bench)}
     by_arm |= {cell.arm.id: 0 for cell in beside if is_counted(cell.model, cell.arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
@@ -97,6 +102,7 @@ def dry_run(
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
         by_arm[cell.arm.id] += n * (forward + backward)
+        n_to_look += n * (forward + backward) if place < len(counted) and cell.shard.id in ahead.first else 0
         cell_s = _CELL_S + min(forward * pass_s[_kind(cell)], study.max_cell_s or float("inf"))
         if place >= len(counted):  # one after the other, while detectors score
             again_s += cell_s
@@ -122,10 +128,20 @@ def dry_run(
         n_scores=n_scores,
         by_measure=measure_passes(waiting, bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
+        looks=ahead.n_samples,
+        look_levels=dict(ahead.levels),
+        n_passes_to_look=n_to_look,
         n_crafted_again=len(again),
         n_beside=len(beside),
         searches=tuple(f"{search.label}: {n_settings(search, study.seed)} settings" for search in plan.searches),
     )
+
+
+def _ahead(bench: Workbench, plan: Plan, options: Options) -> Ahead:
+    """Where targets would be looked at; nowhere if there are none."""
+    if not options.targets:
+        return Ahead((), {}, ())
+    return Rounds(bench, plan, frozenset(), options.targets, None, options.max_passes).ahead()
 
 
 def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequence[Cell]) -> list[Cell]:

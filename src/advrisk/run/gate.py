@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from advrisk.core.errors import StudyError
 from advrisk.core.names import matches
 from advrisk.plan import ConfiguredDetector
+from advrisk.risk.gate.reading import untried
+from advrisk.risk.gate.verdict import UNTRIED
 from advrisk.risk.losses import bound_losses
 from advrisk.study import Arm, Ground, Requirement, StudySpec, Target, expanded, parse_requirement, study_ground
 from advrisk.study.target import GATE, refuse_decision, target_terms
@@ -24,7 +26,8 @@ def refuse_gate(
     """Requirements and targets that speak of models, detectors, sizes or scenarios that the study does not have."""
     if not study.gate and not targets:
         return
-    ground = _ground(study, models, list(arms), detectors, refuses=refuses)
+    attacks = _attacks(study, arms)
+    ground = _ground(study, models, attacks, detectors, refuses=refuses)
     required = []
     for place, text in enumerate(study.gate):
         try:
@@ -33,6 +36,22 @@ def refuse_gate(
             raise study.where.error(("gate", place), str(error)) from None
     for target in targets:
         _refuse_target(study, target, ground, required)
+        _refuse_untried(target, ground, attacks)
+
+
+def _attacks(study: StudySpec, arms: Iterable[Arm]) -> list[Arm]:
+    """Those in the norm of damage that count."""
+    asked = study.assess.damage
+    counted = [arm for arm in arms if asked.arms is None or matches(arm.id, asked.arms)]
+    return [arm for arm in counted if arm.kind == "attack" and arm.norm == asked.norm]
+
+
+def _refuse_untried(target: Target, ground: Ground, attacks: Sequence[Arm]) -> None:
+    """A margin of what hardly anybody tries: a gate would not take it for known either."""
+    tried = [{"eps": arm.eps, "keep": arm.keep} for arm in attacks]
+    for term in target_terms(target, ground) if target.term else ():
+        if term.size is not None and (why := untried(term.size, tried)):
+            raise StudyError(f"the target `{target.text}`: {why}; add {UNTRIED}")
 
 
 def _refuse_target(study: StudySpec, target: Target, ground: Ground, required: list[Requirement]) -> None:
@@ -60,14 +79,13 @@ def _refuse_target(study: StudySpec, target: Target, ground: Ground, required: l
 def _ground(
     study: StudySpec,
     models: Sequence[str],
-    arms: Sequence[Arm],
+    own: Sequence[Arm],
     detectors: Sequence[ConfiguredDetector],
     *,
     refuses: bool,
 ) -> Ground:
+    """`own` are the attacks that count."""
     asked = study.assess.damage
-    counted = [arm for arm in arms if asked.arms is None or matches(arm.id, asked.arms)]
-    own = [arm for arm in counted if arm.kind == "attack" and arm.norm == asked.norm]
     return study_ground(
         study,
         models=models,

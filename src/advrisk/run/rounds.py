@@ -13,16 +13,25 @@ from advrisk.core.digest import digest
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
 from advrisk.plan import Cell, Plan, Shard
-from advrisk.risk.looks import Seen, look_places, look_share, shard_order
+from advrisk.risk.looks import Seen, look_level, look_places, look_share, shard_order
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, Unfinished, finished_cells
 from advrisk.run.longest import expected_work
-from advrisk.study import Target, parse_target, target_kind
+from advrisk.study import Target, asked_level, parse_target, target_kind
 
 _PASSES = """
     SELECT model, arm, avg(n_forward + n_backward + n_judge)::DOUBLE AS passes FROM outcomes
     WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY ALL
 """
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Looks that a run will take at most: after how many samples, at which level, and the shards up to the first."""
+
+    n_samples: tuple[int, ...]
+    levels: Mapping[str, float]  # target -> at the first look
+    first: tuple[str, ...]
 
 
 Looker = Callable[[Target, Ledger, float], Seen]  # the last is the share of the error that may be spent
@@ -47,7 +56,7 @@ class Rounds:
         shards = {shard.id: shard for shard in self.plan.shards}
         order = [shards[name] for name in state.order]
         done = 0
-        for place in look_places([len(shard.samples) for shard in order]):
+        for place in self._places_ahead(order):
             done = self._done(order, done, place, crew)
             if done < place:
                 self._rest_where_spent(state, order[:done], crew)
@@ -59,6 +68,36 @@ class Rounds:
                 self._rest(state, order[:done], crew)
                 return
         self._watch(state, done)
+
+    def ahead(self) -> Ahead:
+        """What `carry_out` would do, for whoever wants to know before; nothing is written."""
+        state, sizes = self._begun(), self._sizes
+        shards = {shard.id: shard for shard in self.plan.shards}
+        places = self._places_ahead([shards[name] for name in state.order])
+        n_samples = tuple(sum(sizes[name] for name in state.order[:place]) for place in places)
+        n_models = len(self.bench.material.models.keys() - self.bench.material.surrogates)
+        study, levels = self.bench.study, {}
+        for target in self.targets:
+            known = state.look(target.text, places[0])
+            share = known.share if known else _share(state, target, places[0], sizes)
+            own = look_level(target, study, share, n_models=n_models)
+            levels[target.text] = asked_level(target.text, study) if own is None else own
+        return Ahead(n_samples, levels, state.order[: places[0]])
+
+    def _places_ahead(self, order: Sequence[Shard]) -> list[int]:
+        """Where to look: first at the last place that is finished already. Nobody looked at those before it."""
+        places = look_places([len(shard.samples) for shard in order])
+        n_whole = self._n_whole(order)
+        begin = max((place for place in places if place <= n_whole), default=0)
+        return [place for place in places if place >= begin]
+
+    def _n_whole(self, order: Sequence[Shard]) -> int:
+        """How many shards are finished before the first that is not."""
+        finished = finished_cells(Ledger(self.bench.folder / "ledger"))  # which a dry run may not find
+        for number, shard in enumerate(order):
+            if any(True for _ in Unfinished(replace(self.plan, shards=(shard,)), finished)):
+                return number
+        return len(order)
 
     def carry_out_all(self, cells: Iterable[Cell], crew: Crew) -> None:
         """Everything at once, beyond where the run rested; looks are remembered."""
@@ -107,16 +146,17 @@ class Rounds:
     def _fitting(self, shards: Sequence[Shard], crew: Crew) -> int:
         """How many of the next shards will probably not go beyond the passes that are left.
 
-        Where nothing was measured yet, one is begun whatever it may take at most.
+        A command that has done nothing yet begins one, whatever it may take: otherwise it would never go on.
         """
         if self.max_passes is None:
             return len(shards)
-        left = float(self.max_passes - crew.progress.n_passes)
-        known = self._measured()
-        if not known and left > 0:
-            return min(1, len(shards))
+        spent, known = crew.progress.n_passes, self._measured()
+        left = float(self.max_passes - spent)
         for number, shard in enumerate(shards):
-            left -= sum(self._expected(cell, known) for cell in self._unfinished([shard]))
+            to_come = sum(self._expected(cell, known) for cell in self._unfinished([shard]))
+            left -= to_come
+            if to_come and not spent:
+                return number + 1
             if left < 0:
                 return number
         return len(shards)

@@ -32,7 +32,7 @@ from advrisk.study.spec import (
     load_study,
     study_from,
 )
-from advrisk.study.target import Target, asked_of, parse_target, parse_targets, target_kind
+from advrisk.study.target import Target, asked_level, asked_of, parse_target, parse_targets, target_kind
 
 __all__ = [
     "AVERAGE",
@@ -71,6 +71,7 @@ __all__ = [
     "Term",
     "TrainedModel",
     "TrainingSource",
+    "asked_level",
     "asked_of",
     "detector_names",
     "expanded",

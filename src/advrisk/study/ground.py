@@ -141,7 +141,7 @@ def _of_sizes(requirement: Requirement, term: Term, ground: Ground) -> str:
         return ""
     return (
         f"no attack in {ground.norm} was allowed a size of {term.size_text}: found {largest:g} as the largest eps; "
-        "what was not tried cannot pass"
+        "what was not tried is not known"
     )
 
 

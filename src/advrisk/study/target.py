@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import StudyError
-from advrisk.study.gate import EVERY, Requirement, Term, parse_requirement
+from advrisk.core.names import did_you_mean, nearest
+from advrisk.study.gate import EVERY, QUANTITIES, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, expanded
 from advrisk.study.spec import StudySpec
 
@@ -26,6 +27,9 @@ SCORED = ("auroc", "fpr")  # of scores that detectors give once the cells are do
 NOT_LOOKED_AT = ("certificate", "error_rows", "flagged")  # more samples to evaluate decide none of them
 
 _SIGN = re.compile(r"±|\+\s*/?\s*-")
+_OF_THESE = f"a margin can be had of {', '.join(PRECISE)}, of one model or of all"
+_COMPARED = re.compile(r"<|>|==")
+_WORD = re.compile(r"\s*([^\W\d]\w*)")
 _FIRST_WORD = re.compile(r"\s*([^\W\d]\w*)(?![\w.])")
 _EXAMPLE = "write `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` or `gate`"
 
@@ -51,17 +55,29 @@ def parse_target(text: str) -> Target:
         return Target(word)
     parts = _SIGN.split(text, maxsplit=1)
     if len(parts) < 2:
-        raise StudyError(f"the target {text!r} has no margin: {_EXAMPLE}")
+        raise StudyError(f"the target {text!r} {_without_margin(word)}")
     quantity, margin = parts
+    _check_quantity(text, quantity)
     first = _FIRST_WORD.match(quantity)
     if first:  # without a model
         quantity = f"{first[1]}.{EVERY}{quantity[first.end() :]}"
+    written = f"{quantity.strip()} <= {margin.strip()}"
     try:
-        read = parse_requirement(f"{quantity.strip()} <= {margin.strip()}")
+        read = parse_requirement(written)
     except StudyError as error:
-        raise StudyError(f"the target {text!r} cannot be read: {error}") from None
+        why = str(error).removeprefix(f"{written!r}: ")  # nobody wrote that
+        why = _EXAMPLE if "<=" in why else why
+        raise StudyError(f"the target {text!r} cannot be read: {why}") from None
     _check(text, read)
     return Target(f"{parts[0].strip()} ±{read.limit_text}", read.left, read.limit)
+
+
+def _without_margin(word: str) -> str:
+    """What is wrong with a target that has no margin, and what was probably meant."""
+    if _COMPARED.search(word):
+        return f'is a requirement: write it under `gate` in the study, `gate: ["{word}"]`, and give the target `{GATE}`'
+    close = nearest(word, (DECIDED, GATE))
+    return f"is not known; did you mean {close!r}?" if close else f"has no margin: {_EXAMPLE}"
 
 
 def parse_targets(given: Sequence[str] | str | None) -> tuple[Target, ...]:
@@ -75,6 +91,14 @@ def parse_targets(given: Sequence[str] | str | None) -> tuple[Target, ...]:
 def target_kind(text: str) -> str:
     """`decided`, `gate`, or that it has a margin."""
     return text if text in (DECIDED, GATE) else MARGIN
+
+
+def asked_level(text: str, study: StudySpec) -> float:
+    """The level at which all looks at a target together are to hold."""
+    asked = study.assess
+    if text != GATE:
+        return asked.damage.level
+    return max(asked.damage.level, asked.indicators.level, asked.survival.level)
 
 
 def asked_of(study: StudySpec, curve: str = "") -> dict[str, str]:
@@ -93,11 +117,22 @@ def asked_of(study: StudySpec, curve: str = "") -> dict[str, str]:
     }
 
 
-def _check(text: str, read: Requirement) -> None:
-    if read.left.quantity in SCORED:
+def _check_quantity(text: str, quantity: str) -> None:
+    """Names are those of requirements, but not all have a margin, or one that can be looked at."""
+    name = found[1] if (found := _WORD.match(quantity)) else ""
+    if name in SCORED:
         raise StudyError(f"the target {text!r}: detectors score once the cells are done, so nobody can look before")
-    if read.left.quantity not in PRECISE or read.right is not None:
-        raise StudyError(f"the target {text!r}: a margin can be had of {', '.join(PRECISE)}, of one model or of all")
+    if name and name not in QUANTITIES:
+        raise StudyError(f"the target {text!r}: no quantity is called {name!r}; {did_you_mean(name, PRECISE)}")
+    if name not in PRECISE:
+        raise StudyError(f"the target {text!r}: {_OF_THESE}")
+    if QUANTITIES[name].size == "needed" and " at " not in quantity:
+        raise StudyError(f"the target {text!r}: {name} needs a size, as in `{quantity.strip()} at 8/255 ±0.02`")
+
+
+def _check(text: str, read: Requirement) -> None:
+    if read.right is not None:
+        raise StudyError(f"the target {text!r}: {_OF_THESE}")
     if read.limit <= 0:
         raise StudyError(f"the target {text!r}: a margin is above 0; found {read.limit_text}")
 
@@ -109,7 +144,8 @@ def target_terms(target: Target, ground: Ground) -> list[Term]:
     try:
         found = expanded(asked, replace(ground, relative=ground.relative and target.term.quantity == "cost"))
     except StudyError as error:
-        raise StudyError(f"the target `{target.text}`: {error}") from None
+        _, _, why = str(error).partition("`: ")  # what is before it, nobody wrote
+        raise StudyError(f"the target `{target.text}`: {why or error}") from None
     return [one.left for one in found]
 
 

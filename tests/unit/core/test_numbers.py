@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advrisk.core.numbers import parse_number, percent_text
+from advrisk.core.numbers import level_text, parse_number, percent_text
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,11 @@ def test_anything_else_is_refused_with_what_was_found(written: Any, complaint: s
 
 def test_shares_are_told_in_per_cent() -> None:
     assert (percent_text(0.974, 1), percent_text(1), percent_text(0.0049)) == ("97.4 %", "100 %", "0 %")
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [(0.95, "95 %"), (1 - 0.04 / 7, "99.43 %"), (0.9995, "99.95 %"), (1 - 1e-7, "99.99999 %"), (1.0, "100 %")],
+)
+def test_a_level_has_four_digits_and_is_never_rounded_up_to_certainty(level: float, text: str) -> None:
+    assert level_text(level) == text

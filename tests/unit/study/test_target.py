@@ -43,7 +43,13 @@ def test_decisions_are_one_word(word: str) -> None:
     ("text", "complaint"),
     [
         ("", "has no margin"),
-        ("decide", "has no margin"),
+        ("decidd", "did you mean 'decided'?"),
+        ("gates", "did you mean 'gate'?"),
+        ("damage 0.1", "has no margin"),
+        ("broken.plain at 0.1 <= 0.2", "write it under `gate` in the study"),
+        ("broken ±0.1", "broken needs a size, as in `broken at 8/255 ±0.02`"),
+        ("damage.a b ±0.1", "write `damage ±0.02`"),
+        ("±0.1", "a margin can be had of"),
         ("damage ±", "cannot be read"),
         ("damage ±0", "a margin is above 0"),
         ("damage ±-0.1", "cannot be read"),
@@ -51,7 +57,7 @@ def test_decisions_are_one_word(word: str) -> None:
         ("damage ±0.1 ±0.2", "cannot be read"),
         ("dammage ±0.1", "did you mean 'damage'"),
         ("damage.a ±damage.b", "a margin can be had of"),
-        ("certificate.plain ±0.1", "yes or no"),
+        ("certificate.plain ±0.1", "a margin can be had of"),
         ("flagged ±1", "a margin can be had of"),
         ("fpr.lid[plain] ±0.1", "detectors score once the cells are done"),
     ],
@@ -60,6 +66,8 @@ def test_what_cannot_be_read_is_named(text: str, complaint: str) -> None:
     with pytest.raises(StudyError, match="target") as raised:
         parse_target(text)
     assert complaint in str(raised.value)
+    assert ("<=" in str(raised.value)) == ("<=" in text)  # what nobody wrote is not shown
+    assert ".*" not in str(raised.value)
 
 
 def test_a_target_is_text() -> None:
@@ -77,6 +85,7 @@ def test_terms_that_nobody_can_answer_are_refused() -> None:
         with pytest.raises(StudyError, match="the target") as raised:
             target_terms(parse_target(text), GROUND)
         assert complaint in str(raised.value)
+        assert "<=" not in str(raised.value)
 
 
 def test_a_gate_must_hold_something_that_samples_decide() -> None:
