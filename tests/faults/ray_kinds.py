@@ -9,6 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def _strike(trial: Trial, run: Command, is_meant: Callable[[str], bool], *, vict
         found = [pid for pid in descendants(run.pid) if is_meant(command_line(pid))]
         if found and len(list(segments.glob("0*"))) >= n_segments:
             time.sleep(float(trial.rng.uniform(0, 0.3 if n_segments else 6)))
-            os.kill(victim or trial.one_of(found), signal.SIGKILL)
-            return True
+            with suppress(ProcessLookupError):  # it has ended meanwhile: then another one
+                os.kill(victim or trial.one_of(found), signal.SIGKILL)
+                return True
         time.sleep(0.02)
     return False

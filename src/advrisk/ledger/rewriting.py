@@ -18,7 +18,7 @@ from advrisk.ledger.manifest import (
     read_replaces,
     stamp_file,
 )
-from advrisk.ledger.tables import SCHEMA_VERSION, TABLES, VERSION_KEY
+from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
 Tables = dict[str, pa.Table]
 
@@ -43,7 +43,10 @@ def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
         return {FILE: str(error).partition("; ")[0].removeprefix(f"{segment / FILE}: ")}, None
     there = {entry.name for entry in segment.iterdir()} - {FILE}
     if manifest is None:
-        found = {name: _unreadable(segment / name) for name in sorted(there) if name.endswith(".parquet")}
+        tables = [name for name in sorted(there) if name.endswith(".parquet")]
+        found = {name: _unreadable(segment / name) for name in tables}
+        if any(not found[name] and _is_stamped(segment / name) for name in tables):  # else an earlier version wrote it
+            found[FILE] = "is missing"
     else:
         found = {name: _unlike(segment / name, stamp) for name, stamp in manifest.files.items()}
         found |= dict.fromkeys(sorted(there - manifest.files.keys()), "does not belong to the segment")
@@ -52,6 +55,10 @@ def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
     if REPLACES_FILE in there and not found.get(REPLACES_FILE):
         found[REPLACES_FILE] = _not_replacing(segment)
     return {name: fault for name, fault in found.items() if fault}, manifest
+
+
+def _is_stamped(path: Path) -> bool:
+    return STAMPED_KEY in (pq.read_schema(path).metadata or {})
 
 
 def _not_replacing(segment: Path) -> str:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import manifest
 from advrisk.ledger.manifest import Manifest, Replaces, Stamp
-from advrisk.ledger.tables import SCHEMA_VERSION, TABLES, VERSION_KEY
+from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
 FOLDER = "segments"
 ASIDE = "aside"  # beside the segments: what was damaged
@@ -172,7 +172,7 @@ def retire(segment: Path) -> None:
 
 
 def _write(path: Path, name: str, table: pa.Table) -> Stamp:
-    metadata = {**(table.schema.metadata or {}), VERSION_KEY: str(SCHEMA_VERSION).encode()}
+    metadata = {**(table.schema.metadata or {}), VERSION_KEY: str(SCHEMA_VERSION).encode(), STAMPED_KEY: b"1"}
     floats = [field.name for field in TABLES[name] if pa.types.is_floating(field.type)]
     with open(path, "wb") as file:
         pq.write_table(

@@ -13,6 +13,7 @@ from advrisk.core.names import did_you_mean
 
 SCHEMA_VERSION = 5
 VERSION_KEY = b"advrisk.schema"
+STAMPED_KEY = b"advrisk.stamped"  # in every file of a segment that has a `segment.json`
 
 Outcome = Literal["success", "resisted", "already_wrong", "rejected", "error", "timeout"]
 OUTCOMES: tuple[Outcome, ...] = ("success", "resisted", "already_wrong", "rejected", "error", "timeout")

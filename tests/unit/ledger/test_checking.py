@@ -21,6 +21,7 @@ from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.ledger.repairing import repair
 from advrisk.ledger.segments import segment_folders, tidy
+from advrisk.ledger.tables import STAMPED_KEY
 
 Tables = dict[str, Any]
 CELLS = ("c1", "c2", "c3", "c4")
@@ -98,6 +99,7 @@ def test_every_flipped_byte_is_found(run: Path) -> None:
         (lambda segment: flip(segment / "cells.parquet"), "altered", {"c3", "c4"}),
         (lambda segment: flip(segment / "segment.json"), "unreadable", {"c3", "c4"}),
         (lambda segment: (segment / "segment.json").write_text("{"), "unreadable", {"c3", "c4"}),
+        (lambda segment: (segment / "segment.json").unlink(), "missing", {"c3", "c4"}),
         (lambda segment: (segment / "outcomes.parquet").unlink(), "missing", {"c3", "c4"}),
         (lambda segment: (segment / "cells.parquet").write_bytes(b""), "truncated", {"c3", "c4"}),
         (
@@ -236,9 +238,17 @@ def test_what_is_only_untidy_is_told_and_is_no_damage(run: Path) -> None:
     assert not (run / "ledger" / "aside").exists()
 
 
+def as_of_an_earlier_version(segment: Path) -> None:
+    (segment / "segment.json").unlink()
+    for file in segment.iterdir():
+        table = pq.read_table(file, partitioning=None)
+        metadata = {name: value for name, value in table.schema.metadata.items() if name != STAMPED_KEY}
+        pq.write_table(table.replace_schema_metadata(metadata), file)
+
+
 def test_without_digests_only_the_structure_is_checked(run: Path) -> None:
     for segment in segments(run):
-        (segment / "segment.json").unlink()
+        as_of_an_earlier_version(segment)
     found = check(run)
     assert (found.findings, found.n_without_digest) == ([], 4)
     file = segments(run)[1] / "outcomes.parquet"

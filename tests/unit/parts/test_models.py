@@ -6,6 +6,7 @@ import sys
 import textwrap
 import warnings
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -127,6 +128,19 @@ class TestFrozen:
 
         with torch.random.fork_rng(devices=()):
             assert checked_model("dice", from_module(Random()), dataset()).random
+
+    @pytest.mark.parametrize("place", range(1, 9))
+    def test_one_that_answers_with_nothing_at_some_pass_is_refused_or_still_loads(self, place):
+        asked = []
+
+        class Moody(nn.Linear):
+            def forward(self, x):
+                asked.append(len(x))
+                return None if len(asked) == place else super().forward(x.flatten(1))
+
+        with suppress(ModelError):  # any other exception would be a traceback for the user
+            assert checked_model("moody", from_module(Moody(64, 3)), dataset()).n_classes == 3
+        assert asked
 
 
 class TestWeights:

@@ -32,7 +32,7 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
     with one_thread():  # so that every process of a run names the model alike
         answer = _try(name, loaded, fixed, data.name)
         random = _is_random(name, loaded, fixed, data.name, answer)
-        fingerprint = None if random else _fingerprint(loaded, fixed)
+        fingerprint = None if random else _fingerprint(name, loaded, fixed, data.name)
         n_classes = _n_classes(name, loaded, answer, data)
         if not random:
             _check_gradients(name, loaded, fixed)
@@ -92,7 +92,10 @@ def _is_random(name: str, loaded: Loaded, x: Tensor, data_name: str, answer: Ten
 
 
 def _check_gradients(name: str, loaded: Loaded, x: Tensor) -> None:
-    if loaded.capability == "gradients" and not loaded.answer(x.clone().requires_grad_(True)).requires_grad:
+    if loaded.capability != "gradients":
+        return
+    answer = loaded.answer(x.clone().requires_grad_(True))
+    if not isinstance(answer, Tensor) or not answer.requires_grad:
         raise ModelError(
             f"{name} gives no gradients: its forward runs under torch.no_grad, detaches, or does not use the input"
         )
@@ -135,7 +138,7 @@ def _are_probabilities(answer: Tensor) -> bool:
     return bool((answer >= 0).all()) and bool(((answer.sum(1) - 1).abs() < 1e-3).all())
 
 
-def _fingerprint(loaded: Loaded, fixed: Tensor) -> str:
+def _fingerprint(name: str, loaded: Loaded, fixed: Tensor, asked: str) -> str:
     """The answers to the fixed inputs, so that two models that differ only in code differ in name.
 
     In float64, rounded to six places, so that it is the same on machines whose float32 sums differ;
@@ -145,9 +148,10 @@ def _fingerprint(loaded: Loaded, fixed: Tensor) -> str:
         exact = copy.deepcopy(loaded.module).double() if isinstance(loaded.module, nn.Module) else loaded.answer
         with torch.no_grad():
             answer = exact(fixed.double() if loaded.module is not None else fixed)
-        places = 6
+        return _rounded(answer, 6)
     except Exception:  # whatever the user's code does when it is asked in float64
-        with torch.no_grad():
-            answer = loaded.answer(fixed)
-        places = 3
+        return _rounded(_try(name, loaded, fixed, asked), 3)
+
+
+def _rounded(answer: Tensor, places: int) -> str:
     return digest_array(np.round(answer[:N_FIXED_INPUTS].double().cpu().numpy(), places) + 0.0)
