@@ -31,7 +31,7 @@ from advrisk.ledger.pulling import (
     zip_name,
     zips,
 )
-from advrisk.ledger.remote import Remote, Seen, local_path, url_of
+from advrisk.ledger.remote import Remote, Seen, local_path, patiently, url_of
 
 _DELETED_THERE = (INPUTS, "detectors/")  # what is deleted here is deleted there
 
@@ -75,10 +75,10 @@ def working_folder(path: str | Path, *, verify: bool = True, inputs: Collection[
             try:
                 copy.push_rest()
             except LedgerError as failure:
-                error.add_note(f"and what lies beside the ledger could not be put there: {failure}")
+                error.add_note(f"what lies beside the ledger could not be put there: {failure}")
             raise
         else:
-            copy.push_rest()
+            patiently(copy.push_rest)
         finally:
             del segments.PUSHES[home / "ledger"], segments.DROPS[home / "ledger"]
 

@@ -4,8 +4,10 @@ Credentials come from the environment, as pyarrow finds them. `AWS_ENDPOINT_URL`
 scheme=http` in the URL, names a server other than Amazon's.
 """
 
+import logging
 import os
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,11 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)  # one let
 _USER = re.compile(r"(?<=:/)(/*).*@", re.DOTALL)  # a secret may hold a slash: up to the last @
 _SCHEMES = ("s3", "gs", "gcs")
 _RETRY_S = 30
+# Of each try: a request that nobody answers is given up after about ten seconds, one that writes after thirty.
+_CONNECT_S, _ANSWER_S, _TRIES = 5.0, 3.0, 3
+PATIENCE_S = 300.0  # at the end of a run, with a place that does not answer
+_PAUSE_S = 5.0
+_LOG = logging.getLogger(__name__)
 _BLOCK = 2**22  # bytes
 _S3_OPTIONS = ("region", "scheme", "endpoint_override")
 T = TypeVar("T")
@@ -129,8 +136,10 @@ class Remote:
             raise LedgerError(f"{url}: unknown option {min(unknown)!r}; known: {', '.join(_S3_OPTIONS)}")
         if "endpoint_override" not in given and (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
             given |= {"endpoint_override": urlsplit(endpoint).netloc, "scheme": urlsplit(endpoint).scheme}
+        patience: dict[str, Any] = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
+        patience["retry_strategy"] = fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES)
         # Delayed: a file of usual size is one request.
-        files = _reached(url, lambda: fs.S3FileSystem(allow_delayed_open=True, **given))
+        files = _reached(url, lambda: fs.S3FileSystem(allow_delayed_open=True, **patience, **given))
         return cls(url, files, f"{parts.netloc}{path}")
 
     def of(self, name: str) -> str:
@@ -205,6 +214,21 @@ def parent_and_name(url: str) -> tuple[str, str]:
     if not name:
         raise LedgerError(f"{url}: names no file; write {parts.scheme}://bucket/folder/file")
     return parts._replace(path=folder).geturl(), unquote(name)
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """Do what ends a run, or what it cannot go on without: a place that does not answer is waited for, for minutes."""
+    ends, told = time.monotonic() + PATIENCE_S, False
+    while True:
+        try:
+            return action()
+        except UnreachableError as error:
+            if time.monotonic() + _PAUSE_S > ends:
+                raise
+            if not told:
+                _LOG.warning("%s. It is waited for, up to %.0f minutes", error, PATIENCE_S / 60)
+            told = True
+            time.sleep(_PAUSE_S)
 
 
 def _reached(place: str, action: Callable[[], T]) -> T:
