@@ -65,6 +65,7 @@ def working_folder(path: str | Path, *, verify: bool = True, inputs: Collection[
         yield local_path(path)
         return
     remote, home = Remote.open(url), copy_folder(url, "write")
+    remote.refuse_without_bucket()
     with _alone(home, url, wait=False), lease.leased(remote) as held:
         copy = _Copy(remote, home, held, pull(remote, home, verify=verify, inputs=inputs), verified=verify)
         segments.PUSHES[home / "ledger"] = copy.push_segment

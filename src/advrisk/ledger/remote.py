@@ -152,10 +152,23 @@ class Remote:
 
         asked = fs.FileSelector(self.root, recursive=True, allow_not_found=True)
         found = _reached(self.url, lambda: self.files.get_file_info(asked))
+        if not found:
+            self.refuse_without_bucket()
         names = {one.path[len(self.root) + 1 :]: one for one in found if one.type == fs.FileType.File}
         if strange := [name for name in names if ".." in Path(name).parts or name.startswith("/")]:
             raise LedgerError(f"{self.url}: {strange[0]!r} is no name of a file of a run; remove it")
         return {name: Seen(one.size, one.mtime.timestamp()) for name, one in names.items()}
+
+    def refuse_without_bucket(self) -> None:
+        """A bucket that is not there, which looks like an empty folder; who may not ask for it is not refused."""
+        from pyarrow import fs
+
+        try:
+            (found,) = self.files.get_file_info([self.root.partition("/")[0]])
+        except OSError:
+            return  # whatever hinders this is said of what is asked next
+        if found.type == fs.FileType.NotFound:
+            raise _no_bucket(self.url)
 
     def seen(self, name: str) -> Seen | None:
         """One file; None where there is none."""
@@ -207,6 +220,12 @@ class Remote:
         _reached(self.of(name), lambda: self.files.delete_file(f"{self.root}/{name}"))
 
 
+def last_part(url: str) -> str:
+    """What a folder at a URL is called; the bucket, if it is all of it."""
+    parts = urlsplit(url)
+    return unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.netloc.rpartition("@")[2]
+
+
 def parent_and_name(url: str) -> tuple[str, str]:
     """The URL of the folder that a file is in, with the same options, and the file's name."""
     parts = urlsplit(url)
@@ -237,9 +256,18 @@ def _reached(place: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except (OSError, ArrowException) as error:
+        if "NO_SUCH_BUCKET" in str(error):
+            raise _no_bucket(place) from None
         raise UnreachableError(
             f"{place}: cannot be reached ({_short(error)}); check the address, and the credentials in the environment"
         ) from None
+
+
+def _no_bucket(url: str) -> LedgerError:
+    parts = urlsplit(url)
+    return LedgerError(
+        f"{parts.scheme}://{parts.netloc}: there is no such bucket; check the address, or make the bucket first"
+    )
 
 
 def _short(error: Any) -> str:

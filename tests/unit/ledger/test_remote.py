@@ -8,7 +8,7 @@ import pytest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, readable_folder, working_folder
 from advrisk.ledger.places import output_file, output_folder
-from advrisk.ledger.remote import Remote, local_path, parent_and_name, url_below, url_of
+from advrisk.ledger.remote import Remote, last_part, local_path, parent_and_name, url_below, url_of
 
 
 @pytest.mark.parametrize(
@@ -130,3 +130,11 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.
     url = "s3://bucket/a?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
     with pytest.raises(LedgerError, match=r"cannot be reached .*; check the address, and the credentials"):
         Ledger.open(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("s3://b/runs/my%20run?region=x", "my run"), ("s3://b", "b"), ("gs://anonymous@b", "b"), ("s3://b/r/", "r")],
+)
+def test_what_a_run_elsewhere_is_called(url: str, name: str) -> None:
+    assert last_part(url) == name
