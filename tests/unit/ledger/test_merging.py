@@ -2,13 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, merging, table_from
@@ -19,6 +20,7 @@ from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.merging import merge_ledgers
 from advrisk.ledger.segments import segment_folders
 from advrisk.ledger.stopping import Look, Stopping, read_stopping, write_stopping
+from advrisk.study import load_study
 
 Tables = dict[str, Any]
 
@@ -153,6 +155,47 @@ def test_lists_beside_the_ledger_are_put_together(make: Callable[..., Path]) -> 
     (other / "search" / "y.json").write_text('{"other": 1}')
     with pytest.raises(LedgerError, match=r"search/y.json of .* differ"):
         merge_ledgers(one, other)
+
+
+# Their studies
+
+STUDY = {
+    "name": "s",
+    "seed": 7,
+    "data": {"source": "mnist-5k", "evaluate": 2},
+    "arms": [{"attack": "fgsm", "norm": "linf", "eps": [0.1]}],
+}
+
+
+def asks(home: Path, models: str, *, at: str = "/first", more: Mapping[str, Any] = STUDY) -> Path:
+    content = STUDY | {"models": {name: {"source": "demo", "name": name} for name in models}} | more
+    (home / "study.yaml").write_text(f"# Relative paths are meant against {at}\n{yaml.safe_dump(content)}")
+    return home
+
+
+def test_the_study_of_both_names_the_models_of_both(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other = asks(make("one", "ab"), "ab"), asks(make("other", "bc"), "bc", at="/second")
+    done = merge_ledgers(one, other, out=tmp_path / "both")
+    assert done.notes == ()
+    found = load_study(tmp_path / "both" / "study.yaml")
+    assert list(found.models) == ["a", "b", "c"]
+    assert found.model_dump() == load_study(asks(tmp_path, "abc") / "study.yaml").model_dump()
+    assert "# Of c: Relative paths are meant against /second\n" in (tmp_path / "both" / "study.yaml").read_text()
+    assert list(load_study(one / "study.yaml").models) == ["a", "b"]
+    for _ in range(2):
+        assert merge_ledgers(one, other).notes == ()
+        assert (one / "study.yaml").read_text() == (tmp_path / "both" / "study.yaml").read_text()
+
+
+@pytest.mark.parametrize("more", [{"seed": 8}, {"models": {"b": {"source": "demo", "name": "else"}}}])
+def test_of_studies_that_differ_in_more_it_is_said_what_to_run(make: Callable[..., Path], more: dict[str, Any]) -> None:
+    one, other = asks(make("one", "ab"), "ab"), asks(make("other", "bc"), "bc", more=more)
+    before = (one / "study.yaml").read_text()
+    (note,) = merge_ledgers(one, other).notes
+    names = "a, b" if "models" in more else "a, b, c"
+    assert f"the study kept in {one} is the first one's" in note
+    assert f"`advrisk run STUDY.yaml --out {one}` with a study of {names} does what is left" in note
+    assert (one / "study.yaml").read_text() == before
 
 
 # While others write
