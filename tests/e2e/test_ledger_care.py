@@ -63,6 +63,10 @@ def test_damaged_cells_are_run_again_and_nothing_else(
     told = json.loads(found.stdout)
     places = {finding["place"] for finding in told["findings"] if finding["damage"]}
     assert places == {str(Path("run") / one.relative_to(run)) for one in (file, kept)}
+    narrow = advrisk("ledger", "check", "run", env={"COLUMNS": "60"}).stdout
+    assert narrow.startswith("12 of 13 segments could be counted: 11 cells, 176 rows in")
+    assert all(len(line) <= 60 or len(line.split()) <= 2 for line in narrow.splitlines())
+    assert told["n_segments_not_counted"] == 1
     repaired = advrisk("ledger", "check", "run", "--repair")
     assert (repaired.returncode, advrisk("ledger", "check", "run").returncode) == (0, 0)
     assert "Next: advrisk run STUDY.yaml --out run" in repaired.stdout
@@ -104,7 +108,10 @@ def test_a_study_run_on_two_machines_is_merged(
         Study.from_dict(half).run(tmp_path / name)
     merged = advrisk("ledger", "merge", "plain", "noisy", "--out", "both")
     assert merged.stdout.startswith("6 cells of noisy added to both, 0 were in both, ")
-    assert "run the whole study there next" in merged.stdout
+    assert len(merged.stdout.splitlines()) == 1, "there is nothing else to do"
+    asked = Run.open(tmp_path / "both").study
+    assert asked is not None
+    assert list(asked.models) == ["plain", "noisy"]
     assert advrisk("ledger", "diff", "both", str(done)).stdout == "equal\n"
     assert advrisk("ledger", "check", "both").returncode == 0
     before = times(tmp_path / "both")
@@ -119,3 +126,24 @@ def test_a_study_run_on_two_machines_is_merged(
 def test_inputs_lie_where_the_check_looks(done: Path) -> None:
     rows = Ledger.open(done).query("SELECT DISTINCT cell FROM outcomes WHERE kind = 'attack' AND outcome = 'success'")
     assert all(cell_inputs(done, cell).is_file() for cell in rows["cell"].to_pylist())
+
+
+def test_halves_that_stopped_early_at_one_place_are_merged(
+    content: dict[str, Any], tmp_path: Path, advrisk: Command
+) -> None:
+    content = content | {"data": content["data"] | {"evaluate": 64}}
+    for name in ("plain", "noisy"):
+        half = content | {"models": {name: content["models"][name]}}
+        Study.from_dict(half).run(tmp_path / name, target="broken at 0.2 ±90 %", workers=1)
+        assert "Stopped early, after 32 of 64 samples" in Run.open(tmp_path / name).status().stopped
+    merged = advrisk("ledger", "merge", "plain", "noisy", "--out", "both")
+    assert merged.returncode == 0, merged.stderr
+    assert "decide nothing of both" in merged.stdout
+    both = Run.open(tmp_path / "both")
+    assert both.stopping is not None
+    assert len(both.stopping.earlier) == 2
+    assert both.status().n_models == 2
+    again = Study.from_dict(content).run(tmp_path / "both", target="broken at 0.2 ±90 %", workers=1)
+    assert again.stopping is not None
+    assert len(again.stopping.looks) == 1, "the same samples, of both models"
+    assert len(again.stopping.earlier) == 2

@@ -449,6 +449,10 @@ def test_what_cannot_be_written_there_is_refused(
         (("label", url), "answers cannot be kept there"),
         (("show", "s3://bucket/nothing"), "s3://bucket/nothing: holds no ledger"),
         (("show", "s3://bucket/x?endpoint=a"), "unknown option 'endpoint'"),
+        (("status", "s3://nobucket/x"), "s3://nobucket: there is no such bucket"),
+        (("report", url, "--json", "--out", "s3://nobucket/x.json"), "s3://nobucket: there is no such bucket"),
+        (("ledger", "compact", "s3://nobucket/x"), "s3://nobucket: there is no such bucket"),
+        (("verify", "s3://bucket/none.zip"), "s3://bucket/none.zip: there is no such file"),
     ):
         done = advrisk(*words)
         assert (done.returncode, said in done.stderr) == (2, True), done
@@ -460,6 +464,53 @@ def test_what_cannot_be_written_there_is_refused(
         Run.open(url).report(f"{url}/frozen.json", form="json")
     with pytest.raises(LedgerError, match="certificates cannot be written there"):
         Run.open(url).certify()
+
+
+def test_a_pack_is_verified_where_it_lies(
+    storage: fs.S3FileSystem,
+    machine: Machine,
+    copied: Copied,
+    tmp_path: Path,
+    advrisk: Command,
+    advrisk_process: Command,
+) -> None:
+    run, place = copied("evident"), "s3://bucket/packs/ev.zip"
+    written = advrisk_process("evidence", run, "--out", place)
+    assert [name.name[16:] for name in (tmp_path / "caches" / "first").iterdir()] == ["-read"], "no copy is left"
+    assert written.stdout.rstrip().endswith(f"Check it: advrisk verify {place}"), written
+    assert advrisk("verify", place, "--run", run).returncode == 0
+    put(storage, "bucket/packs/cut.zip", get(storage, "bucket/packs/ev.zip")[:-99])
+    cut = advrisk("verify", "s3://bucket/packs/cut.zip")
+    assert cut.returncode == 1
+    assert "s3://bucket/packs/cut.zip" in " ".join(cut.stdout.split())
+    put(storage, "bucket/packs/other.json", b"[1]")
+    other = advrisk("verify", "s3://bucket/packs/other.json")
+    assert other.returncode == 2
+    assert "s3://bucket/packs/other.json: is neither" in other.stderr
+
+
+def test_a_run_that_was_killed_early_is_called_by_its_name(
+    storage: fs.S3FileSystem, machine: Machine, content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, real = "s3://bucket/runs/early", remote.Remote.put
+
+    def breaks(self: remote.Remote, name: str, data: bytes) -> None:
+        real(self, name, data)
+        if name.endswith(".zip"):
+            raise LedgerError("the network is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(remote.Remote, "put", breaks)
+        patch.setattr("advrisk.ledger.mirror._Copy.push_rest", lambda _: None)  # as after a kill
+        with pytest.raises(LedgerError, match="the network is down"):
+            Study.from_dict(content).run(url, workers=1)
+    assert "study.yaml" in keys(storage, "bucket/runs/early")
+    machine("second")
+    assert Run.open(url).status().study == content["name"]
+    storage.delete_file("bucket/runs/early/study.yaml")
+    run = Run.open(url)
+    assert (run.name, run.status().study) == ("early", "early")
+    assert repr(run).startswith("Run('s3://bucket/runs/early': ")
 
 
 def test_a_copy_for_readers_is_not_written_to(storage: fs.S3FileSystem, machine: Machine, copied: Copied) -> None:

@@ -1,6 +1,7 @@
 """`Run`: the answers, as users hold them. Everything here reads the ledger; nothing needs torch."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.places import output_folder
-from advrisk.ledger.remote import parent_and_name, url_of
+from advrisk.ledger.remote import last_part, url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.report import Findings, arm_shares, flagged_arms
@@ -79,7 +80,7 @@ class Run:
         """The folder, how many models were asked, and whether that is all of it."""
         state = run_status(self.ledger, self.study, (), self.stopping)
         far = state.rested or ("complete" if state.complete else f"{state.so_far} done")
-        return f"Run({str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
+        return f"Run({self.url or str(self.folder)!r}: {counted(state.n_models, 'model')}, {far})"
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
@@ -351,7 +352,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return run_status(self.ledger, self.study, self.flags(), self.stopping)
+        return replace(run_status(self.ledger, self.study, self.flags(), self.stopping), study=self.name)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
@@ -487,7 +488,7 @@ class Run:
         """The study's, or else the folder's."""
         if self.study:
             return self.study.name
-        return parent_and_name(self.url)[1] if self.url else self.folder.name
+        return last_part(self.url) if self.url else self.folder.name
 
     @property
     def seed(self) -> int:

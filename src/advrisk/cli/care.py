@@ -1,6 +1,7 @@
 """`advrisk ledger check`, `compact`, `diff` and `merge`: looking after ledgers."""
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,6 +42,7 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
         "damaged": found.damaged,
         "repaired": found.damaged and repaired,
         "n_segments": len(found.segments),
+        "n_segments_not_counted": found.n_uncounted,
         **counts,
         "writer": found.writer,
         "n_cells_to_redo": len(found.cells),
@@ -49,27 +51,42 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
 
 
 def _print_check(found: "Inspection", folder: str, repaired: bool) -> None:
-    print(
-        f"{counted(len(found.segments), 'segment')}, {counted(found.n_cells, 'cell')}, {counted(found.n_rows, 'row')}, "
-        f"{counted(found.n_inputs, 'file')} of inputs"
-    )
+    from rich.console import Console
+
+    from advrisk.cli.tables import indented
+
+    console = Console()
+    for line in _check_lines(found, folder, repaired):
+        indented(console, line, by=0)
+
+
+def _check_lines(found: "Inspection", folder: str, repaired: bool) -> Iterator[str]:
+    yield _counts(found)
     if found.n_without_digest:
         older = counted(found.n_without_digest, "segment")
         gets = "those that `advrisk ledger compact` merges get one"
-        print(f"{older} of an earlier version: no digest, structure only ({gets})")
+        yield f"{older} of an earlier version: no digest, structure only ({gets})"
     if found.writer:
-        print(f"{found.writer} is writing to this run: what it is just making again may look damaged")
+        yield f"{found.writer} is writing to this run: what it is just making again may look damaged"
     for finding in found.findings[:_MOST_SHOWN]:
         mark = "damaged" if finding.damage else "note"
-        print(
-            f"{mark}: {finding.place}: {finding.what}" + ("" if repaired and finding.damage else f"; {finding.remedy}")
-        )
+        remedy = "" if repaired and finding.damage else f"; {finding.remedy}"
+        yield f"{mark}: {finding.place}: {finding.what}{remedy}"
     if (n_more := len(found.findings) - _MOST_SHOWN) > 0:
-        print(f"and {n_more} more: --json lists all")
+        yield f"and {n_more} more: --json lists all"
     if not found.damaged:
-        print("nothing is damaged")
+        yield "nothing is damaged"
     elif repaired:
-        print(f"moved to {found.ledger / 'aside'}. Next: advrisk run STUDY.yaml --out {folder}, which does it again")
+        yield f"moved to {found.ledger / 'aside'}. Next: advrisk run STUDY.yaml --out {folder}, which does it again"
+
+
+def _counts(found: "Inspection") -> str:
+    rows = f"{counted(found.n_cells, 'cell')}, {counted(found.n_rows, 'row')}"
+    inputs = f"{counted(found.n_inputs, 'file')} of inputs"
+    if not found.n_uncounted:
+        return f"{counted(len(found.segments), 'segment')}, {rows}, {inputs}"
+    whole = f"{len(found.segments) - found.n_uncounted} of {counted(len(found.segments), 'segment')}"
+    return f"{whole} could be counted: {rows} in them, and none of the damaged ones; {inputs}"
 
 
 def compact(

@@ -1,7 +1,7 @@
 """The verbs `certify` and `verify`: certificates as documents, and whether they hold."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -65,8 +65,10 @@ def certify(
 
 def verify(
     certificate: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The JSON file of a certificate, or an evidence pack (a folder or a zip)."),
+        str,
+        typer.Argument(
+            metavar="FILE", help="The JSON file of a certificate, or an evidence pack (a folder or a zip); or its URL."
+        ),
     ],
     key: Annotated[Path | None, typer.Option("--key", help="The signer's public key.")] = None,
     run: Annotated[
@@ -82,23 +84,30 @@ def verify(
 
     Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
     """
+    from advrisk.api.evidence_files import is_pack
+    from advrisk.cli.evidence import verify_evidence
+    from advrisk.ledger.places import input_file
+
+    with input_file(certificate) as path:
+        if is_pack(path):
+            raise typer.Exit(verify_evidence(path, key, run, place=certificate, as_json=as_json))
+        _verify_certificate(path, key, run, place=certificate, as_json=as_json)
+
+
+def _verify_certificate(path: Path, key: Path | None, run: str | None, *, place: str, as_json: bool) -> NoReturn:
     from advrisk.api import Run
     from advrisk.api.certificates import verify_certificate
-    from advrisk.api.evidence_files import is_pack
     from advrisk.cli.certificates import print_verification
-    from advrisk.cli.evidence import verify_evidence
     from advrisk.risk.certificate.document import read_document
     from advrisk.risk.certificate.verification import Verification
 
-    if is_pack(certificate):
-        raise typer.Exit(verify_evidence(certificate, key, run, as_json=as_json))
     opened = Run.open(run) if run is not None else None
-    _refuse_other(certificate)
+    _refuse_other(path)
     what = "certificate"
     try:
-        content = read_document(certificate)
+        content = read_document(path)
     except RiskError as error:
-        print_verification(Verification((), (f"{error}.",)), None, what=what, as_json=as_json)
+        print_verification(Verification((), (f"{error}.",)).calling(path, place), None, what=what, as_json=as_json)
         raise typer.Exit(FAILED) from None
     if opened is None:
         found = verify_certificate(content, key=key)

@@ -1,6 +1,7 @@
 """`advrisk evidence`: a pack of files for those who ask for evidence; and what `advrisk verify` says of one."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -58,16 +59,17 @@ def evidence(
     indented(console, f"· {index['notice']}", by=0)
     begin = f"unpack it, and open {INDEX_PAGE}" if target.is_file() else f"open {INDEX_PAGE} in it"
     signed = ", signed" if "signature" in manifest else ""
-    print(f"{place} written ({n_files} files{signed}); {begin} in a browser. Check it: advrisk verify {target}")
+    check = f"advrisk verify {shlex.quote(place)}"
+    print(f"{place} written ({n_files} files{signed}); {begin} in a browser. Check it: {check}")
 
 
-def verify_evidence(pack: Path, key: Path | None, run: str | None, *, as_json: bool) -> int:
-    """Print whether a pack holds; the exit code."""
+def verify_evidence(pack: Path, key: Path | None, run: str | None, *, place: str, as_json: bool) -> int:
+    """Print whether a pack holds, which lies at that place or is a copy of what does; the exit code."""
     from advrisk.api import Run
     from advrisk.api.evidence_verification import pack_summary, verify_pack
     from advrisk.cli.certificates import print_verification
 
-    found = verify_pack(pack, key=key, run=Run.open(run) if run is not None else None)
+    found = verify_pack(pack, key=key, run=Run.open(run) if run is not None else None).calling(pack, place)
     says = pack_summary(pack) if found.holds else None
     print_verification(found, says, what="evidence pack", as_json=as_json)
     return DONE if found.holds else FAILED

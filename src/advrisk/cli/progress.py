@@ -128,11 +128,14 @@ def interrupts_end_the_run(folder: str | Path) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
-    except KeyboardInterrupt:
-        print(
-            f"\nWhat was finished is kept in {folder}; run the same command again to go on.",
-            file=sys.stderr,
+    except KeyboardInterrupt as ended:
+        missing = ". ".join(getattr(ended, "__notes__", ()))
+        kept = (
+            f"Not all that was finished is kept in {folder}: {missing}"
+            if missing
+            else f"What was finished is kept in {folder}"
         )
+        print(f"\n{kept}; run the same command again to go on.", file=sys.stderr)
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -2,6 +2,7 @@
 a cell; and what of the question only the second one knows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from advrisk.ledger.diffing import COMPARED, TIMES, digest_of_rows
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.ledger import SOUND_CELL, Ledger
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
-from advrisk.ledger.stopping import read_stopping
+from advrisk.ledger.stopping import Stopping, read_stopping
 from advrisk.ledger.tables import KEYS, table_from
 
 _DROPPED = "dropped"
@@ -50,10 +51,10 @@ def refuse_unlike(one: Path, other: Path) -> None:
 def refuse_unlike_looks(one: Path, other: Path) -> None:
     """Of a run that rests, readers see no more than it rests after; and a look that was taken cannot be untaken."""
     first, second = looks = [read_stopping(folder) for folder in (one, other)]
-    if first == second:
+    if first == second or (first and second and _joined(first, second)):
         return
     for folder, found in zip((one, other), looks, strict=True):
-        if found is not None and found.rests:
+        if found is not None and found.rests and not _at_one_place(first, second):
             raise LedgerError(
                 f"{folder} stopped early, after {found.n_shards} of {counted(len(found.order), 'group')} of samples, "
                 f"and the other one did not stop there: merged, they would be neither. Finish it first, with `advrisk "
@@ -64,6 +65,36 @@ def refuse_unlike_looks(one: Path, other: Path) -> None:
             f"{LOOKS_FILE} of {one} and {other} differ: looks that were taken at one of them decide nothing of both; "
             "keep them apart, or merge before the first look"
         )
+
+
+def joined_looks(one: Path, other: Path) -> Stopping | None:
+    """Looks at two runs that were not refused, as those of one; None where there is nothing to join.
+
+    A question names its models: what only one of them was asked decides nothing of both. Such looks stay as earlier
+    ones, so that what they spent is not forgotten.
+    """
+    first, second = read_stopping(one), read_stopping(other)
+    return None if first is None or second is None or first == second else _joined(first, second)
+
+
+def _joined(first: Stopping, second: Stopping) -> Stopping | None:
+    """None where they are of other samples, rest elsewhere, or saw other things when asked the same."""
+    common = {kind: asked for kind, asked in first.questions.items() if second.questions.get(kind) == asked}
+    every = [(*found.looks, *found.earlier) for found in (first, second)]
+    ours, theirs = ({look for look in looks if look.question in common.values()} for looks in every)
+    if not _at_one_place(first, second) or ours != theirs:
+        return None
+    return replace(
+        first,
+        looks=tuple(dict.fromkeys((*every[0], *every[1]))),
+        earlier=(),
+        n_looks_planned=max(first.n_looks_planned, second.n_looks_planned),
+        max_passes=second.max_passes if first.max_passes is None else first.max_passes,
+    ).asking(common)
+
+
+def _at_one_place(first: Stopping | None, second: Stopping | None) -> bool:
+    return first is not None and second is not None and (first.order, first.n_shards) == (second.order, second.n_shards)
 
 
 def _refuse_row(

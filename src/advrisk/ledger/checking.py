@@ -91,6 +91,11 @@ class Inspection:
         return any(self.faults.values())
 
     @property
+    def n_uncounted(self) -> int:
+        """Segments whose cells and rows are not counted, being damaged or there twice."""
+        return sum(bool(self.faults[one.name]) or one.name in self.copies for one in self.segments)
+
+    @property
     def lost_inputs(self) -> list[Path]:
         """Files of inputs that are missing or not as they were written."""
         return [Path(finding.place) for finding in self.findings if finding.kind == "inputs"]

@@ -14,9 +14,10 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, unfinished_folder, whole_file
 from advrisk.core.names import counted
-from advrisk.ledger.agreeing import added_question, refuse_unlike, refuse_unlike_looks, shared_cells
+from advrisk.ledger.agreeing import added_question, joined_looks, refuse_unlike, refuse_unlike_looks, shared_cells
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
+from advrisk.ledger.joining import join_studies, unjoined
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
@@ -26,6 +27,7 @@ from advrisk.ledger.remote import local_path, url_of
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, refuse_damaged
 from advrisk.ledger.segments import publish, segment_folders, tidy
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
+from advrisk.ledger.stopping import write_stopping
 
 _NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
 _KEYS = {"scores": ("cell", "sample", "detector"), "measures": ("cell", "sample", "measure")}
@@ -186,6 +188,9 @@ def _copy_files(source: Path, target: Path) -> None:
     """What lies beside the ledger: lists of detectors and searches are put together, the rest is copied if missing."""
     _join_lists(source, target, DETECTORS_FILE)
     _join_lists(source, target, "search/current.json")
+    join_studies(source, target)
+    if (looks := joined_looks(target, source)) is not None:
+        write_stopping(target, looks)
     for path in _files_beside(source):
         if not (target / path.relative_to(source)).exists():
             _copy(path, target / path.relative_to(source))
@@ -243,13 +248,16 @@ def _refuse_unlike_files(one: Path, other: Path) -> None:
 
 
 def _notes(one: Path, target: Path, source: Path) -> Iterable[str]:
-    studies = [folder / STUDY_FILE for folder in (one, source)]
-    if all(path.is_file() for path in studies) and _question(studies[0]) != _question(studies[1]):
-        yield f"the study kept in {target} is the first one's; run the whole study there next: it does what is left"
+    if models := unjoined(one, source):
+        yield (
+            f"the study kept in {target} is the first one's, and reports show it: the two differ in more than models. "
+            f"`advrisk run STUDY.yaml --out {target}` with a study of {', '.join(models)} does what is left, and keeps "
+            "that one"
+        )
+    if joined_looks(one, source) is not None:
+        yield (
+            "looks that were taken at one of them decide nothing of both; they are remembered as earlier ones: "
+            f"`advrisk run STUDY.yaml --out {target} --target …` with the whole study looks at both"
+        )
     if answers := sorted(path.name for path in source.glob("*.sqlite*")):
         yield f"{counted(len(answers), 'database')} of answers in {source} not merged: {', '.join(answers)}"
-
-
-def _question(path: Path) -> list[str]:
-    """A study as it was written down, without the comment that says where."""
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]

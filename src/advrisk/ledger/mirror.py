@@ -31,7 +31,7 @@ from advrisk.ledger.pulling import (
     zip_name,
     zips,
 )
-from advrisk.ledger.remote import Remote, Seen, local_path, url_of
+from advrisk.ledger.remote import Remote, Seen, local_path, patiently, url_of
 
 _DELETED_THERE = (INPUTS, "detectors/")  # what is deleted here is deleted there
 
@@ -65,6 +65,7 @@ def working_folder(path: str | Path, *, verify: bool = True, inputs: Collection[
         yield local_path(path)
         return
     remote, home = Remote.open(url), copy_folder(url, "write")
+    remote.refuse_without_bucket()
     with _alone(home, url, wait=False), lease.leased(remote) as held:
         copy = _Copy(remote, home, held, pull(remote, home, verify=verify, inputs=inputs), verified=verify)
         segments.PUSHES[home / "ledger"] = copy.push_segment
@@ -75,10 +76,10 @@ def working_folder(path: str | Path, *, verify: bool = True, inputs: Collection[
             try:
                 copy.push_rest()
             except LedgerError as failure:
-                error.add_note(f"and what lies beside the ledger could not be put there: {failure}")
+                error.add_note(f"what lies beside the ledger could not be put there: {failure}")
             raise
         else:
-            copy.push_rest()
+            patiently(copy.push_rest)
         finally:
             del segments.PUSHES[home / "ledger"], segments.DROPS[home / "ledger"]
 

@@ -4,8 +4,10 @@ Credentials come from the environment, as pyarrow finds them. `AWS_ENDPOINT_URL`
 scheme=http` in the URL, names a server other than Amazon's.
 """
 
+import logging
 import os
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,11 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)  # one let
 _USER = re.compile(r"(?<=:/)(/*).*@", re.DOTALL)  # a secret may hold a slash: up to the last @
 _SCHEMES = ("s3", "gs", "gcs")
 _RETRY_S = 30
+# Of each try: a request that nobody answers is given up after about ten seconds, one that writes after thirty.
+_CONNECT_S, _ANSWER_S, _TRIES = 5.0, 3.0, 3
+PATIENCE_S = 300.0  # at the end of a run, with a place that does not answer
+_PAUSE_S = 5.0
+_LOG = logging.getLogger(__name__)
 _BLOCK = 2**22  # bytes
 _S3_OPTIONS = ("region", "scheme", "endpoint_override")
 T = TypeVar("T")
@@ -129,8 +136,10 @@ class Remote:
             raise LedgerError(f"{url}: unknown option {min(unknown)!r}; known: {', '.join(_S3_OPTIONS)}")
         if "endpoint_override" not in given and (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
             given |= {"endpoint_override": urlsplit(endpoint).netloc, "scheme": urlsplit(endpoint).scheme}
+        patience: dict[str, Any] = {"connect_timeout": _CONNECT_S, "request_timeout": _ANSWER_S}
+        patience["retry_strategy"] = fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES)
         # Delayed: a file of usual size is one request.
-        files = _reached(url, lambda: fs.S3FileSystem(allow_delayed_open=True, **given))
+        files = _reached(url, lambda: fs.S3FileSystem(allow_delayed_open=True, **patience, **given))
         return cls(url, files, f"{parts.netloc}{path}")
 
     def of(self, name: str) -> str:
@@ -143,10 +152,23 @@ class Remote:
 
         asked = fs.FileSelector(self.root, recursive=True, allow_not_found=True)
         found = _reached(self.url, lambda: self.files.get_file_info(asked))
+        if not found:
+            self.refuse_without_bucket()
         names = {one.path[len(self.root) + 1 :]: one for one in found if one.type == fs.FileType.File}
         if strange := [name for name in names if ".." in Path(name).parts or name.startswith("/")]:
             raise LedgerError(f"{self.url}: {strange[0]!r} is no name of a file of a run; remove it")
         return {name: Seen(one.size, one.mtime.timestamp()) for name, one in names.items()}
+
+    def refuse_without_bucket(self) -> None:
+        """A bucket that is not there, which looks like an empty folder; who may not ask for it is not refused."""
+        from pyarrow import fs
+
+        try:
+            (found,) = self.files.get_file_info([self.root.partition("/")[0]])
+        except OSError:
+            return  # whatever hinders this is said of what is asked next
+        if found.type == fs.FileType.NotFound:
+            raise _no_bucket(self.url)
 
     def seen(self, name: str) -> Seen | None:
         """One file; None where there is none."""
@@ -198,6 +220,12 @@ class Remote:
         _reached(self.of(name), lambda: self.files.delete_file(f"{self.root}/{name}"))
 
 
+def last_part(url: str) -> str:
+    """What a folder at a URL is called; the bucket, if it is all of it."""
+    parts = urlsplit(url)
+    return unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.netloc.rpartition("@")[2]
+
+
 def parent_and_name(url: str) -> tuple[str, str]:
     """The URL of the folder that a file is in, with the same options, and the file's name."""
     parts = urlsplit(url)
@@ -207,15 +235,39 @@ def parent_and_name(url: str) -> tuple[str, str]:
     return parts._replace(path=folder).geturl(), unquote(name)
 
 
+def patiently(action: Callable[[], T]) -> T:
+    """Do what ends a run, or what it cannot go on without: a place that does not answer is waited for, for minutes."""
+    ends, told = time.monotonic() + PATIENCE_S, False
+    while True:
+        try:
+            return action()
+        except UnreachableError as error:
+            if time.monotonic() + _PAUSE_S > ends:
+                raise
+            if not told:
+                _LOG.warning("%s. It is waited for, up to %.0f minutes", error, PATIENCE_S / 60)
+            told = True
+            time.sleep(_PAUSE_S)
+
+
 def _reached(place: str, action: Callable[[], T]) -> T:
     from pyarrow import ArrowException
 
     try:
         return action()
     except (OSError, ArrowException) as error:
+        if "NO_SUCH_BUCKET" in str(error):
+            raise _no_bucket(place) from None
         raise UnreachableError(
             f"{place}: cannot be reached ({_short(error)}); check the address, and the credentials in the environment"
         ) from None
+
+
+def _no_bucket(url: str) -> LedgerError:
+    parts = urlsplit(url)
+    return LedgerError(
+        f"{parts.scheme}://{parts.netloc}: there is no such bucket; check the address, or make the bucket first"
+    )
 
 
 def _short(error: Any) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -9,9 +10,10 @@ from types import TracebackType
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.names import counted
 from advrisk.ledger.compacting import merge_neighbours
 from advrisk.ledger.ledger import Ledger
-from advrisk.ledger.remote import UnreachableError
+from advrisk.ledger.remote import UnreachableError, patiently
 from advrisk.ledger.segments import last_number, segment_folders, tidy
 
 _LOG = logging.getLogger(__name__)
@@ -21,6 +23,7 @@ PUBLISH_EVERY_BYTES = 64 * 2**20
 MERGE_EVERY = 64  # segments
 MERGED_BYTES = 32 * 2**20  # merged segments have at most so many, which takes about a second
 PATIENCE_S = 3600.0  # with a place elsewhere that does not answer
+_BACK_OFF = 4  # a try that failed is followed by a pause of so many times its length
 
 
 class SegmentWriter:
@@ -30,7 +33,9 @@ class SegmentWriter:
         self._ledger = ledger
         self._every_s = every_s
         self._waiting: dict[str, list[pa.Table]] = {}
-        self._waiting_bytes = self._failed_bytes = 0
+        self._waiting_bytes = 0
+        self._failed = False  # the last time
+        self._try_again_at = -math.inf
         self._began = self._published_at = self._reached_at = time.monotonic()
         tidy(ledger.path)
         self._n_small = len(segment_folders(ledger.path))  # maybe; a merge counts them
@@ -46,23 +51,42 @@ class SegmentWriter:
         """Publish if enough time has passed or enough has gathered.
 
         The interval grows to a hundredth of the run's time, and to a minute at most: a kill never costs more than
-        that. Where a place elsewhere does not answer, what waits is published at the next interval.
+        that. Where a place elsewhere does not answer, what waits is tried again after an interval, or after a multiple
+        of the time that the try took: cells do not wait for it.
         """
         now = time.monotonic()
         interval = max(self._every_s, min((now - self._began) / 100, LONGEST_S))
         late = now - self._published_at >= interval
-        if late or self._waiting_bytes - self._failed_bytes >= PUBLISH_EVERY_BYTES:
+        if now >= self._try_again_at and (late or self._waiting_bytes >= PUBLISH_EVERY_BYTES):
             try:
-                self.publish()
+                self._publish()
             except UnreachableError as error:
-                if not self._failed_bytes:
-                    _LOG.warning("%s. What is finished waits here, and is tried again for up to an hour", error)
-                self._failed_bytes = self._waiting_bytes
-                if time.monotonic() - self._reached_at > PATIENCE_S:
-                    raise
+                self._note_failure(error, began=now, interval=interval)
+
+    def _note_failure(self, error: UnreachableError, *, began: float, interval: float) -> None:
+        now = time.monotonic()
+        if now - self._reached_at > PATIENCE_S:
+            raise self._unstored(error) from None
+        if not self._failed:
+            _LOG.warning("%s. What is finished waits here, and is tried again for up to an hour", error)
+        self._failed = True
+        self._try_again_at = now + max(interval, _BACK_OFF * (now - began))
 
     def publish(self) -> None:
-        """Make everything added so far durable and visible; where that fails, it waits on."""
+        """Make everything added so far durable and visible; a place that does not answer is waited for, for minutes."""
+        try:
+            patiently(self._publish)
+        except UnreachableError as error:
+            raise self._unstored(error) from None
+
+    def _unstored(self, error: UnreachableError) -> UnreachableError:
+        n_cells = sum(table.num_rows for table in self._waiting.get("cells", ()))
+        what = counted(n_cells, "finished cell") if n_cells else "What was finished last"
+        them = "them" if n_cells > 1 else "it"
+        return UnreachableError(f"{error}. {what} could not be stored there; the same command does {them} again")
+
+    def _publish(self) -> None:
+        """Try it once; where that fails, what waits waits on."""
         self._published_at = time.monotonic()
         if self._waiting:
             self._append_waiting()
@@ -80,7 +104,7 @@ class SegmentWriter:
             if last_number(self._ledger.path) == last:
                 self._waiting, self._waiting_bytes = waiting, n_bytes
             raise
-        self._failed_bytes = 0
+        self._failed, self._try_again_at = False, -math.inf
 
     def _merge_if_many(self) -> None:
         """Merge small neighbours now and then, so that a run of days has few segments; its readers notice nothing.
@@ -98,10 +122,20 @@ class SegmentWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            self._publish_last()
+            return
+        try:
+            self._publish()
+        except LedgerError as failure:
+            told = self._unstored(failure) if isinstance(failure, UnreachableError) else failure
+            if not isinstance(error, LedgerError):  # which says the same
+                error.add_note(f"what was finished last could not be published: {told}")
+
+    def _publish_last(self) -> None:
         try:
             self.publish()
-        except LedgerError as failure:
-            if error is None:
-                raise
-            if not isinstance(error, LedgerError):  # which says the same
-                error.add_note(f"and what was finished last could not be published: {failure}")
+        except KeyboardInterrupt as ended:  # somebody does not want to wait for it any longer
+            if self._waiting:
+                ended.add_note(str(self._unstored(UnreachableError("Interrupted while a place was waited for"))))
+            raise

@@ -202,10 +202,10 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
         for name, rows in fresh.items()
         if rows
     }
+    write_study(study, bench.folder)  # before the first segment: who reads that finds it, also elsewhere
+    _keep_evasion(study, bench.folder)
     if changed:
         ledger.append(changed)
-    write_study(study, bench.folder)
-    _keep_evasion(study, bench.folder)
     _keep_to_calibrate(study, bench)
     _keep_bounds(bench)
     write_study_detectors(bench.folder, list(bench.detectors))

@@ -2,23 +2,25 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, agreeing, locked, merging, table_from
+from advrisk.ledger import Ledger, locked, merging, table_from
 from advrisk.ledger.checking import check
 from advrisk.ledger.compacting import compact
 from advrisk.ledger.diffing import diff_ledgers
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.merging import merge_ledgers
 from advrisk.ledger.segments import segment_folders
+from advrisk.ledger.stopping import Look, Stopping, read_stopping, write_stopping
+from advrisk.study import load_study
 
 Tables = dict[str, Any]
 
@@ -155,6 +157,47 @@ def test_lists_beside_the_ledger_are_put_together(make: Callable[..., Path]) -> 
         merge_ledgers(one, other)
 
 
+# Their studies
+
+STUDY = {
+    "name": "s",
+    "seed": 7,
+    "data": {"source": "mnist-5k", "evaluate": 2},
+    "arms": [{"attack": "fgsm", "norm": "linf", "eps": [0.1]}],
+}
+
+
+def asks(home: Path, models: str, *, at: str = "/first", more: Mapping[str, Any] = STUDY) -> Path:
+    content = STUDY | {"models": {name: {"source": "demo", "name": name} for name in models}} | more
+    (home / "study.yaml").write_text(f"# Relative paths are meant against {at}\n{yaml.safe_dump(content)}")
+    return home
+
+
+def test_the_study_of_both_names_the_models_of_both(make: Callable[..., Path], tmp_path: Path) -> None:
+    one, other = asks(make("one", "ab"), "ab"), asks(make("other", "bc"), "bc", at="/second")
+    done = merge_ledgers(one, other, out=tmp_path / "both")
+    assert done.notes == ()
+    found = load_study(tmp_path / "both" / "study.yaml")
+    assert list(found.models) == ["a", "b", "c"]
+    assert found.model_dump() == load_study(asks(tmp_path, "abc") / "study.yaml").model_dump()
+    assert "# Of c: Relative paths are meant against /second\n" in (tmp_path / "both" / "study.yaml").read_text()
+    assert list(load_study(one / "study.yaml").models) == ["a", "b"]
+    for _ in range(2):
+        assert merge_ledgers(one, other).notes == ()
+        assert (one / "study.yaml").read_text() == (tmp_path / "both" / "study.yaml").read_text()
+
+
+@pytest.mark.parametrize("more", [{"seed": 8}, {"models": {"b": {"source": "demo", "name": "else"}}}])
+def test_of_studies_that_differ_in_more_it_is_said_what_to_run(make: Callable[..., Path], more: dict[str, Any]) -> None:
+    one, other = asks(make("one", "ab"), "ab"), asks(make("other", "bc"), "bc", more=more)
+    before = (one / "study.yaml").read_text()
+    (note,) = merge_ledgers(one, other).notes
+    names = "a, b" if "models" in more else "a, b, c"
+    assert f"the study kept in {one} is the first one's" in note
+    assert f"`advrisk run STUDY.yaml --out {one}` with a study of {names} does what is left" in note
+    assert (one / "study.yaml").read_text() == before
+
+
 # While others write
 
 
@@ -194,44 +237,59 @@ def test_what_did_not_arrive_is_told(
 # Runs that rest
 
 
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> dict[Path, Any]:
-    """What is written down of looks at runs, by folder."""
-    states: dict[Path, Any] = {}
-    monkeypatch.setattr(agreeing, "read_stopping", states.get)
-    return states
+def looked(n_shards: int, *shares: float, question: str = "q", order: tuple[str, ...] = ("g", "h")) -> Stopping:
+    """Looks at a decision, each with a share of the error."""
+    looks = tuple(
+        Look("decided", True, place + 1, 2, share, 0.99, True, "a > b", question, f"shards-{place}")
+        for place, share in enumerate(shares)
+    )
+    return Stopping({"decided": question}, order, 2, 2, looks, n_shards)
 
 
-def looked(n_shards: int, *seen: str) -> SimpleNamespace:
-    return SimpleNamespace(rests=n_shards > 0, n_shards=n_shards, order=("g", "h"), looks=seen)
-
-
-def test_a_run_that_stopped_early_is_finished_before_it_is_merged(
-    make: Callable[..., Path], looks: dict[Path, Any]
-) -> None:
+def test_a_run_that_stopped_early_is_finished_before_it_is_merged(make: Callable[..., Path]) -> None:
     one, other = make("one", "a"), make("other", "b")
-    before = bytes_of(one), bytes_of(other)
-    for state in (None, looked(2), looked(0)):
-        looks |= {one: looked(1), other: state}
+    write_stopping(one, looked(1))
+    for state in (None, looked(2), looked(0), looked(1, order=("h", "g"))):
+        if state:
+            write_stopping(other, state)
+        before = bytes_of(one), bytes_of(other)
         for pair in ((one, other), (other, one)):
             with pytest.raises(LedgerError, match=r"stopped early, after . of 2 groups.*advrisk run STUDY.yaml --out"):
                 merge_ledgers(*pair)
-    assert (bytes_of(one), bytes_of(other)) == before
-    looks |= {one: looked(1), other: looked(1)}
+        assert (bytes_of(one), bytes_of(other)) == before
+    write_stopping(other, looked(1))
     assert merge_ledgers(one, other).n_cells == 1, "both rest at the same place"
 
 
-def test_looks_come_along_and_are_never_mixed(
-    make: Callable[..., Path], looks: dict[Path, Any], tmp_path: Path
-) -> None:
+def test_looks_come_along_and_those_at_one_question_are_never_mixed(make: Callable[..., Path], tmp_path: Path) -> None:
     one, other = make("one", "a"), make("other", "b")
-    looks[other] = looked(0, "damage")
-    (other / "looks.json").write_text("{}")
+    write_stopping(other, looked(0, 0.1))
     merge_ledgers(one, other, out=tmp_path / "both")
-    assert (tmp_path / "both" / "looks.json").read_text() == "{}"
-    looks[one] = looked(0)
-    with pytest.raises(LedgerError, match=r"looks.json of .*one and .*other differ"):
-        merge_ledgers(one, other)
+    assert read_stopping(tmp_path / "both") == looked(0, 0.1)
+    for n_shards in (0, 1):
+        write_stopping(one, looked(n_shards, 0.2))
+        write_stopping(other, looked(n_shards, 0.1))
+        with pytest.raises(LedgerError, match=r"looks.json of .*one and .*other differ"):
+            merge_ledgers(one, other)
+
+
+@pytest.mark.parametrize("n_shards", [0, 1])
+def test_halves_by_model_that_rest_at_one_place_are_merged_and_what_looks_spent_is_remembered(
+    make: Callable[..., Path], n_shards: int
+) -> None:
+    """Their questions differ, as each names its models."""
+    one, other = make("one", "a"), make("other", "b")
+    write_stopping(one, looked(n_shards, 0.1, 0.2, question="of a"))
+    write_stopping(other, looked(n_shards, 0.3, question="of b"))
+    done = merge_ledgers(one, other)
+    assert "decide nothing of both" in done.notes[0]
+    found = read_stopping(one)
+    assert found is not None
+    assert (found.order, found.n_shards, found.looks, found.decision_level) == (("g", "h"), n_shards, (), None)
+    assert [look.share for look in found.earlier] == [0.1, 0.2, 0.3]
+    assert [look.share for look in found.asking({"decided": "of a"}).looks] == [0.1, 0.2]
+    assert merge_ledgers(one, other).n_cells == 0
+    assert read_stopping(one) == found, "nothing is counted twice"
 
 
 def test_the_file_of_a_run_that_rests_is_looked_at(make: Callable[..., Path]) -> None:

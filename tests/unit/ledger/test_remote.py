@@ -1,6 +1,8 @@
 """Addresses: what is a URL, what is a folder, and what is refused."""
 
 import re
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, readable_folder, working_folder
 from advrisk.ledger.places import output_file, output_folder
-from advrisk.ledger.remote import Remote, local_path, parent_and_name, url_below, url_of
+from advrisk.ledger.remote import Remote, UnreachableError, last_part, local_path, parent_and_name, url_below, url_of
 
 
 @pytest.mark.parametrize(
@@ -130,3 +132,27 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.
     url = "s3://bucket/a?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
     with pytest.raises(LedgerError, match=r"cannot be reached .*; check the address, and the credentials"):
         Ledger.open(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("s3://b/runs/my%20run?region=x", "my run"), ("s3://b", "b"), ("gs://anonymous@b", "b"), ("s3://b/r/", "r")],
+)
+def test_what_a_run_elsewhere_is_called(url: str, name: str) -> None:
+    assert last_part(url) == name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("writes", "longest_s"), [(False, 15), (True, 40)])
+def test_who_listens_and_does_not_answer_is_given_up(
+    writes: bool, longest_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        place = Remote.open(f"s3://bucket/x?region=us-east-1&endpoint_override=127.0.0.1:{port}&scheme=http")
+        began = time.monotonic()
+        with pytest.raises(UnreachableError, match="cannot be reached"):
+            place.put("a", b"x") if writes else place.seen("a")
+        assert time.monotonic() - began < longest_s

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, SegmentWriter, segments, writer
+from advrisk.ledger import TABLES, Ledger, SegmentWriter, remote, segments, table_from, writer
 from advrisk.ledger.checking import check
 from advrisk.ledger.remote import UnreachableError
 from advrisk.ledger.segments import all_segments, segment_folders
@@ -24,11 +24,15 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(writer, "time", made)
+    monkeypatch.setattr(remote, "time", made)
     return made
 
 
@@ -195,11 +199,17 @@ class Elsewhere:
 
     def __init__(self) -> None:
         self.answers, self.asked = True, 0
+        self.back_at = float("inf")
         self.names: set[str] = set()
+        self.clock: Clock | None = None  # where it takes long to say nothing
 
     def push(self, segment: Path) -> None:
         self.asked += 1
+        if self.clock and self.clock.now >= self.back_at:
+            self.answers = True
         if not self.answers:
+            if self.clock:
+                self.clock.now += 10
             raise UnreachableError("s3://bucket: cannot be reached")
         self.names.add(segment.name)
 
@@ -213,6 +223,14 @@ def elsewhere(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
     monkeypatch.setitem(segments.PUSHES, ledger.path, made.push)
     monkeypatch.setitem(segments.DROPS, ledger.path, made.drop)
     return made
+
+
+def written(ledger: Ledger, *tables: Tables, end: type[BaseException] | None = None) -> None:
+    with SegmentWriter(ledger, every_s=1e9) as open_writer:
+        for one in tables:
+            open_writer.add(one)
+        if end:
+            raise end
 
 
 def test_what_could_not_be_put_elsewhere_is_put_there_at_the_next_interval(
@@ -252,10 +270,68 @@ def test_a_place_that_stays_away_ends_the_run(
     clock.now += 3000
     open_writer.publish_if_due()
     clock.now += 1000
-    with pytest.raises(LedgerError, match="cannot be reached"):
-        open_writer.publish_if_due()
-    with pytest.raises(LedgerError, match="cannot be reached"):
-        open_writer.publish()
+    with pytest.raises(LedgerError, match=r"cannot be reached\. 2 finished cells could not be stored there; the same"):
+        open_writer.add(cell("c2"))
+
+
+def test_cells_do_not_wait_for_a_place_that_takes_long_to_say_nothing(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
+) -> None:
+    elsewhere.answers, elsewhere.clock = False, clock
+    open_writer = SegmentWriter(ledger, every_s=3)
+    clock.now += 4
+    began = clock.now
+    n_cells = 0
+    while clock.now - began < 600:
+        n_cells += 1
+        clock.now += 1
+        open_writer.add(cell(f"c{n_cells}", [f"s{n_cells}"]))
+    assert n_cells > 0.75 * 600, "a cell took a second"
+    assert elsewhere.asked > 8
+    elsewhere.answers = True
+    clock.now += 60
+    open_writer.publish_if_due()
+    assert [len(cells) for cells in published(ledger)] == [n_cells]
+
+
+def test_at_the_end_a_place_is_waited_for(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.answers, elsewhere.clock = False, clock
+    with SegmentWriter(ledger, every_s=1e9) as open_writer:
+        open_writer.add(cell("c1"))
+        monkeypatch.setattr(elsewhere, "back_at", clock.now + 200)
+    assert published(ledger) == [{"c1"}]
+
+
+def test_what_could_not_be_stored_in_the_end_is_counted(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
+) -> None:
+    elsewhere.answers, began = False, clock.now
+    with pytest.raises(UnreachableError, match=r"2 finished cells could not be stored there; .* does them again"):
+        written(ledger, cell("c1"), cell("c2"))
+    assert 240 < clock.now - began <= 300
+    scores = table_from("scores", {"cell": ["c1"], "sample": ["s1"], "detector": ["d"], "score": [0.0]})
+    with pytest.raises(UnreachableError, match=r"What was finished last could not be stored there; .* does it again"):
+        written(ledger, {"scores": scores})
+
+
+def test_who_interrupts_is_not_kept_waiting_and_told_what_is_missing(
+    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.answers, began = False, clock.now
+    with pytest.raises(KeyboardInterrupt) as ended:
+        written(ledger, cell("c1"), end=KeyboardInterrupt)
+    assert "1 finished cell could not be stored there" in ended.value.__notes__[0]
+    assert clock.now == began
+
+    def impatient(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clock, "sleep", impatient)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        written(ledger, cell("c1"))
+    assert "1 finished cell could not be stored there" in ended.value.__notes__[0]
 
 
 # Merging meanwhile

@@ -52,6 +52,11 @@ class Verification:
         """Whether nothing is wrong."""
         return not self.problems
 
+    def calling(self, path: Path, place: str) -> "Verification":
+        """The same, of a file that the reader knows by another name."""
+        named = (tuple(one.replace(str(path), place) for one in of) for of in (self.held, self.problems, self.notes))
+        return Verification(*named)
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
