@@ -117,6 +117,7 @@ class OnRay:
         self._parcel: Parcel | None = None
         self._workers: list[_Worker] = []
         self._room, self._had_room, self._looked = 0, False, float("-inf")
+        self._had_worker = False
         self._n_stillborn, self._patient_until, self._warned = 0, float("-inf"), False
         self._alone_since = 0.0
         self._lost: Counter[str] = Counter()  # cell -> how many workers it has lost
@@ -239,7 +240,7 @@ class OnRay:
         if said:
             self._after_refusal(worker, said)
             return None
-        worker.ready, self._n_stillborn = True, 0
+        worker.ready, self._n_stillborn, self._had_worker = True, 0, True
         return None
 
     def _after_refusal(self, worker: _Worker, said: str) -> None:
@@ -268,9 +269,13 @@ class OnRay:
         return None
 
     def _after_failed_start(self, cause: str) -> None:
+        """Try again, after a pause; where none ever started, and none is about to, something is wrong with all.
+
+        If some did, machines were lost: others are waited for (`_refuse_to_wait_for_ever`).
+        """
         self._n_stillborn += 1
         self._patient_until = time.monotonic() + _PAUSE_S * self._n_stillborn
-        if self._n_stillborn >= START_TRIES and not any(worker.ready for worker in self._workers):
+        if self._n_stillborn >= START_TRIES and not self._had_worker and not self._workers:
             raise RunError(
                 f"{counted(self._n_stillborn, 'worker')} of the Ray cluster could not start, the last one: {cause}. "
                 "advrisk of the same version must be installed on all its machines"

@@ -206,6 +206,21 @@ class TestStarts:
         for number, (before, after) in enumerate(pairwise(times), start=1):
             assert number * _PAUSE_S <= after - before <= number * _PAUSE_S + 2 * TICK_S
 
+    def test_those_that_are_about_to_begin_are_waited_for(self, monkeypatch: Any) -> None:
+        """Of a machine that was lost all new ones fail, while the others still load what they need."""
+        ray = Ray(room=2, begins=lambda far: Does(90.0, said="") if far.number == 1 else Does(lost="no such machine"))
+        with pretended(ray, monkeypatch) as executor:
+            assert not any(one.n_errors for one in results(executor, cells(3)).values())
+        assert len(ray.hired) > START_TRIES
+
+    def test_where_some_have_begun_machines_were_lost_and_others_are_waited_for(self, monkeypatch: Any) -> None:
+        begins = {1: Does(said=""), START_TRIES + 3: Does(said="")}
+        ray = Ray(room=1, begins=lambda far: begins.get(far.number, Does(lost="no such machine")))
+        ray.carries_out = lambda far, one: Does(lost="gone" if far.number == 1 else "")
+        with pretended(ray, monkeypatch) as executor:
+            assert not any(one.n_errors for one in results(executor, cells(3)).values())
+        assert len(ray.hired) == START_TRIES + 3
+
     def test_one_that_begins_makes_up_for_those_before(self, monkeypatch: Any) -> None:
         ray = Ray(room=1, begins=lambda far: Does(lost="" if far.number % START_TRIES == 0 else "not yet", said=""))
         ray.carries_out = lambda far, one: Does(lost="gone" if one.id == "c00" and far.number <= START_TRIES else "")
