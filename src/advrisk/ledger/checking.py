@@ -12,7 +12,7 @@ from typing import Any
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.ledger.inputs import deleted_inputs, inputs_folder, unreadable_inputs
-from advrisk.ledger.ledger import Ledger, create_views
+from advrisk.ledger.ledger import Ledger, create_views, quiet_connection
 from advrisk.ledger.lock import holder
 from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
 from advrisk.ledger.mirror import readable_folder
@@ -184,7 +184,7 @@ def _look_at_rows(found: Inspection, sound: Sequence[Path]) -> tuple[set[str], d
     """Cells with other rows than were planned; returns all cells, and which one to do again for a shard's inputs."""
     import duckdb
 
-    connection = duckdb.connect()
+    connection = quiet_connection()
     try:
         create_views(connection, sound)
 

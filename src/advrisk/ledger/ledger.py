@@ -150,9 +150,7 @@ class Ledger:
     def _connection(self) -> "DuckDBPyConnection":
         import duckdb
 
-        connection = duckdb.connect()
-        connection.execute("SET enable_progress_bar = false")
-        connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
+        connection = quiet_connection()
         try:
             create_views(connection, self._segments, shards=self.shards)
         except duckdb.Error as error:
@@ -160,6 +158,16 @@ class Ledger:
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
             raise LedgerError(f"{self.path}: a segment is gone")
         return connection
+
+
+def quiet_connection() -> "DuckDBPyConnection":
+    """A database in memory that draws no progress into what is printed."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
+    return connection
 
 
 def create_views(

@@ -437,3 +437,19 @@ def test_manifests_tell_of_files_and_inputs(run: Path) -> None:
     for segment in segments(run):
         for file in segment.glob("*.parquet"):
             assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"5", "the layout of tables is as it was"
+
+
+def test_nothing_is_drawn_into_what_is_printed(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB draws a bar once a query takes two seconds; what `--json` prints would be no JSON any more."""
+    drawn = []
+    made = checking.quiet_connection
+
+    def asked() -> Any:
+        connection = made()
+        found = connection.sql("SELECT current_setting('enable_progress_bar') AS bar").to_arrow_table()
+        drawn.append(found["bar"][0].as_py())
+        return connection
+
+    monkeypatch.setattr(checking, "quiet_connection", asked)
+    check(run)
+    assert drawn == [False]
