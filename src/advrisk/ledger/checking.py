@@ -12,7 +12,7 @@ from typing import Any
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.ledger.inputs import deleted_inputs, inputs_folder, unreadable_inputs
-from advrisk.ledger.ledger import Ledger, create_views, quiet_connection
+from advrisk.ledger.ledger import Ledger, create_views, interrupts_kept, quiet_connection
 from advrisk.ledger.lock import holder
 from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
 from advrisk.ledger.mirror import readable_folder
@@ -189,7 +189,8 @@ def _look_at_rows(found: Inspection, sound: Sequence[Path]) -> tuple[set[str], d
         create_views(connection, sound)
 
         def rows(sql: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-            told: list[dict[str, Any]] = connection.sql(sql, params=parameters or {}).to_arrow_table().to_pylist()
+            with interrupts_kept():
+                told: list[dict[str, Any]] = connection.sql(sql, params=parameters or {}).to_arrow_table().to_pylist()
             return told
 
         found.n_rows = rows("SELECT count(*) AS n FROM all_outcomes")[0]["n"]

@@ -5,7 +5,8 @@ per (model, arm, sample, repeat): the rows of cells whose recipe is the current 
 holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -90,10 +91,11 @@ class Ledger:
         import duckdb
 
         try:
-            relation = self._connection.sql(sql, params=dict(parameters or {}))
-            if relation is None:
-                raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
-            return relation.to_arrow_table()
+            with interrupts_kept():
+                relation = self._connection.sql(sql, params=dict(parameters or {}))
+                if relation is None:
+                    raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
+                return relation.to_arrow_table()
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: {error}") from None
 
@@ -158,6 +160,19 @@ class Ledger:
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
             raise LedgerError(f"{self.path}: a segment is gone")
         return connection
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """Let Ctrl-C while DuckDB works be what it is anywhere else; DuckDB makes an error of it."""
+    import duckdb
+
+    try:
+        yield
+    except (RuntimeError, duckdb.InterruptException) as error:
+        if isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 def quiet_connection() -> "DuckDBPyConnection":

@@ -3,8 +3,10 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -129,6 +131,20 @@ def test_outcomes_come_in_order_with_the_asked_columns_and_rows(ledger: Ledger, 
         {"cell": "c4", "sample": "s2"},
     ]
     assert Ledger.open(ledger.path).outcomes(["cell"], where="outcome = 'resisted'").num_rows == 2
+
+
+@pytest.mark.parametrize("raised", [RuntimeError("Query interrupted"), duckdb.InterruptException("INTERRUPT Error")])
+def test_ctrl_c_in_a_query_ends_it_as_it_ends_anything_else(
+    ledger: Ledger, raised: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What DuckDB raises where a signal comes while it works."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setitem(vars(ledger), "_connection", SimpleNamespace(sql=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        ledger.query("SELECT 1")
 
 
 def test_a_query_takes_named_parameters(ledger: Ledger, cell: Callable[..., Tables]) -> None:
