@@ -295,8 +295,8 @@ def evidence_pack(folder: Path) -> Loader:
     return Loader([whole.read_bytes()], (in_archive, in_archive, *BYTES), load)
 
 
-# A whole run is checked, repaired and compacted after each file: they get a tenth of the files.
-THOROUGH = ("care", "manifest", "replaces", "deleted")
+# A whole run is checked, repaired, compacted or fetched for each file: they get a tenth of the files.
+THOROUGH = ("care", "manifest", "replaces", "deleted", "packed-segment")
 
 
 def n_files(loader: str) -> int:
