@@ -3,9 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from pyarrow import fs
 
+from advrisk.ledger import lease
 from tests.servers import started
+
+_S3 = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False)
+server.start()
+sys.stdin.read()
+server.stop()
+"""
 
 
 @contextmanager
@@ -17,6 +28,19 @@ def served(program: str) -> Iterator[str]:
         assert server.stdin is not None
         server.stdin.close()
         server.wait(30)
+
+
+@contextmanager
+def s3_served() -> Iterator[fs.S3FileSystem]:
+    """A server that speaks S3, found through the environment, as users would name it; it has a bucket."""
+    names = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
+    with served(_S3) as endpoint, pytest.MonkeyPatch.context() as patch:
+        for name, value in (names | {"AWS_ENDPOINT_URL": f"http://{endpoint}"}).items():
+            patch.setenv(name, value)
+        patch.setattr(lease, "_SETTLE_S", 0.01)
+        made = fs.S3FileSystem(endpoint_override=endpoint, scheme="http", allow_bucket_creation=True)
+        made.create_dir("bucket")
+        yield made
 
 
 def keys(storage: fs.S3FileSystem, prefix: str) -> list[str]:

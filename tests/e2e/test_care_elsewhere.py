@@ -13,7 +13,6 @@ from advrisk.ledger import (
     check,
     compact,
     diff_ledgers,
-    lease,
     merge_ledgers,
     repair,
     table_from,
@@ -22,19 +21,12 @@ from advrisk.ledger import (
 )
 from advrisk.ledger.inputs import cell_inputs, write_inputs
 
-from .servers import served
-from .test_object_storage import SERVER, keys
+from .servers import keys, s3_served
 
 
 @pytest.fixture(scope="module")
 def storage() -> Iterator[fs.S3FileSystem]:
-    names = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
-    with served(SERVER) as endpoint, pytest.MonkeyPatch.context() as patch:
-        for name, value in (names | {"AWS_ENDPOINT_URL": f"http://{endpoint}"}).items():
-            patch.setenv(name, value)
-        patch.setattr(lease, "_SETTLE_S", 0.01)
-        made = fs.S3FileSystem(endpoint_override=endpoint, scheme="http", allow_bucket_creation=True)
-        made.create_dir("bucket")
+    with s3_served() as made:
         yield made
 
 

@@ -23,40 +23,24 @@ from advrisk.ledger.segments import publish, segment_folders
 from advrisk.report.examples import Example, nearest_examples
 
 from .conftest import study_of
-from .servers import get, keys, put, served, zips
+from .servers import get, keys, put, s3_served, zips
 
 Command = Callable[..., Any]
 Machine = Callable[[str], None]
 Copied = Callable[[str], str]
 
 MODELS = {"models": table_from("models", {"model": ["a"]})}
-SERVER = """
-import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False)
-server.start()
-sys.stdin.read()
-server.stop()
-"""
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with served(SERVER) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def storage(endpoint: str) -> Iterator[fs.S3FileSystem]:
-    """The server, found through the environment, as users would name it."""
-    names = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (names | {"AWS_ENDPOINT_URL": f"http://{endpoint}"}).items():
-            patch.setenv(name, value)
-        patch.setattr(lease, "_SETTLE_S", 0.01)
-        made = fs.S3FileSystem(endpoint_override=endpoint, scheme="http", allow_bucket_creation=True)
-        made.create_dir("bucket")
+def storage() -> Iterator[fs.S3FileSystem]:
+    with s3_served() as made:
         yield made
+
+
+@pytest.fixture
+def endpoint(storage: fs.S3FileSystem) -> str:
+    return os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 import signal
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from unittest import mock
 
 from tests.faults.kinds import JUMPS_S, MissedError, jump, kind, spoiled_bytes, told
-from tests.faults.storage import Elsewhere, no_storage
+from tests.faults.storage import Elsewhere, Storage, no_storage
 from tests.faults.trial import DONE, MISTAKE, Trial
 
 
@@ -25,25 +27,15 @@ def driver_killed(trial: Trial) -> str:
 @kind("storage: nothing is taken", unable=no_storage)
 def nothing_is_taken(trial: Trial) -> str:
     """The server answers every PUT with 503 for a while, and everything else as ever."""
-    there = Elsewhere(trial)
-    run = there.run()
-    there.moment()
-    with there.storage.told("refuse", "accept"):
-        struck = run.is_alive
-        time.sleep(float(trial.rng.uniform(0.1, 4)))
-    return _survived(there, trial.expect(run, DONE, MISTAKE), struck)
+    return _for_a_while(trial, lambda storage: storage.told("refuse", "accept"))
 
 
 @kind("storage: server away", unable=no_storage)
 def server_away(trial: Trial) -> str:
     """Nobody listens for a while, or who listens does not answer."""
-    there = Elsewhere(trial)
-    run = there.run()
-    there.moment()
-    with there.storage.still() if trial.rng.random() < 0.3 else there.storage.told("away", "back"):
-        struck = run.is_alive
-        time.sleep(float(trial.rng.uniform(0.1, 4)))
-    return _survived(there, trial.expect(run, DONE, MISTAKE), struck)
+    return _for_a_while(
+        trial, lambda storage: storage.still() if trial.rng.random() < 0.3 else storage.told("away", "back")
+    )
 
 
 @kind("storage: clocks apart", unable=no_storage)
@@ -88,6 +80,14 @@ def files_damaged(trial: Trial) -> str:
     return "run again" if spoiled is None and name.endswith(".zip") else "found and repaired"
 
 
-def _survived(there: Elsewhere, code: int, struck: bool) -> str:
+def _for_a_while(trial: Trial, fault: Callable[[Storage], AbstractContextManager[None]]) -> str:
+    """Something is wrong with the server from some moment of a run on, and is well again some seconds later."""
+    there = Elsewhere(trial)
+    run = there.run()
+    there.moment()
+    with fault(there.storage):
+        struck = run.is_alive
+        time.sleep(float(trial.rng.uniform(0.1, 4)))
+    code = trial.expect(run, DONE, MISTAKE)
     there.finish()
-    return told(there.trial, code, struck=struck)
+    return told(trial, code, struck=struck)

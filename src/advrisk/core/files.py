@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from advrisk.core.errors import RunError
+from advrisk.core.errors import LedgerError, RunError
 
 # What it raises to read a JSON file, or to take its content apart, where it is not what was written.
 NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -43,6 +43,16 @@ def write_whole(target: Path, text: str, what: str = "") -> Path:
 def read_json(path: Path) -> Any:
     """What is in a JSON file; one of `NOT_AS_WRITTEN` where it cannot be read."""
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_json(target: Path, content: Any, *, indent: int = 1, advice: str = "") -> None:
+    """Write a JSON file of a run, whose folder is made if need be; `advice` ends the complaint if that fails."""
+    try:
+        target.parent.mkdir(exist_ok=True)
+        with whole_file(target) as file:
+            file.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LedgerError(f"{target}: cannot be written: {error.strerror}{advice}") from None
 
 
 @contextmanager

@@ -186,7 +186,8 @@ def _look_at_rows(found: Inspection, sound: Sequence[Path]) -> tuple[set[str], d
 
     connection = quiet_connection()
     try:
-        create_views(connection, sound)
+        with interrupts_kept():
+            create_views(connection, sound)
 
         def rows(sql: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
             with interrupts_kept():

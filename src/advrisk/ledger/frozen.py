@@ -5,7 +5,6 @@ Both lie beside the ledger, written before the first cell on samples to calibrat
 never forgotten: where another one takes its place, the samples are used a second time, and the new one says so.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import write_json
 from advrisk.ledger.ledger import Ledger
 
 FILE = "frozen.json"
@@ -154,11 +153,7 @@ def write_frozen(folder: Path, ledger: Ledger, question: FrozenQuestion) -> None
     own = next((one for one in every if one.id == question.id), question)
     own = replace(own, lists=tuple(known.get(one.id, one) for one in own.lists))  # as they were frozen at first
     content = {"current": question.id, "questions": [_plain(one) for one in (*tested, own)]}
-    try:
-        with whole_file(folder / FILE) as file:
-            file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
+    write_json(folder / FILE, content)
 
 
 def refuse_lost(ledger: Ledger) -> None:

@@ -9,7 +9,6 @@ of the space say what is black and what is white.
 """
 
 import io
-import json
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 
 from advrisk.core.archives import DAMAGED, ArchiveError, Array, read_archive
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file, write_json
 
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
 _DELETED = "deleted.json"
@@ -170,9 +169,4 @@ def note_deleted(run_folder: Path, files: Iterable[Path], *, after: int) -> None
         return
     target = run_folder / "inputs" / _DELETED
     noted = dict(sorted((deleted_inputs(run_folder) | names).items()))
-    try:
-        target.parent.mkdir(exist_ok=True)
-        with whole_file(target) as file:
-            file.write_text(json.dumps(noted, indent=0) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise LedgerError(f"{target}: cannot be written: {error.strerror}; make room, then try again") from None
+    write_json(target, noted, indent=0, advice="; make room, then try again")

@@ -3,13 +3,12 @@
 Scores of others stay in the ledger, as rows of arms that were dropped do, and are not shown unless they are named.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, write_json
 
 FILE = "detectors.json"
 
@@ -59,8 +58,4 @@ def add_imported_detectors(folder: Path, names: Sequence[str]) -> None:
 
 
 def _write(folder: Path, known: KnownDetectors) -> None:
-    try:
-        with whole_file(folder / FILE) as file:
-            file.write_text(json.dumps(asdict(known), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
+    write_json(folder / FILE, asdict(known), indent=2)

@@ -4,7 +4,6 @@ A round is written down before its cells are run, so a search that was stopped g
 surrogate fitted anew would say.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, write_json
 from advrisk.core.names import search_label
 from advrisk.core.plain import plain
 from advrisk.core.tables import Columns, Row, Tabular
@@ -276,9 +275,4 @@ def _record(course: Course, counts: Mapping[tuple[str, str], Mapping[str, int]],
 
 
 def _write(path: Path, content: Any) -> None:
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with whole_file(path) as file:
-            file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise LedgerError(f"{path}: cannot be written: {error.strerror}") from None
+    write_json(path, content)

@@ -13,7 +13,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import whole_file
+from advrisk.core.files import write_json
 from advrisk.core.numbers import level_text
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
@@ -222,11 +222,7 @@ def write_stopping(folder: Path, found: Stopping) -> None:
     """Let this stand."""
     content = asdict(found)
     content.pop("gaps")  # whoever reads it sees for himself
-    try:
-        with whole_file(folder / FILE) as file:
-            file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise LedgerError(f"{folder / FILE}: cannot be written: {error.strerror}") from None
+    write_json(folder / FILE, content)
 
 
 def stopping_words(found: Stopping | None, study: StudySpec | None = None, *, level: float | None = None) -> list[str]:
