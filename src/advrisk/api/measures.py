@@ -207,6 +207,7 @@ class Measures:
             unit=1.0,
             n_left_out=n_left_out,
             pending=self.pending,
+            disputed="; ".join(found.conflicts(first, second)),
             notes=(f"damage is relative to {', '.join(found.models)}",),
         )
 

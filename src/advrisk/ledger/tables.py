@@ -11,7 +11,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 VERSION_KEY = b"advrisk.schema"
 STAMPED_KEY = b"advrisk.stamped"  # in every file of a segment that has a `segment.json`
 
@@ -47,6 +47,10 @@ TABLES: dict[str, pa.Schema] = {
             "d_l1": pa.float64(),
             "d_l2": pa.float64(),
             "d_linf": pa.float64(),
+            "near_l0": pa.float64(),  # of the nearest success between the kept point and the clean input, as the judge
+            "near_l1": pa.float64(),  # measured it; null in rows of schema versions before 6 and in imported ones
+            "near_l2": pa.float64(),
+            "near_linf": pa.float64(),
             "n_forward": pa.int64(),
             "n_backward": pa.int64(),
             "n_judge": pa.int64(),

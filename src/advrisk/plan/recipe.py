@@ -5,7 +5,7 @@ from advrisk.core.registries import Registries
 from advrisk.study import Arm, StudySpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
-RUNNER_VERSION = 3
+RUNNER_VERSION = 4
 REDRAWING_VERSION = 2  # the same, for models that answer at random alone
 
 

@@ -69,6 +69,10 @@ class EvasionComparison:
         difference = self.difference(a, b)
         return difference.low <= 0 <= difference.high
 
+    def conflicts(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
+        """None: under a stated curve no size matters beside it."""
+        return ()
+
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
         i, j = index_of(a, self.models), index_of(b, self.models)

@@ -128,7 +128,7 @@ class DamageAssessment(Tabular):
             "models": [_model_dict(row) for row in self.models],
             "pairs": [pair.as_dict() for pair in self.pairs],
             "order_changes": [vars(change) for change in relative.order_changes] if relative else [],
-            "ties": [list(pair) for pair in relative.ties] if relative else [],
+            "ties": {model: values._asdict() for model, values in relative.tied.items()} if relative else {},
             "notes": list(self.notes),
         }
         return dict(plain(told))
@@ -163,6 +163,7 @@ def assess_damage(
         distances,
         question,
         thresholds=tuple(question.thresholds or _usual_thresholds(ledger, distances)),
+        sizes=tuple(sorted({*_tried_sizes(ledger, distances), *(question.thresholds or ())})),
         accuracy=clean.accuracy,
         rejection=clean.rejection,
         targeted=_targeted(ledger),
@@ -182,6 +183,7 @@ def assess_distances(
     question: DamageSpec,
     *,
     thresholds: tuple[float, ...] = (),
+    sizes: tuple[float, ...] = (),
     accuracy: Mapping[str, Estimate] | None = None,
     rejection: Mapping[str, Estimate] | None = None,
     targeted: bool = False,
@@ -194,8 +196,9 @@ def assess_distances(
     skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
-    """The assessment of distances that are at hand."""
-    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed)
+    """The assessment of distances that are at hand; robust accuracy at `sizes` must not say the opposite."""
+    sizes = tuple(sorted({*thresholds, *sizes}))
+    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, sizes=sizes)
     pairs = decided_pairs(comparison) if comparison else ()
     rows = [
         ModelDamage(
@@ -269,6 +272,7 @@ def _compared(
     rng: np.random.Generator,
     *,
     skewed: bool = False,
+    sizes: tuple[float, ...] = (),
 ) -> AnyComparison | None:
     """None for a single model without a curve: its damage would be relative to itself."""
     if evasion is not None:
@@ -282,7 +286,7 @@ def _compared(
         )
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
-    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed}
+    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed, "sizes": sizes}
     return detector_free_damage(distances.by_model, rng=rng, **given)
 
 
@@ -333,11 +337,17 @@ def _has_sizes(found: Floats) -> bool:
 
 def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
     """The smallest and the largest eps the arms of this norm were allowed."""
-    sizes = ledger.query(
+    sizes = _tried_sizes(ledger, distances)
+    return sorted({sizes[0], sizes[-1]}) if sizes else []
+
+
+def _tried_sizes(ledger: Ledger, distances: Distances) -> list[float]:
+    """Every eps the arms of this norm were allowed."""
+    sizes: list[float] = ledger.query(
         "SELECT DISTINCT eps FROM arms WHERE norm = $norm AND list_contains($arms, arm) AND eps > 0 ORDER BY eps",
         {"norm": distances.norm, "arms": list(distances.arms)},
     )["eps"].to_pylist()
-    return sorted({sizes[0], sizes[-1]}) if sizes else []
+    return sizes
 
 
 def _model_dict(row: ModelDamage) -> dict[str, Any]:

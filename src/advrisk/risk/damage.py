@@ -7,8 +7,10 @@ Nothing here knows a ledger, a model or an attack.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +34,7 @@ from advrisk.risk.evasion import (
     checked_sizes,
     paired_distances,
 )
+from advrisk.risk.paired_share import share_difference
 from advrisk.risk.proportion import half_width, mean_interval, share_interval
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "EvasionComparison",
     "OrderChange",
     "PerturbationSize",
+    "TieValues",
     "compare_damage",
     "damage_probability",
     "detector_free_damage",
@@ -66,6 +70,14 @@ class OrderChange:
     higher: str
 
 
+class TieValues(NamedTuple):
+    """Relative damage with an equal distance counted as not greater (the paper's W), by half, and as greater."""
+
+    greater: float
+    half: float
+    not_less: float
+
+
 @dataclass(frozen=True)
 class PerturbationSize:
     """A size over 0 < d < inf, and how many distances were not in that range."""
@@ -91,11 +103,51 @@ class DamageComparison:
     probability_best: Mapping[str, float]
     evasion: Evasion
     order_changes: tuple[OrderChange, ...]
-    ties: tuple[tuple[str, str], ...]  # (lower, higher) that swap if equal distances count as greater
+    tied: Mapping[str, TieValues]  # the same number with equal distances counted in other ways
     _counts: "_Counts" = field(repr=False)
     _resampled: Floats = field(repr=False)  # (resamples, models)
     _matrix: Floats = field(repr=False)  # (models, samples): distances
     skewed: bool = False  # whether intervals of differences hold for what rests on a few rare samples, too
+    sizes: tuple[float, ...] = ()  # at which robust accuracies must not say the opposite
+
+    @property
+    def ties(self) -> tuple[tuple[str, str], ...]:
+        """(lower, higher) of every two models whose order depends on how equal distances are counted."""
+        return tuple((a, b) for a, b in permutations(self.models, 2) if self._before(a, b) and self._tie_conflict(a, b))
+
+    def conflicts(self, a: str, b: str) -> tuple[str, ...]:
+        """Which numbers say the opposite of the order of two models, in words; empty where none does."""
+        lower, higher = (a, b) if self._before(a, b) else (b, a)
+        found = (self._tie_conflict(lower, higher), *(self._robust_conflict(lower, higher, eps) for eps in self.sizes))
+        return tuple(text for text in found if text)
+
+    def _before(self, a: str, b: str) -> bool:
+        return self.estimates[a].value < self.estimates[b].value
+
+    def _tie_conflict(self, lower: str, higher: str) -> str:
+        """Where counting equal distances as greater, or by half, does not keep the order."""
+        below, above = self.tied[lower], self.tied[higher]
+        if below.half < above.half and below.not_less < above.not_less:
+            return ""
+        return (
+            f"the order of {lower} and {higher} depends on how equal distances are counted: relative damage "
+            f"{below.greater:.3f} and {above.greater:.3f} if an equal distance is not greater, "
+            f"{below.half:.3f} and {above.half:.3f} if it counts half, "
+            f"{below.not_less:.3f} and {above.not_less:.3f} if it is greater"
+        )
+
+    def _robust_conflict(self, lower: str, higher: str, eps: float) -> str:
+        """Where the paired difference of robust accuracies at a size is decided, and for the other model."""
+        broken, other = (self._matrix[index_of(model, self.models)] <= eps for model in (lower, higher))
+        up, down = int((broken & ~other).sum()), int((other & ~broken).sum())
+        if up <= down or share_difference(up, down, self.n, level=self.level).low <= 0:
+            return ""
+        values = [f"{1 - float(flags.mean()):.1%}".replace("%", " %") for flags in (broken, other)]
+        return (
+            f"relative damage favours {lower} ({self.estimates[lower].value:.3f} against "
+            f"{self.estimates[higher].value:.3f}), robust accuracy at {eps:.4g} favours {higher} ({values[1]} against "
+            f"{values[0]})"
+        )
 
     def difference(self, a: str, b: str) -> Estimate:
         """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
@@ -147,9 +199,9 @@ class DamageComparison:
         return _jackknife_error(self._counts.without[i] - self._counts.without[j], len(self.models)), 0.0
 
     def undecided(self, a: str, b: str) -> bool:
-        """Whether the paired interval of the difference contains 0."""
+        """Whether the paired interval of the difference contains 0, or another number says the opposite."""
         difference = self.difference(a, b)
-        return difference.low <= 0 <= difference.high
+        return difference.low <= 0 <= difference.high or bool(self.conflicts(a, b))
 
     def probability_lower(self, a: str, b: str) -> float:
         """Share of the resamples in which `a` has less damage than `b`, equal ones counting half."""
@@ -175,6 +227,7 @@ def detector_free_damage(
     level: float = 0.95,
     resamples: int = 2000,
     skewed: bool = False,
+    sizes: Sequence[float] = (),
     rng: np.random.Generator,
 ) -> DamageComparison:
     """Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks".
@@ -197,6 +250,10 @@ def detector_free_damage(
     `probability_best` is the share of `resamples` bootstrap samples, drawn once for all models, in
     which a model has the least damage; equal ones share. With `skewed`, intervals of differences hold for what
     rests on a few rare samples, too: those of a run that may stop at any of several looks must.
+
+    An attack at a fixed eps gives upper bounds of distances, and many equal ones. So an order that depends on how equal
+    distances are counted, or that a decided paired difference of robust accuracies at one of `sizes` contradicts, is
+    undecided (`conflicts`).
     """
     models, matrix = paired_distances(distances_by_model)
     _check_comparison(models, level, resamples)
@@ -212,11 +269,12 @@ def detector_free_damage(
         probability_best=dict(zip(models, shares_of_best(resampled), strict=True)),
         evasion=average(distances_by_model),
         order_changes=_order_changes(models, counts.pairs),
-        ties=_tie_changes(models, matrix, counts),
+        tied=_tied(models, matrix, counts),
         _counts=counts,
         _resampled=resampled,
         _matrix=matrix,
         skewed=skewed,
+        sizes=tuple(sorted(set(sizes))),
     )
 
 
@@ -366,12 +424,14 @@ def _order_changes(models: tuple[str, ...], pairs: Integers) -> tuple[OrderChang
     )
 
 
-def _tie_changes(models: tuple[str, ...], matrix: Floats, counts: _Counts) -> tuple[tuple[str, str], ...]:
-    """Pairs that swap when d_kl >= d_ji is counted; d_ji = inf does no damage either way."""
-    n_models, n = matrix.shape
+def _tied(models: tuple[str, ...], matrix: Floats, counts: _Counts) -> dict[str, TieValues]:
+    """#{d_kl > d_ji} and #{d_kl >= d_ji} as shares, and their mean; d_ji = inf does no damage either way."""
     n_resisted = np.isinf(matrix).sum(axis=1)
-    not_less = n * n * n_models - counts.pairs.sum(axis=0) - n_resisted * n_resisted.sum()
-    return tuple((models[lower], models[higher]) for lower, higher in _swaps(counts.total, not_less))
+    not_less = counts.scale - counts.pairs.sum(axis=0) - n_resisted * n_resisted.sum()
+    return {
+        model: TieValues(total / counts.scale, (total + at_most) / (2 * counts.scale), at_most / counts.scale)
+        for model, total, at_most in zip(models, counts.total.tolist(), not_less.tolist(), strict=True)
+    }
 
 
 def _swaps(before: Integers, after: Integers) -> list[tuple[int, int]]:

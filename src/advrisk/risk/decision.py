@@ -38,6 +38,8 @@ class Comparison(Protocol):
 
     def undecided(self, a: str, b: str) -> bool: ...
 
+    def conflicts(self, a: str, b: str) -> tuple[str, ...]: ...
+
     def standard_errors(self, a: str, b: str) -> tuple[float, float]: ...
 
 
@@ -50,6 +52,7 @@ class Pair:
     difference: Estimate  # damage of `higher` minus damage of `lower`, paired
     undecided: bool
     more_samples: int | None  # that would probably decide; None: no number of samples is seen to
+    conflicts: tuple[str, ...] = ()  # numbers that say the opposite, each in words; they make the pair undecided
 
     def as_dict(self) -> dict[str, Any]:
         return {**vars(self), "difference": self.difference.as_dict()}
@@ -81,9 +84,10 @@ def decided_pairs(comparison: Comparison) -> tuple[Pair, ...]:
 
 def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
     difference = comparison.difference(higher, lower)
-    undecided = _holds_zero(difference)
-    more = _more_samples(comparison, difference, comparison.standard_errors(higher, lower)) if undecided else 0
-    return Pair(lower, higher, difference, undecided, more)
+    open_ = _holds_zero(difference)
+    more = _more_samples(comparison, difference, comparison.standard_errors(higher, lower)) if open_ else 0
+    conflicts = comparison.conflicts(lower, higher)
+    return Pair(lower, higher, difference, open_ or bool(conflicts), None if conflicts else more, conflicts)
 
 
 def _holds_zero(difference: Estimate) -> bool:

@@ -71,5 +71,5 @@ def detect(
         return Detection(found, None, (*found.warnings, unfitted))
     groups = {"model": answers.models, "arm": [None if arm == CLEAN.id else arm for arm in answers.arms]}
     doubts = unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
-    by_curve = compare_damage(distances.by_model, curve, level=level, rng=rng)
+    by_curve = compare_damage({model: walk.size for model, walk in walked.items()}, curve, level=level, rng=rng)
     return Detection(found, by_curve, (*found.warnings, *doubts))

@@ -18,20 +18,23 @@ from advrisk.core.names import matches, no_match
 from advrisk.ledger import Ledger
 from advrisk.study import TRANSFER, Norm
 
-_REDUCE = """
+# The distance at which a row broke its sample: as the judge measured it, or else that of the kept point.
+DISTANCE = "CASE outcome WHEN 'success' THEN coalesce(near_{norm}, d_{norm}) WHEN 'already_wrong' THEN 0 END"
+
+_REDUCE = f"""
     SELECT o.model, o.sample,
-           min(CASE outcome WHEN 'success' THEN d_{norm} WHEN 'already_wrong' THEN 0 END) AS distance,
+           min({DISTANCE}) AS distance,
            count(*) AS n_rows,
            count(*) FILTER (outcome IN ('error', 'timeout')) AS n_failed,
-           count(*) FILTER (outcome = 'success' AND d_{norm} IS NULL) AS n_unmeasured
+           count(*) FILTER (outcome = 'success' AND ({DISTANCE}) IS NULL) AS n_unmeasured
     FROM outcomes o
     WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
     GROUP BY o.model, o.sample
 """
 
-_REDUCE_BY_ARM = """
+_REDUCE_BY_ARM = f"""
     SELECT o.model, o.arm, o.sample,
-           min(CASE outcome WHEN 'success' THEN d_{norm} WHEN 'already_wrong' THEN 0 END) AS distance,
+           min({DISTANCE}) AS distance,
            sum(n_forward + n_backward)::DOUBLE AS passes
     FROM outcomes o
     WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))

@@ -76,6 +76,10 @@ class MonteCarloDamage:
         """Whether the paired interval of the difference contains 0."""
         return self._comparison.undecided(a, b)
 
+    def conflicts(self, a: str, b: str) -> tuple[str, ...]:
+        """None: the detector says what matters."""
+        return self._comparison.conflicts(a, b)
+
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
         return self._comparison.probability_lower(a, b)

@@ -1,4 +1,7 @@
-"""What Algorithm 1 shows a detector, read from the ledger: the nearest success of every sample, and its clean input."""
+"""What Algorithm 1 shows a detector, read from the ledger: the nearest success of every sample, and its clean input.
+
+A detector scores the points that attacks kept, so sizes here are theirs (`d_…`), not those of the walk back (`near_…`).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +76,7 @@ _CALIBRATE = """
 class Walk:
     """For one model, sample by sample: what its attacker arrives at, and what the detector says of it."""
 
-    size: Floats  # of the nearest success; 0 where the clean input is wrong already, inf where no arm succeeded
+    size: Floats  # of the nearest kept success; 0 where the clean input is wrong already, inf where no arm succeeded
     score: Floats  # of what is shown: the nearest success, or the clean input if that is wrong; nan where nothing is
     least_score: Floats  # the least of all successes of the arms: what looks most innocent; nan where nothing is shown,
     # and where any of them has no score
@@ -90,7 +93,8 @@ def walks(ledger: Ledger, distances: Distances, detector: str) -> dict[str, Walk
     clean = _by_place(ledger, _CLEAN, given, distances)
     found = {model: _walk(nearest.get(model, {}), clean.get(model, {}), len(distances.samples)) for model in models}
     for model, walk in found.items():
-        if not np.array_equal(walk.size, distances.by_model[model]):
+        measured = distances.by_model[model]  # may lie nearer than what the attack kept, which the detector scored
+        if not np.array_equal(np.isinf(walk.size), np.isinf(measured)) or bool((walk.size < measured).any()):
             raise RiskError(f"the distances of {model} are not those of this ledger; compute them again from it")
     _refuse_unscored(found, detector, ledger)
     return found

@@ -10,6 +10,7 @@ from advrisk.engine.norms import NORMS
 from advrisk.ledger import Outcome
 from advrisk.run.perturb import Attempt, Settled, Target
 from advrisk.run.redrawing import JUDGE_DRAWS, finite, redrawn
+from advrisk.run.walk_back import walk_back, walks_back
 from advrisk.study import Arm, Norm
 
 __all__ = ["JUDGE_DRAWS", "Verdict", "judge"]
@@ -24,6 +25,7 @@ class Verdict:
     answer: Tensor  # at the kept point; at the clean input where that stands
     prediction: Tensor  # the class said there; where it is refused, the one that would have been
     distances: dict[Norm, Tensor]  # norm -> float64
+    near: dict[Norm, Tensor]  # of the nearest success between the kept point and the clean input; else as `distances`
     survives_8bit: Tensor
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
@@ -31,7 +33,7 @@ class Verdict:
 
 
 def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Verdict:
-    """Check space and eps, ask the model again, measure every norm, and try the point in 8 bits.
+    """Check space and eps, ask the model again, measure every norm, try the point in 8 bits, and walk it back.
 
     A model that answers at random is asked `JUDGE_DRAWS` times: a point succeeds if it does so in more than half
     of the draws, so that one lucky draw is never a success. `chance` are the streams for that. What is refused in more
@@ -48,6 +50,7 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
         told.prediction.copy_(target.clean_prediction)
     success[list(settled)] = False
     survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge, chance)
+    near = _nearest(target, attempt.kept, told.answer, success, n_judge, arm, chance, distances)
     outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]
     for row in (told.rejection_rate > 0.5).nonzero().flatten().tolist():
         outcome[row] = "rejected"
@@ -59,6 +62,7 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
         answer=told.answer,
         prediction=told.prediction,
         distances=distances,
+        near=near,
         survives_8bit=survives_8bit,
         success_rate=torch.where(success | (told.rate <= 0.5), told.rate, 0.0),
         n_judge=n_judge,
@@ -120,6 +124,27 @@ def _wrong_points(
             wrong[row] = "error", f"the kept point is beyond eps: {distance[row]:.7g} > {arm.eps:.7g}"
         distance.clamp_(max=arm.eps)
     return wrong
+
+
+def _nearest(
+    target: Target,
+    kept: Tensor,
+    answer: Tensor,
+    success: Tensor,
+    n_judge: Tensor,
+    arm: Arm,
+    chance: Noise | None,
+    distances: dict[Norm, Tensor],
+) -> dict[Norm, Tensor]:
+    """Distances of the nearest success on the way back to the clean input; adds the passes spent."""
+    near = {norm: distance.clone() for norm, distance in distances.items()}
+    rows = success.nonzero().squeeze(1)
+    if len(rows) and walks_back(arm):
+        measured = walk_back(target, kept, answer, rows, arm.norm, chance)
+        for norm, distance in measured.distances.items():
+            near[norm][rows.cpu()] = torch.minimum(distance, distances[norm][rows.cpu()])
+        n_judge[rows.cpu()] += measured.n_forward
+    return near
 
 
 def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tensor, chance: Noise | None) -> Tensor:

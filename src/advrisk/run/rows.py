@@ -63,6 +63,7 @@ def judged_result(
     }
     for norm, distance in verdict.distances.items():
         columns[f"d_{norm}"] = pa.array(distance.cpu().numpy(), mask=~told)
+        columns[f"near_{norm}"] = pa.array(verdict.near[norm].cpu().numpy(), mask=~told)
     columns |= _counts(attempt, len(told))
     tables = {
         "outcomes": table_from("outcomes", columns),

@@ -15,6 +15,7 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
+from advrisk.risk.distances import DISTANCE
 from advrisk.risk.evasion import Floats
 from advrisk.risk.gate.measured import Flags
 from advrisk.risk.gate.reading import assessed_models
@@ -26,12 +27,12 @@ _ARMS = """
     WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean' AND model = $model ORDER BY arm
 """
 _CRITERIA = "SELECT DISTINCT criterion::VARCHAR AS name FROM outcomes WHERE kind = 'attack' AND criterion IS NOT NULL"
-_FOUND = """
+_FOUND = f"""
     SELECT sample::VARCHAR AS sample,
-           min(CASE outcome WHEN 'success' THEN d_{norm} WHEN 'already_wrong' THEN 0 END) AS distance,
+           min({DISTANCE}) AS distance,
            count(*) AS n_rows,
            count(*) FILTER (outcome IN ('error', 'timeout')) AS n_failed,
-           count(*) FILTER (outcome = 'success' AND d_{norm} IS NULL) AS n_unmeasured
+           count(*) FILTER (outcome = 'success' AND ({DISTANCE}) IS NULL) AS n_unmeasured
     FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms)) GROUP BY sample
 """
 _SHOWN = 5  # arms that a note names

@@ -97,6 +97,10 @@ class BranchComparison:
         difference = self.difference(a, b)
         return difference.low <= 0 <= difference.high
 
+    def conflicts(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
+        """None: a scenario says what matters."""
+        return ()
+
     @cached_property
     def probability_best(self) -> Mapping[str, float]:
         """How probable it is that a model has the least risk, equal ones sharing."""
