@@ -164,6 +164,7 @@ def assess_damage(
         question,
         thresholds=tuple(question.thresholds or _usual_thresholds(ledger, distances)),
         sizes=tuple(sorted({*_tried_sizes(ledger, distances), *(question.thresholds or ())})),
+        fixed_eps=_fixed_eps(ledger, distances),
         accuracy=clean.accuracy,
         rejection=clean.rejection,
         targeted=_targeted(ledger),
@@ -184,6 +185,7 @@ def assess_distances(
     *,
     thresholds: tuple[float, ...] = (),
     sizes: tuple[float, ...] = (),
+    fixed_eps: bool = False,
     accuracy: Mapping[str, Estimate] | None = None,
     rejection: Mapping[str, Estimate] | None = None,
     targeted: bool = False,
@@ -196,9 +198,9 @@ def assess_distances(
     skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
-    """The assessment of distances that are at hand; robust accuracy at `sizes` must not say the opposite."""
-    sizes = tuple(sorted({*thresholds, *sizes}))
-    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, sizes=sizes)
+    """The assessment of distances that are at hand; `sizes` and `fixed_eps` are those of `detector_free_damage`."""
+    stated: dict[str, Any] = {"sizes": (*thresholds, *sizes), "fixed_eps": fixed_eps}
+    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, **stated)
     pairs = decided_pairs(comparison) if comparison else ()
     rows = [
         ModelDamage(
@@ -272,7 +274,7 @@ def _compared(
     rng: np.random.Generator,
     *,
     skewed: bool = False,
-    sizes: tuple[float, ...] = (),
+    **stated: Any,
 ) -> AnyComparison | None:
     """None for a single model without a curve: its damage would be relative to itself."""
     if evasion is not None:
@@ -286,8 +288,8 @@ def _compared(
         )
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
-    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed, "sizes": sizes}
-    return detector_free_damage(distances.by_model, rng=rng, **given)
+    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed}
+    return detector_free_damage(distances.by_model, rng=rng, **given, **stated)
 
 
 def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:
@@ -339,6 +341,15 @@ def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
     """The smallest and the largest eps the arms of this norm were allowed."""
     sizes = _tried_sizes(ledger, distances)
     return sorted({sizes[0], sizes[-1]}) if sizes else []
+
+
+def _fixed_eps(ledger: Ledger, distances: Distances) -> bool:
+    """Whether no arm looked for the smallest distance: each stopped at a success within its eps."""
+    measuring = ledger.query(
+        "SELECT 1 FROM arms WHERE list_contains($arms, arm) AND (eps IS NULL OR keep = 'smallest') LIMIT 1",
+        {"arms": list(distances.arms)},
+    )
+    return len(measuring) == 0
 
 
 def _tried_sizes(ledger: Ledger, distances: Distances) -> list[float]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text
 from advrisk.risk.absolute import (
     EvasionComparison,
     compare_damage,
@@ -109,6 +110,7 @@ class DamageComparison:
     _matrix: Floats = field(repr=False)  # (models, samples): distances
     skewed: bool = False  # whether intervals of differences hold for what rests on a few rare samples, too
     sizes: tuple[float, ...] = ()  # at which robust accuracies must not say the opposite
+    fixed_eps: bool = False  # no attack measured distances: robust accuracy at one of `sizes` must say the same
 
     @property
     def ties(self) -> tuple[tuple[str, str], ...]:
@@ -118,8 +120,22 @@ class DamageComparison:
     def conflicts(self, a: str, b: str) -> tuple[str, ...]:
         """Which numbers say the opposite of the order of two models, in words; empty where none does."""
         lower, higher = (a, b) if self._before(a, b) else (b, a)
-        found = (self._tie_conflict(lower, higher), *(self._robust_conflict(lower, higher, eps) for eps in self.sizes))
+        opposed = (text for eps in self._compared_sizes(lower, higher) if (text := self._opposed(lower, higher, eps)))
+        found = (self._tie_conflict(lower, higher), next(opposed, "") or self._unsupported(lower, higher))
         return tuple(text for text in found if text)
+
+    def _compared_sizes(self, a: str, b: str) -> list[float]:
+        """The stated sizes, and others in their range: one sum over all sizes hides that two models change places.
+
+        Where attacks measured distances, ten sizes up to the largest but a tenth of them; else half of the largest
+        stated size, as what such attacks find far below it is loose.
+        """
+        if self.fixed_eps:
+            return [*self.sizes, *(self.sizes[-1:] and [self.sizes[-1] / 2])]
+        both = self._matrix[[index_of(a, self.models), index_of(b, self.models)]]
+        attacked = both[(both > 0) & np.isfinite(both)]
+        reach = float(np.quantile(attacked, 0.9)) if attacked.size else 0.0
+        return [*self.sizes, *(reach * np.arange(1, 11) / 10).tolist()]
 
     def _before(self, a: str, b: str) -> bool:
         return self.estimates[a].value < self.estimates[b].value
@@ -136,18 +152,40 @@ class DamageComparison:
             f"{below.not_less:.3f} and {above.not_less:.3f} if it is greater"
         )
 
-    def _robust_conflict(self, lower: str, higher: str, eps: float) -> str:
+    def _opposed(self, lower: str, higher: str, eps: float) -> str:
         """Where the paired difference of robust accuracies at a size is decided, and for the other model."""
-        broken, other = (self._matrix[index_of(model, self.models)] <= eps for model in (lower, higher))
-        up, down = int((broken & ~other).sum()), int((other & ~broken).sum())
-        if up <= down or share_difference(up, down, self.n, level=self.level).low <= 0:
+        if self._robust_gain(lower, higher, eps).high >= 0:
             return ""
-        values = [f"{1 - float(flags.mean()):.1%}".replace("%", " %") for flags in (broken, other)]
+        below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
         return (
-            f"relative damage favours {lower} ({self.estimates[lower].value:.3f} against "
-            f"{self.estimates[higher].value:.3f}), robust accuracy at {eps:.4g} favours {higher} ({values[1]} against "
-            f"{values[0]})"
+            f"{self._favours(lower, higher)}, robust accuracy at {eps:.4g} favours {higher} ({above} against {below})"
         )
+
+    def _unsupported(self, lower: str, higher: str) -> str:
+        """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
+        if not (self.fixed_eps and self.sizes):
+            return ""
+        if any(self._robust_gain(lower, higher, eps).low > 0 for eps in self.sizes):
+            return ""
+        eps = self.sizes[-1]
+        below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
+        return (
+            f"{self._favours(lower, higher)}, but robust accuracy does not tell them apart ({below} against {above} at "
+            f"{eps:.4g}), and attacks at a fixed eps do not measure distances; add `preset: minimal-distance`"
+        )
+
+    def _favours(self, lower: str, higher: str) -> str:
+        values = (self.estimates[model].value for model in (lower, higher))
+        return "relative damage favours {} ({:.3f} against {:.3f})".format(lower, *values)
+
+    def _robust_accuracy(self, model: str, eps: float) -> float:
+        return float((self._matrix[index_of(model, self.models)] > eps).mean())
+
+    def _robust_gain(self, a: str, b: str, eps: float) -> Estimate:
+        """Robust accuracy of `a` minus that of `b` at a size, paired."""
+        broken, other = (self._matrix[index_of(model, self.models)] <= eps for model in (a, b))
+        up, down = int((other & ~broken).sum()), int((broken & ~other).sum())
+        return share_difference(up, down, self.n, level=self.level)
 
     def difference(self, a: str, b: str) -> Estimate:
         """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
@@ -228,6 +266,7 @@ def detector_free_damage(
     resamples: int = 2000,
     skewed: bool = False,
     sizes: Sequence[float] = (),
+    fixed_eps: bool = False,
     rng: np.random.Generator,
 ) -> DamageComparison:
     """Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks".
@@ -251,9 +290,11 @@ def detector_free_damage(
     which a model has the least damage; equal ones share. With `skewed`, intervals of differences hold for what
     rests on a few rare samples, too: those of a run that may stop at any of several looks must.
 
-    An attack at a fixed eps gives upper bounds of distances, and many equal ones. So an order that depends on how equal
-    distances are counted, or that a decided paired difference of robust accuracies at one of `sizes` contradicts, is
-    undecided (`conflicts`).
+    An attack at a fixed eps gives upper bounds of distances, and many equal ones. So an order is undecided
+    (`conflicts`) if it depends on how equal distances are counted, or if the paired difference of robust accuracies is
+    decided for the other model at one of `sizes` or elsewhere in the range of distances. With `fixed_eps`, where no
+    attack measured distances, only `sizes` count, and at one of them that difference must be decided for the same
+    model.
     """
     models, matrix = paired_distances(distances_by_model)
     _check_comparison(models, level, resamples)
@@ -275,6 +316,7 @@ def detector_free_damage(
         _matrix=matrix,
         skewed=skewed,
         sizes=tuple(sorted(set(sizes))),
+        fixed_eps=fixed_eps,
     )
 
 

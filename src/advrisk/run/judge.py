@@ -139,11 +139,11 @@ def _nearest(
     """Distances of the nearest success on the way back to the clean input; adds the passes spent."""
     near = {norm: distance.clone() for norm, distance in distances.items()}
     rows = success.nonzero().squeeze(1)
-    if len(rows) and walks_back(arm):
+    if len(rows) and arm.norm is not None and walks_back(arm):
         measured = walk_back(target, kept, answer, rows, arm.norm, chance)
         for norm, distance in measured.distances.items():
             near[norm][rows.cpu()] = torch.minimum(distance, distances[norm][rows.cpu()])
-        n_judge[rows.cpu()] += measured.n_forward
+        n_judge[rows.cpu()] += measured.n_passes
     return near
 
 

@@ -1,15 +1,16 @@
 """How near the clean input a success still is one: the judge's measurement of distance.
 
 An attack at a fixed eps stops wherever it first succeeds, or at eps, so the distance of its kept point says where the
-attack stopped, not where the model fails. The judge walks each success back along the straight line to the clean input
-and measures the nearest success that it meets. The kept point stays as it is.
+attack stopped, not where the model fails. The judge walks each success back to the clean input and measures the nearest
+success that it meets. The kept point stays as it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from advrisk.core.traits import gives
 from advrisk.engine import Goal, Noise, Space
 from advrisk.engine.heard import clear_lead
 from advrisk.engine.norms import NORMS
@@ -18,17 +19,21 @@ from advrisk.run.perturb import Target
 from advrisk.run.redrawing import redrawn
 from advrisk.study import Arm, Norm
 
-TRIES = 6  # passes per success; what more would gain: `python -m bench walk_back`
+# Passes per success; what more of each would gain: `python -m bench walk_back`.
+LINE = 6  # on the straight line to the clean input, where no gradient helps
+TURNS = 2  # where one does, times that the line is turned towards the linearised boundary: 2 passes each …
+TURNED = 3  # … and so many on every line
 _BEYOND = 0.02  # how far beyond the estimated boundary to try, as a share of the way that is left
+_AHEAD = 1.05  # the same on a new line, where no success is known yet, as a share of the way so far
 _GRID = 4096  # places between the clean input and the kept point: finer differences are rounding of the margin
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Distances of the nearest successes on the way, by norm, and the passes they took; one entry per row."""
+    """Distances of the nearest successes, by norm, one entry per row; and the passes that each took."""
 
     distances: dict[Norm, Tensor]
-    n_forward: int
+    n_passes: int
 
 
 def walks_back(arm: Arm) -> bool:
@@ -41,62 +46,126 @@ def walk_back(
     kept: Tensor,
     answer: Tensor,
     rows: Tensor,
-    norm: Norm | None,
-    chance: Noise | None,
+    norm: Norm,
+    chance: Noise | None = None,
     *,
-    tries: int = TRIES,
+    turns: int = TURNS,
 ) -> Measured:
     """Measure the nearest success between the kept points of `rows` and their clean inputs; `answer` is that at `kept`.
 
-    Along the line the margin is nearly linear: try just beyond its estimated zero, and continue between the last
-    failure and the last success, halving that interval where the last try did not. A model that gives labels only, or
-    answers at random, is bisected throughout. A try counts as a success by the judge's own rule, and only with a lead
-    that rounding cannot undo.
+    First along the straight line to the clean input. Where the model gives gradients, the boundary is then linearised
+    at the nearest success, and the line turned towards the point of it that is nearest to the clean input, as FAB does
+    (Croce & Hein, 2020). A try counts as a success by the judge's own rule, and only with a lead that rounding cannot
+    undo.
     """
-    x0, goal = target.x0[rows], target.goal.of(rows)
-    x1, found = kept[rows], kept[rows].clone()
-    low, high = torch.zeros(len(rows), dtype=torch.float64), torch.ones(len(rows), dtype=torch.float64)
-    graded = target.model.capability != "labels" and not target.model.random
-    below, above = (_margins(part, goal) if graded else high for part in (target.clean_answer[rows], answer[rows]))
-    n_forward, bisect = 0, torch.full_like(low, not graded, dtype=torch.bool)
-    for _ in range(tries):
-        share = _next_share(low, high, below, above, bisect)
-        x = _on_the_way(target.space, x0, x1, share.to(x0.device), norm)
-        asked = redrawn(target.model, x, rows, chance)
-        hit = asked.success_rate(goal) > 0.5
-        if asked.answer.is_floating_point():
-            hit &= clear_lead(asked.answer)
-        found = torch.where(hit.view(-1, *[1] * (x.dim() - 1)), x, found)
-        hit = hit.cpu()
+    walk = _Walk(target, kept[rows].clone(), rows, norm, chance)
+    model = target.model
+    turning = turns > 0 and gives(model.capability, "gradients") and not model.random and norm != "l0"
+    walk.along_line(answer[rows], TURNED if turning else LINE)
+    for _ in range(turns if turning else 0):
+        walk.turn()
+    space, x0 = target.space.to("cpu"), target.x0[rows].cpu().double()
+    return Measured({name: space.distance(walk.nearest.cpu().double(), x0, name) for name in NORMS}, walk.n_passes)
+
+
+@dataclass
+class _Walk:
+    """The nearest success of each row so far."""
+
+    target: Target
+    nearest: Tensor
+    rows: Tensor
+    norm: Norm
+    chance: Noise | None
+    n_passes: int = 0
+    x0: Tensor = field(init=False)
+    goal: Goal = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.x0, self.goal = self.target.x0[self.rows], self.target.goal.of(self.rows)
+
+    def along_line(self, answer: Tensor, tries: int) -> None:
+        """Between the clean input (0) and the kept point (1).
+
+        The margin is nearly linear there: try just beyond its estimated zero, and continue between the last failure and
+        the last success, halving that interval where the last try did not. A model that gives labels only, or answers
+        at random, is bisected throughout.
+        """
+        kept, n = self.nearest.clone(), len(self.rows)
+        low, high = torch.zeros(n, dtype=torch.float64), torch.ones(n, dtype=torch.float64)
+        graded = self.target.model.capability != "labels" and not self.target.model.random
+        below, above = high, high
         if graded:
-            height = _margins(asked.answer, goal)
-            below, above = torch.where(hit, below, height), torch.where(hit, height, above)
-        halved = (high - low) / 2
-        low, high = torch.where(hit, low, share), torch.where(hit, share, high)
-        bisect = (high - low > halved) | (not graded)
-        n_forward += asked.n
-    space = target.space.to("cpu")
-    return Measured({name: space.distance(found.cpu().double(), x0.cpu().double(), name) for name in NORMS}, n_forward)
+            below, above = self._margins(self.target.clean_answer[self.rows]), self._margins(answer)
+        bisect = torch.full((n,), not graded)
+        for _ in range(tries):
+            share = _between(low, high, below, above, bisect)
+            hit, height = self._try(_on_line(self.target.space, self.x0, kept, share, self.norm))
+            halved = (high - low) / 2
+            low, high = torch.where(hit, low, share), torch.where(hit, share, high)
+            if graded:
+                below, above = torch.where(hit, below, height), torch.where(hit, height, above)
+            bisect = (high - low > halved) | (not graded)
+
+    def turn(self) -> None:
+        """Linearise the boundary at the nearest success, and walk towards its point nearest to the clean input."""
+        slope, height = self._slope()
+        reached = ((self.x0 - self.nearest) * slope).flatten(1).sum(1)
+        step = self.target.space.step_to(self.x0, slope, -(height + reached), self.norm)
+        share = torch.full((len(self.rows),), _AHEAD, dtype=torch.float64)
+        most = (self._distance(self.nearest) / self._distance(self.x0 + step)).nan_to_num(nan=1.0).cpu().double()
+        clean = self._margins(self.target.clean_answer[self.rows])
+        for _ in range(TURNED):
+            hit, height = self._try(_on_line(self.target.space, self.x0, self.x0 + step, share, self.norm))
+            crossing = (share * clean / (clean - height)).nan_to_num(nan=1.0, posinf=1.0, neginf=1.0)
+            ahead = crossing * torch.where(hit, 1 + _BEYOND / 4, 1 + _BEYOND)
+            share = torch.where(hit, torch.minimum(ahead, share), torch.maximum(ahead, share)).clamp_min(0)
+            share = torch.minimum(share, most)
+
+    def _slope(self) -> tuple[Tensor, Tensor]:
+        """The slope of the margin at the nearest success, and the margin there: a forward and a backward pass."""
+        with torch.enable_grad():
+            x = self.nearest.detach().clone().requires_grad_()
+            height = margin(self.target.model.ask(x), self.goal)
+            (slope,) = torch.autograd.grad(height.sum(), x)
+        self.n_passes += 2
+        return slope, height.detach().to(slope.dtype)
+
+    def _try(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Whether each point is a success, and its margin; the nearest successes are kept."""
+        asked = redrawn(self.target.model, x, self.rows, self.chance)
+        self.n_passes += asked.n
+        hit = asked.success_rate(self.goal) > 0.5
+        if not asked.answer.is_floating_point():
+            height = torch.zeros(len(x), dtype=torch.float64)
+        else:
+            hit &= clear_lead(asked.answer)
+            height = self._margins(asked.answer)
+        nearer = self._distance(x) < self._distance(self.nearest)
+        self.nearest = torch.where((hit & nearer).view(-1, *[1] * (x.dim() - 1)), x, self.nearest)
+        return hit.cpu(), height
+
+    def _distance(self, x: Tensor) -> Tensor:
+        return self.target.space.distance(x, self.x0, self.norm)
+
+    def _margins(self, answer: Tensor) -> Tensor:
+        """Below 0 for a failure, above for a success; float64 of float32, as the last digits are noise."""
+        return margin(answer.float(), self.goal).double().cpu()
 
 
-def _next_share(low: Tensor, high: Tensor, below: Tensor, above: Tensor, bisect: Tensor) -> Tensor:
-    """Where between `low`, which fails, and `high`, which succeeds, to try next; 0 is the clean input, 1 the kept."""
+def _between(low: Tensor, high: Tensor, below: Tensor, above: Tensor, bisect: Tensor) -> Tensor:
+    """Where between `low`, which fails, and `high`, which succeeds, to try next."""
     crossing = (below / (below - above)).nan_to_num(nan=0.5).clamp(0, 1)
     crossing = torch.where(bisect, 0.5, crossing + _BEYOND * (1 - crossing))
     return ((low + crossing * (high - low)) * _GRID).ceil() / _GRID
 
 
-def _on_the_way(space: Space, x0: Tensor, x1: Tensor, share: Tensor, norm: Norm | None) -> Tensor:
+def _on_line(space: Space, x0: Tensor, x1: Tensor, share: Tensor, norm: Norm) -> Tensor:
     """The allowed point at that share of the way from x0 to x1; in l0, with that share of the changed features."""
-    wide = share.view(-1, *[1] * (x0.dim() - 1))
+    share = share.to(x0.device)
     if norm != "l0":
-        return space.project(x0 + wide.to(x0.dtype) * (x1 - x0), x0)
+        return space.project(x0 + share.view(-1, *[1] * (x0.dim() - 1)).to(x0.dtype) * (x1 - x0), x0)
     moved = space.difference(x1, x0).abs().flatten(1)
-    rank = moved.argsort(1, descending=True, stable=True).argsort(1)
+    rank = moved.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     stays = rank < (share * (moved > 0).sum(1)).ceil()[:, None]
     return torch.where(stays.view_as(x0), x1, x0)
-
-
-def _margins(answer: Tensor, goal: Goal) -> Tensor:
-    """How far each answer is from failure (below 0) or success, as float64 of float32: the last digits are noise."""
-    return margin(answer.float(), goal).double().cpu()

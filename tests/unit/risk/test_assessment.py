@@ -8,8 +8,10 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
-from advrisk.risk.assessment import DamageAssessment, assess_damage, assessed_convergence
+from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
+from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import samples_to_decide
+from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import average, fit_bayesian, threshold
 from advrisk.study import AVERAGE, DamageSpec
 
@@ -114,3 +116,78 @@ def test_the_numbers_settle_where_the_assessment_stands(assessed: Callable[..., 
 def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., DamageAssessment]) -> None:
     with pytest.raises(RiskError, match="give an evasion curve"):
         assessed_convergence(assessed({"only": WEAK}), rng=np.random.default_rng(0))
+
+
+class TestWhereNumbersDisagree:
+    """Distances of attacks at one eps, as an import has them: every success lies at eps itself."""
+
+    BROKEN, PARTLY = [0.0] * 10 + [0.03] * 90, [0.0] * 30 + [0.03] * 50 + [INF] * 20
+
+    def test_robust_accuracy_that_says_the_opposite_leaves_it_undecided(
+        self, assessed: Callable[..., DamageAssessment]
+    ) -> None:
+        """Equal distances count as not greater: the model that is broken everywhere has less relative damage."""
+        found = assessed({"broken": self.BROKEN, "partly": self.PARTLY}, spec={"thresholds": [0.03]})
+        values = {row.model: row.relative_damage.value for row in found.models if row.relative_damage}
+        assert values["broken"] < values["partly"]
+        assert (found.ship, found.decided) == (None, False)
+        (pair,) = found.pairs
+        assert pair.undecided
+        assert pair.more_samples is None, "no number of samples settles a contradiction"
+        told = " ".join(pair.conflicts)
+        assert "relative damage favours broken" in told
+        assert "robust accuracy at 0.03 favours partly (20.0 % against 0.0 %)" in told
+        assert found.models[0].verdict == "undecided against partly"
+        assert found.as_dict()["pairs"][0]["conflicts"] == list(pair.conflicts)
+
+    def test_an_order_that_hangs_on_equal_distances_names_all_three_counts(
+        self, assessed: Callable[..., DamageAssessment]
+    ) -> None:
+        a, b = [2.0] * 100, [1.0] * 40 + [3.0] * 60
+        found = assessed({"a": a, "b": b})
+        comparison = found.comparison
+        assert isinstance(comparison, DamageComparison)
+        # greater: a 100*60, b 40*160 + 60*0; or equal: a 100*160, b 40*200 + 60*60; of 100*200 triples each
+        assert comparison.tied["a"] == pytest.approx((0.3, 0.55, 0.8))
+        assert comparison.tied["b"] == pytest.approx((0.32, 0.45, 0.58))
+        (pair,) = found.pairs
+        assert pair.undecided
+        assert "0.300 and 0.320" in pair.conflicts[0]
+        assert "0.550 and 0.450" in pair.conflicts[0]
+        assert "0.800 and 0.580" in pair.conflicts[0]
+
+    def test_curves_that_cross_within_the_range_of_distances_are_undecided(
+        self, assessed: Callable[..., DamageAssessment]
+    ) -> None:
+        """Early breaks at 1 on a third of the samples, but late on the others: which is better depends on the size."""
+        early, steady = [1.0] * 30 + [9.0] * 70, [4.0] * 100
+        found = assessed({"early": early, "steady": steady})
+        assert found.comparison is not None
+        assert found.estimates["early"].value < found.estimates["steady"].value
+        assert found.ship is None
+        assert "favours steady" in found.pairs[0].conflicts[-1]
+
+    def test_attacks_at_a_fixed_eps_need_robust_accuracy_to_say_the_same(self, found_by: Callable[..., Ledger]) -> None:
+        """All samples of both break within eps; where the attack stopped says little of where the model fails."""
+        rng = np.random.default_rng(0)
+        near, far = (rng.uniform(low, 0.03, 100).tolist() for low in (0.0001, 0.015))
+        ledger = found_by({"near": {"pgd": near}, "far": {"pgd": far}})
+        given: dict[str, Any] = {"rng": np.random.default_rng(0), "thresholds": (0.03,)}
+        distances = smallest_distances(ledger, norm="linf")
+        measured = assess_distances(distances, DamageSpec(), **given)
+        assert measured.ship == "far"
+        stopped = assess_distances(distances, DamageSpec(), fixed_eps=True, **given)
+        assert stopped.ship is None
+        assert "does not tell them apart (0.0 % against 0.0 % at 0.03)" in stopped.pairs[0].conflicts[0]
+        assert "minimal-distance" in stopped.pairs[0].conflicts[0]
+
+    def test_under_a_stated_curve_no_other_size_matters(self, assessed: Callable[..., DamageAssessment]) -> None:
+        found = assessed(
+            {"broken": self.BROKEN, "partly": self.PARTLY}, spec={"thresholds": [0.03]}, evasion=threshold(0.02)
+        )
+        assert found.ship == "broken", "nothing beyond 0.02 goes unnoticed, and it has fewer clean errors"
+
+
+def test_the_distance_is_that_of_the_walk_back(found_by: Callable[..., Ledger]) -> None:
+    ledger = found_by({"m": {"pgd": [0.03, 0.0, INF]}}, {"pgd": {"near_linf": 0.01}})
+    assert smallest_distances(ledger, norm="linf").by_model["m"].tolist() == [0.01, 0.0, INF]

@@ -11,8 +11,10 @@ from advrisk.engine import Noise, Space
 from advrisk.parts.defences import defences, defended_model
 from advrisk.run.judge import judge
 from advrisk.run.perturb import Attempt, target_of
+from advrisk.run.walk_back import LINE, TURNED, TURNS
 from advrisk.testing import toys
 
+WALK = TURNED + TURNS * (2 + TURNED)  # passes of the walk back, with gradients
 IMAGE = toys.Linear(torch.eye(2), torch.zeros(2), bounds=(0.0, 1.0))
 
 
@@ -29,7 +31,7 @@ class TestSuccess:
         assert verdict.outcome == ["success", "resisted", "success"]
         assert verdict.message == ["", "", ""]
         assert verdict.answer.tolist() == [[1, 2], [1, 0.5], [1, 3]]
-        assert verdict.n_judge.tolist() == [1, 1, 1]
+        assert verdict.n_judge.tolist() == [1 + WALK, 1, 1 + WALK]
         assert verdict.n_unconfirmed == 0
 
     def test_a_false_claim_is_not_believed(self, scene):
@@ -69,9 +71,9 @@ class TestSettled:
         verdict = judge(target, at(2.0, 2.0, 2.0, settled=settled), scene.arm())
         assert verdict.outcome == ["already_wrong", "timeout", "success"]
         assert verdict.message == ["", "not finished after 1 s", ""]
-        assert verdict.n_judge.tolist() == [0, 0, 1]
+        assert verdict.n_judge.tolist() == [0, 0, 1 + WALK]
         assert torch.equal(verdict.answer[:2], target.clean_answer[:2])
-        assert record.n_rows == 1
+        assert record.n_rows == 1 + WALK - TURNS, "backward passes are counted, and ask nothing"
         assert verdict.n_unconfirmed == 0
 
     def test_nothing_is_asked_if_all_is_settled(self, scene):
@@ -152,7 +154,7 @@ class TestEightBits:
         verdict = self.judge(scene, [[127.6 / 255, 127.9 / 255], [127.6 / 255, 128.6 / 255], [0.5, 0.4]])
         assert verdict.outcome == ["success", "success", "resisted"]
         assert verdict.survives_8bit.tolist() == [False, True, False]
-        assert verdict.n_judge.tolist() == [2, 2, 1]
+        assert verdict.n_judge.tolist() == [2 + WALK, 2 + WALK, 1]
 
     def test_no_number_is_no_survival(self, scene):
         """The model breaks only at the stored image; class 0 of NaN must not pass for a lost label 1."""
@@ -166,7 +168,7 @@ class TestEightBits:
 
     def test_tables_are_not_stored_in_eight_bits(self, scene):
         verdict = judge(scene.target(), at(2.0, 0.5, 0.5), scene.arm())
-        assert verdict.n_judge.tolist() == [1, 1, 1]
+        assert verdict.n_judge.tolist() == [1 + WALK, 1, 1]
         assert not verdict.survives_8bit.any()
 
 
@@ -207,7 +209,7 @@ class TestRedrawing:
             verdict = judge(target, at(*[1.0 + lead] * n), scene.arm(), chance)
             p = stats.norm.cdf(lead / math.sqrt(2))
             drawn = verdict.n_judge.tolist()
-            assert set(drawn) <= {11, 22}, "and in 8 bits, if it is an image"
+            assert set(drawn) <= {11, 11 * (1 + LINE)}, "and on the way back, if it succeeds"
             assert verdict.success_rate.double().mean().item() == pytest.approx(
                 p, abs=4 * math.sqrt(p * (1 - p) / n / 11)
             )

@@ -93,6 +93,16 @@ def test_relative_damage_is_compared_and_never_held_against_a_number(run: Run) -
     assert any("relative to strong, weak" in caution for caution in found.cautions)
 
 
+def test_relative_damage_passes_nothing_that_robust_accuracy_contradicts(make_run: MakeRun) -> None:
+    """One model broken everywhere at eps, one on half: equal distances make the first look better."""
+    run = make_run({"broken": {"pgd": [0.0] * 4 + [0.3] * 36}, "partly": {"pgd": [0.0] * 14 + [0.3] * 16 + [inf] * 10}})
+    found = run.gate(["damage.broken <= damage.partly", "damage.partly <= damage.broken"])
+    assert [result.verdict for result in found.results] == ["undecided", "undecided"]
+    for result in found.results:
+        assert "robust accuracy at 0.3 favours partly (25.0 % against 0.0 %)" in result.reason
+        assert "minimal-distance" in result.settle
+
+
 def test_a_pass_of_attacks_is_told_with_its_doubts(make_run: MakeRun) -> None:
     run = make_run({"m": {"pgd": STRONG}}, flags={"pgd": ["zero-gradients"]})
     found = run.gate(["broken.m at 0.3 <= 0.9", "clean_accuracy.m >= 0.1"])

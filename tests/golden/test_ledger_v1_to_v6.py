@@ -1,8 +1,8 @@
-"""A ledger that was begun with schema version 1 and went on with versions 2, 3 and 4, and then with the present one.
+"""A ledger that was begun with schema version 1 and resumed with versions 2 to 5, and then with the present one.
 
 The cells of version 1 know nothing of the shares in `TRUST`, and those of 1 and 2 not of `no_start`: they are null
-there. So are the causes of arms before version 4, and the seconds that were spent before version 5. Everything else is
-as it was, and rows of all versions answer one query.
+there. So are the causes of arms before version 4, the seconds that were spent before version 5, and the distances that
+the judge measured before version 6. Everything else is as it was, and rows of all versions answer one query.
 """
 
 import shutil
@@ -65,19 +65,32 @@ def test_arms_and_measures_of_version_4_stand_beside_them() -> None:
     assert rows(ledger, f"SELECT {counts} FROM outcomes") == [(0,)]
 
 
-def test_seconds_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
-    assert SCHEMA_VERSION == 5
-    shutil.copytree(HERE / "ledger-v4", tmp_path / "run")
-    ledger = Ledger.open(tmp_path / "run")
-    hop = {"model": ["plain"], "arm": ["hopskipjump-l2"], "repeat": [0], "cell": ["cell-r-hop-0"]}
-    cells = table_from("cells", hop | {"recipe": ["r-hop"], "n_samples": [1], "n_errors": [0], "inference_s": [0.5]})
-    spent = {"sample": [SAMPLES[0]], "outcome": ["resisted"], "n_forward": [9], "spent_s": [0.125], "n_confirm": [2]}
-    ledger.append({"cells": cells, "outcomes": table_from("outcomes", hop | spent)})
-    ledger = Ledger.open(tmp_path / "run")
+def test_seconds_of_version_5_stand_beside_them() -> None:
+    ledger = Ledger.open(HERE / "ledger-v5")
     assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5"}
     assert rows(ledger, "SELECT arm, spent_s FROM outcomes WHERE spent_s IS NOT NULL") == [("hopskipjump-l2", 0.125)]
     assert rows(ledger, "SELECT arm, n_confirm FROM outcomes WHERE n_confirm IS NOT NULL") == [("hopskipjump-l2", 2)]
     assert rows(ledger, "SELECT arm, inference_s FROM cells WHERE inference_s IS NOT NULL") == [("hopskipjump-l2", 0.5)]
+    assert rows(ledger, "SELECT count(near_l0) + count(near_l2) + count(near_linf) FROM outcomes") == [(0,)]
+
+
+def test_measured_distances_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
+    """FAB keeps 0.04 on 000001 of `plain`; PGD, run again there, kept 0.08 and measured 0.02 on its way back."""
+    assert SCHEMA_VERSION == 6
+    shutil.copytree(HERE / "ledger-v5", tmp_path / "run")
+    ledger = Ledger.open(tmp_path / "run")
+    before = smallest_distances(ledger, norm="linf", arms=[FAB, PGD]).by_model["plain"]
+    cell = rows(ledger, f"SELECT cell FROM cells WHERE model = 'plain' AND arm = '{PGD}' AND repeat = 0")[0][0]
+    old = ledger.query(f"SELECT * FROM outcomes WHERE cell = '{cell}' ORDER BY sample").to_pylist()
+    measured = [{**row, "near_linf": 0.02 if row["sample"] == SAMPLES[0] else row["d_linf"]} for row in old]
+    measured[0] |= {"outcome": "success", "d_linf": 0.08}
+    again = ledger.query(f"SELECT * FROM cells WHERE cell = '{cell}'")
+    columns = {name: [row[name] for row in measured] for name in TABLES["outcomes"].names}
+    ledger.append({"cells": again, "outcomes": table_from("outcomes", columns)})
+    ledger = Ledger.open(tmp_path / "run")
+    assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5", b"6"}
+    after = smallest_distances(ledger, norm="linf", arms=[FAB, PGD]).by_model["plain"]
+    assert after.tolist() == [0.02, *before.tolist()[1:]]
 
 
 def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> None:
