@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
+from advrisk.core.numbers import size_text
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.risk.damage import resampled_damage
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, as_curve, checked_sizes, paired_distances
 
-DAMAGE, SMALLEST, MEAN = "damage", "smallest size", "mean size"
+DAMAGE, SMALLEST, MEAN = "damage", "minimal adversarial distance", "mean adversarial distance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Convergence(Tabular):
-    """Bands by model and measure: `damage`, `smallest size`, `mean size` and one `success ratio` per threshold."""
+    """Bands by model and measure: damage, attack success rates, minimal and mean adversarial distance."""
 
     n: NDArray[np.int64]  # numbers of samples, ascending
     models: tuple[str, ...]
@@ -124,13 +125,15 @@ def _running_means(values: Floats, drawn: NDArray[np.int64], counts: NDArray[np.
 def _ratios(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64], limits: Floats) -> dict[str, Floats]:
     finite = np.isfinite(matrix)
     return {
-        f"success ratio at {tau:g}": _running_means(((matrix <= tau) & finite).astype(np.float64), drawn, counts)
+        f"attack success rate at {size_text(tau)}": _running_means(
+            ((matrix <= tau) & finite).astype(np.float64), drawn, counts
+        )
         for tau in limits
     }
 
 
 def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Floats]:
-    """Smallest and mean size over 0 < d < inf of the first m draws, NaN where there is none."""
+    """Minimal and mean distance over 0 < d < inf of the first m draws, NaN where there is none."""
     smallest, mean = [], []
     for row in matrix:
         used = (row > 0) & np.isfinite(row)

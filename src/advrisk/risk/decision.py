@@ -50,9 +50,10 @@ class Pair:
     difference: Estimate  # damage of `higher` minus damage of `lower`, paired
     undecided: bool
     more_samples: int | None  # that would probably decide; None: no number of samples is seen to
+    conflicts: tuple[str, ...] = ()  # which two numbers name opposite models, one sentence for each
 
     def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "difference": self.difference.as_dict()}
+        return {**vars(self), "difference": self.difference.as_dict(), "conflicts": list(self.conflicts)}
 
 
 def index_of(model: str, models: tuple[str, ...]) -> int:
