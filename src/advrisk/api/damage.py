@@ -78,13 +78,9 @@ def assessed_damage(
         cost=asked.cost if cost is None else cost,
         skewed=run.decision_level is not None,
         samples_left=run.samples_left,
-        notes=(
-            *run.view.sentences(),
-            *stopping_words(run.stopping, run.study, level=asked.level),
-            *question.notes,
-            *unread,
-        ),
+        notes=(*stopping_words(run.stopping, run.study, level=asked.level), *question.notes, *unread),
     )
+    return replace(found, part=tuple(run.view.sentences()))
 
 
 def answers_of_detector(

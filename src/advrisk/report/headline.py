@@ -13,9 +13,10 @@ from advrisk.risk.decision import Pair, alike
 from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
+from advrisk.risk.paired_share import share_difference
 from advrisk.study import Requirement, parse_requirement
 
-_OPENINGS = ("A trade-off:", "Undecided between ", "Only ", "No model is named ", "In the scenario ")
+_OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ")
 _MODELS = 3  # whose numbers an undecided headline gives
 
 
@@ -43,8 +44,8 @@ def scenario_headline(
     models = [row.model for row in result.models]
     named = result.ship or _only(models)
     row = damage.of(named) if damage and named else None
-    beside = f" Its {how_bad(row, damage)}." if row and damage else ""
-    said = f"{in_scenario(result)}{beside}".rstrip(".")
+    beside = f"; {how_bad(row, damage)}" if row and damage else ""
+    said = f"{in_scenario(result).rstrip('.')}{beside}"
     return _with_requirements(said, named, models, gate)
 
 
@@ -60,7 +61,7 @@ def _by_damage(found: DamageAssessment) -> str:
         return (
             f"A trade-off: of {n} models {best.model} is the least bad under attack "
             f"({absolute}{_under_attack(best, found)}), but gives up {_points(loss.value)} of clean accuracy against "
-            f"{found.best_clean} ({_clean_pair(best, found)})"
+            f"{found.best_clean} ({_clean_pair(best, found.of(found.best_clean or ''))})"
         )
     return f"{best.model} is the least bad of {n} models: {absolute}{how_bad(best, found)}"
 
@@ -74,7 +75,28 @@ def _undecided(found: DamageAssessment) -> str:
     if conflicts := list(dict.fromkeys(text for pair in open_ones for text in pair.conflicts)):
         return f"Undecided between {listed(names)}: {conflicts[0].rstrip('.')}"
     rows = [row for row in found.models if row.model in names][:_MODELS]
+    if len(names) == 2 and (said := _open_trade_off(rows, found)):
+        return said
     return f"Undecided between {listed(names)}: {_side_by_side(rows, found)}{_to_decide(open_ones, found)}"
+
+
+def _open_trade_off(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
+    """Of two models that damage does not tell apart: one is better under attack, the other clean; else empty."""
+    hardy = next((row for row in rows if row.clean_loss is not None and row.clean_loss.low > 0), None)
+    clean = next((row for row in rows if row.model == found.best_clean), None)
+    if hardy is None or clean is None:
+        return ""
+    for eps in () if found.targeted else reversed(found.thresholds):
+        held, other = (found.distances.by_model[row.model] > eps for row in (hardy, clean))
+        gain = share_difference(int((held & ~other).sum()), int((other & ~held).sum()), len(held), level=found.level)
+        if gain.low > 0:
+            shares = (row.robust_accuracy[eps] for row in (hardy, clean))
+            return (
+                f"A trade-off that damage does not decide: {hardy.model} is better under attack (robust accuracy at "
+                f"{size_text(eps)} {' against '.join(map(_share, shares))}), {clean.model} on clean inputs "
+                f"({_clean_pair(clean, hardy)})"
+            )
+    return ""
 
 
 def _to_decide(pairs: Sequence[Pair], found: DamageAssessment) -> str:
@@ -137,9 +159,8 @@ def _on_clean(row: ModelDamage, found: DamageAssessment) -> str:
     return f"{text}, {_points(gap)} below {best.model}{'' if sure else ' (within chance)'}"
 
 
-def _clean_pair(row: ModelDamage, found: DamageAssessment) -> str:
-    best = None if found.best_clean is None else found.of(found.best_clean)
-    pair = (row.clean_accuracy, best.clean_accuracy if best else None)
+def _clean_pair(row: ModelDamage, other: ModelDamage | None) -> str:
+    pair = (row.clean_accuracy, other.clean_accuracy if other else None)
     return " against ".join("unknown" if one is None else _share(one) for one in pair)
 
 

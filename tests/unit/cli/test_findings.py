@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from advrisk.cli.findings import Finding, show_finding
+from advrisk.ledger.views import ALL
 
 ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
 PAID = {"cost": 3.0, "answers": "sqlite:///a.db"}
@@ -14,6 +15,8 @@ PAID = {"cost": 3.0, "answers": "sqlite:///a.db"}
 
 class Recorder:
     """Stands in for a run: answers every question with the question."""
+
+    view = ALL
 
     def __getattr__(self, name: str) -> Any:
         def answer(**given: Any) -> Any:
@@ -38,4 +41,6 @@ def test_each_word_asks_for_its_own_thing(
 ) -> None:
     monkeypatch.setattr("advrisk.cli.findings.damage_record", lambda found: found.as_dict())
     show_finding(Recorder(), what, ASKED, **PAID, out_csv=None, as_json=True)  # type: ignore[arg-type]
-    assert json.loads(capsys.readouterr().out) == {"asked": what, "given": given}
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("filter", None) == (None if what in ("arms", "models") else ALL.as_dict())
+    assert told == {"asked": what, "given": given}
