@@ -100,7 +100,7 @@ def _to_ship(found: Findings) -> list[str]:
         state = "passes" if gate.passed else "fails" if gate.failed else "is undecided"
         told.append(f"The study's gate {state} ({gate_counts(gate)}).")
     elif damage and not found.gate and not found.view:
-        told.append("The study states no requirement (`gate:`), so nothing here says whether that is good enough.")
+        told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
     named = {damage.ship} if damage and damage.ship else set()
     named |= {one.ship for one in (stated_results(indicators) if indicators else ()) if one.ship}
     told += _on_equal_corruptions(damage, indicators)

@@ -84,7 +84,7 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
     environment = Environment(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"clip": _clipped, "words": _with_short_words}
+    environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken}
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
     environment.globals |= {
         "of_loss": _of_loss,
@@ -319,6 +319,11 @@ def _clipped(name: object) -> "Markup | str":
 def _with_short_words(sentence: object) -> str:
     """A sentence in which no name is longer than what is clipped elsewhere."""
     return cut_words(str(sentence), _LONG)
+
+
+def _unbroken(sentence: object) -> str:
+    """A sentence whose numbers stay beside their units and signs."""
+    return str(sentence).replace(" %", "\u00a0%").replace(" points", "\u00a0points").replace(">= ", ">=\u00a0")
 
 
 def _breaking(name: str) -> "Markup":
