@@ -114,7 +114,8 @@ def _held(requirement: Requirement, origin: Origin, measures: Measures, run: "Ru
     left = run.samples_left
     if checked.more_samples is None or left is None or checked.more_samples <= left:
         return checked
-    return replace(checked, settle=_NO_MORE if left == 0 else f"{_NO_MORE} than {counted(left, 'sample')}")
+    too_few = f"the data set has {counted(left, 'more sample')}, probably too few to settle it"
+    return replace(checked, settle=_NO_MORE if left == 0 else too_few)
 
 
 def _flagged(requirement: Requirement, run: "Run", measures: Measures) -> tuple[str, ...]:

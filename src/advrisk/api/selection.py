@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from advrisk.api.part import gate_applies
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain
-from advrisk.report.headline import headline, scenario_headline
+from advrisk.report.headline import by_damage, headline, scenario_headline
 from advrisk.report.indicators import stated_results
 from advrisk.report.records import damage_record
 from advrisk.risk.assessment import DamageAssessment
@@ -60,7 +60,9 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
     said = [scenario_headline(one, damage, gate if place == 0 else None) for place, one in enumerate(results)]
     said += [f"The study's scenarios have no answer: {why}."] if why else []
     if damage is not None:
-        said.append(f"By damage: {headline(damage)}" if said else headline(damage, gate))
+        said.append(by_damage(damage) if said else headline(damage, gate))
+    if run.study and run.study.gate and not gate_applies(run):
+        said.append("What the study requires (gate) is not checked on a part of the run.")
     models = results[0].models if results else damage.models if damage else ()
     named = {one.ship for one in results} if results else {damage.ship} if damage and not why else {None}
     return Selection(

@@ -68,7 +68,7 @@ def print_selection(found: "Selection") -> None:
 def _print_headlines(console: Console, said: Sequence[str]) -> None:
     """The answer first, in bold; then what else was asked."""
     for place, sentence in enumerate(said):
-        console.print(sentence, style="bold" if place == 0 else "", markup=False, highlight=False)
+        indented(console, sentence, by=0, style="bold" if place == 0 else "")
     console.print()
 
 

@@ -131,6 +131,8 @@ def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAsses
 
 def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
     told = level_words(found.stopping, study) if found.stopping else []
+    if indicators := _of(found.indicators, IndicatorAssessment):
+        told += [_on_least_risk(one) for one in stated_results(indicators)]
     if damage := _of(found.damage, DamageAssessment):
         told += _on_best(damage)
         told.append(
@@ -154,6 +156,14 @@ def _on_doubtful_law(found: SurvivalAssessment) -> list[str]:
     """Means that go beyond what was seen, of a law that may be wrong, are not to be taken for measurements."""
     beyond = [one.model for one in found.models if is_extrapolated(one.mean)]
     return [f"These times are extrapolated by a fitted law for {', '.join(beyond)}."] if beyond else []
+
+
+def _on_least_risk(one: ScenarioResult) -> str:
+    best = one.models[0]
+    often = best.probability_best
+    beside = "" if often is None else f", least in {percent_text(often, 1)} of draws from its uncertainty"
+    risk = f"{loss_interval(best.risk, one.bounds)} ({level_text(one.level)} interval)"
+    return f"In the scenario {one.scenario.name}, {best.model}: risk {risk}{beside}."
 
 
 def _on_best(damage: DamageAssessment) -> list[str]:

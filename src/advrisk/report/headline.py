@@ -28,7 +28,12 @@ def answers(
     said = [scenario_headline(one, damage, gate if place == 0 else None) for place, one in enumerate(stated)]
     if damage is None:
         return said
-    return [*said, f"By damage: {headline(damage)}" if said else headline(damage, gate)]
+    return [*said, by_damage(damage) if said else headline(damage, gate)]
+
+
+def by_damage(found: DamageAssessment) -> str:
+    """The headline of damage where another question leads."""
+    return f"By damage: {_within(headline(found))}"
 
 
 def headline(found: DamageAssessment, gate: GateResult | None = None) -> str:
