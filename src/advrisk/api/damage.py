@@ -80,7 +80,8 @@ def assessed_damage(
         samples_left=run.samples_left,
         notes=(*stopping_words(run.stopping, run.study, level=asked.level), *question.notes, *unread),
     )
-    return replace(found, part=tuple(run.view.sentences()))
+    written = run.study.written if run.study else {}
+    return replace(found, part=tuple(run.view.sentences()), written=written)
 
 
 def answers_of_detector(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
-from advrisk.core.numbers import percent_text, size_text
+from advrisk.core.numbers import percent_text
 from advrisk.report.indicators import in_scenario, listed, stated_results
 from advrisk.report.summary import what_would_decide
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
@@ -98,7 +98,7 @@ def _open_trade_off(rows: Sequence[ModelDamage], found: DamageAssessment) -> str
             shares = (row.robust_accuracy[eps] for row in (hardy, clean))
             return (
                 f"A trade-off that damage does not decide: {hardy.model} is better under attack (robust accuracy at "
-                f"{size_text(eps)} {' against '.join(map(_share, shares))}), {clean.model} on clean inputs "
+                f"{found.size_text(eps)} {' against '.join(map(_share, shares))}), {clean.model} on clean inputs "
                 f"({_clean_pair(clean, hardy)})"
             )
     return ""
@@ -111,7 +111,7 @@ def _to_decide(pairs: Sequence[Pair], found: DamageAssessment) -> str:
 def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
     """`robust accuracy at 8/255 20.0 % and 22.0 %, clean accuracy 80.0 % and 78.0 %`."""
     parts = [
-        f"{share_name(found)} at {size_text(eps)} {_each(shares_at(row, found)[eps] for row in rows)}"
+        f"{share_name(found)} at {found.size_text(eps)} {_each(shares_at(row, found)[eps] for row in rows)}"
         for eps in found.thresholds
     ]
     clean = [row.clean_accuracy for row in rows if row.clean_accuracy is not None]
@@ -128,7 +128,7 @@ def how_bad(row: ModelDamage, found: DamageAssessment) -> str:
 def _under_attack(row: ModelDamage, found: DamageAssessment) -> str:
     if found.thresholds:
         shares = shares_at(row, found)
-        at = [f"{_share(shares[eps])} at {size_text(eps)}" for eps in found.thresholds]
+        at = [f"{_share(shares[eps])} at {found.size_text(eps)}" for eps in found.thresholds]
         return f"{share_name(found)} {', '.join(at)}"
     if row.mean_size is None:
         return "no attack broke a sample that was correct"
@@ -147,7 +147,7 @@ def shares_at(row: ModelDamage, found: DamageAssessment) -> Mapping[float, Estim
 
 def size_columns(found: DamageAssessment) -> dict[str, float]:
     """The name of each column -> its size."""
-    return {f"{share_name(found)} at {size_text(eps)}": eps for eps in found.thresholds}
+    return {f"{share_name(found)} at {found.size_text(eps)}": eps for eps in found.thresholds}
 
 
 def _on_clean(row: ModelDamage, found: DamageAssessment) -> str:

@@ -1,7 +1,7 @@
 """The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,6 +84,7 @@ class DamageAssessment(Tabular):
     comparison: AnyComparison | None
     pairs: tuple[Pair, ...]  # every two models
     best_clean: str | None = None  # the model with the highest clean accuracy
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it, where as a fraction
     samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
     curve: Evasion | None = None  # what goes undetected
     detector: MonteCarloDamage | None = None  # asked about the attacks themselves
@@ -119,6 +120,10 @@ class DamageAssessment(Tabular):
         """The model to ship, or None where the evidence does not decide."""
         return self.models[0].model if self.decided else None
 
+    def size_text(self, eps: float) -> str:
+        """A size as the study writes it."""
+        return self.written.get(eps, size_text(eps))
+
     def of(self, model: str) -> ModelDamage | None:
         """What is known of a model, if it was compared."""
         return next((row for row in self.models if row.model == model), None)
@@ -138,11 +143,11 @@ class DamageAssessment(Tabular):
             "detector": _detector_dict(self.detector),
             "decided": self.decided,
             "ship": self.ship,
-            "sizes": [{"eps": eps, "written": size_text(eps)} for eps in self.thresholds],
+            "sizes": [{"eps": eps, "written": self.size_text(eps)} for eps in self.thresholds],
             "best_clean": self.best_clean,
             "samples_left": self.samples_left,
             "crafted_on": list(self.crafted_on),
-            "models": [_model_dict(row) for row in self.models],
+            "models": [_model_dict(row, self.size_text) for row in self.models],
             "pairs": [pair.as_dict() for pair in self.pairs],
             "order_changes": [vars(change) for change in relative.order_changes] if relative else [],
             "ties": [list(pair) for pair in relative.ties] if relative else [],
@@ -285,6 +290,7 @@ def assessed_convergence(
         evasion=comparison.evasion if isinstance(comparison, EvasionComparison) else None,
         damage=comparison.damaged if isinstance(comparison, MonteCarloDamage) else None,
         thresholds=found.thresholds,
+        written=found.written,
         points=points,
         resamples=resamples,
         rng=rng,
@@ -394,14 +400,14 @@ def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
     return sizes if len(sizes) <= _FEW_SIZES else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
 
 
-def _model_dict(row: ModelDamage) -> dict[str, Any]:
+def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:
     return {
         "model": row.model,
         "clean_accuracy": row.clean_accuracy.as_dict() if row.clean_accuracy else None,
         "clean_rejection": row.clean_rejection.as_dict() if row.clean_rejection else None,
         "clean_loss": row.clean_loss.as_dict() if row.clean_loss else None,
-        "robust_accuracy": [_at_size(eps, share) for eps, share in row.robust_accuracy.items()],
-        "attack_success_rate": [_at_size(eps, ratio) for eps, ratio in row.success_ratio.items()],
+        "robust_accuracy": [_at_size(eps, size(eps), share) for eps, share in row.robust_accuracy.items()],
+        "attack_success_rate": [_at_size(eps, size(eps), ratio) for eps, ratio in row.success_ratio.items()],
         "damage": row.damage.as_dict() if row.damage else None,
         "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,
         "clean_error_part": row.clean_error_part,
@@ -416,8 +422,8 @@ def _model_dict(row: ModelDamage) -> dict[str, Any]:
     }
 
 
-def _at_size(eps: float, share: Estimate) -> dict[str, Any]:
-    return {"eps": eps, "size": size_text(eps), **share.as_dict()}
+def _at_size(eps: float, written: str, share: Estimate) -> dict[str, Any]:
+    return {"eps": eps, "size": written, **share.as_dict()}
 
 
 def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:

@@ -41,7 +41,7 @@ from advrisk.run.gate import refuse_gate
 from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.run.survival import refuse_survival
-from advrisk.study import Arm, StudySpec, Target, TargetSpec, load_study
+from advrisk.study import Arm, StudySpec, Target, TargetSpec, as_written, load_study
 
 _EVASION = ("assess", "damage", "evasion")
 
@@ -362,6 +362,7 @@ def write_study(study: StudySpec, folder: Path) -> None:
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     if study.losses:
         content["losses"] = [without_files(entry, study.where.folder) for entry in study.loss_entries()]
+    content = as_written(content, study.written)
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     _write(folder / STUDY_FILE, text)
