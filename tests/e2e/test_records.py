@@ -433,3 +433,12 @@ class TestPart:
         assert everything.samples_left == 500 - 32 - 8 - 40, "of the 500 digits that are not for training"
         assert everything.damage().samples_left == everything.samples_left
         assert everything.part(where="class=1").samples_left is None
+
+    def test_what_is_about_a_whole_run_is_not_made_of_a_part(self, everything: Run, tmp_path: Path) -> None:
+        with pytest.raises(RiskError, match="calibration split"):
+            everything.part(where="class=1").certify(tmp_path / "certificates")
+        with pytest.raises(RiskError, match="an evidence pack is about a whole run"):
+            everything.part(models=["plain"]).evidence(tmp_path / "pack")
+        written = everything.part(models=["plain"]).certify(tmp_path / "certificates")
+        assert [one.model for one in written] == ["plain"]
+        assert not (tmp_path / "pack").exists()

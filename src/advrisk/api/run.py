@@ -334,12 +334,14 @@ class Run:
         """
         if self.url and out is None:
             raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
+        if self.view.where:
+            raise RiskError(ON_CERTIFICATES)
         return write_certificates(
-            self.ledger,
+            (self.whole or self).ledger,
             self.study,
             {"alpha": alpha, "zeta": zeta, "method": method},
             name=self.name,
-            models=models,
+            models=models or (None if self.view.models is None else list(self.view.models)),
             norm=norm,
             eps=eps,
             out=output_folder(out, "certificates") if out else self.folder / FOLDER,
@@ -573,6 +575,8 @@ class Run:
         A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
         key to sign its manifest with. At a URL there is room for a zip, of which a copy is returned.
         """
+        if self.view:
+            raise RiskError("an evidence pack is about a whole run, and this is a part of one; ask the run itself")
         return write_pack(self, path, key=Path(key) if key else None)
 
     @cached_property

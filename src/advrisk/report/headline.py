@@ -187,9 +187,13 @@ def _with_requirements(said: str, named: str | None, models: Sequence[str], gate
     if not checked:
         return f"{said}."
     failed = [one for one in checked if one.held.verdict == "fail"]
-    for rule in dict.fromkeys(one.rule for one in failed):
-        if len(models) > 1 and {one.model for one in failed if one.rule == rule} >= set(models):
-            return f"None of these {len(models)} models meets {rule}; {_within(said)}."
+    unmet = [
+        rule
+        for rule in dict.fromkeys(one.rule for one in failed)
+        if {one.model for one in failed if one.rule == rule} >= set(models)
+    ]
+    if unmet and len(models) > 1:
+        return f"None of these {len(models)} models meets {' or '.join(unmet)}; {_within(said)}."
     own = [one for one in failed if named is not None and one.model in (named, None)]
     if own:
         return f"{said}; {named} fails {_rules(own)}{_who_passes(checked, models, named)}."
