@@ -99,7 +99,7 @@ OfTarget = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
-        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which model is least bad), "
+        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which is least bad), "
         "`gate` (every requirement of the study); repeat for more.",
     ),
 ]

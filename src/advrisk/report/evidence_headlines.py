@@ -1,4 +1,4 @@
-"""The number of a topic that leads: of the least bad model the worst one, with its interval, then the range over others.
+"""The number of a topic that leads: the worst of the least bad model, with its interval, then the range over others.
 
 A range over models is always said as such: it is no interval.
 """
