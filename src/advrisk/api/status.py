@@ -139,7 +139,7 @@ def samples_left(run: "Run") -> int | None:
     """Samples that a run's data set still has to evaluate; None where that is unknown.
 
     Those that the data set holds and no split took, and those that a run which stopped early did not come to. Of a
-    part of a run, only that there are none is known.
+    part of a run, there may be fewer of its kind.
     """
     if run.study is None:
         return None
@@ -147,8 +147,7 @@ def samples_left(run: "Run") -> int | None:
     if beyond is None:
         return None
     stopping = run.stopping
-    left = beyond + (stopping.n_samples - stopping.n_samples_run if stopping and stopping.rests else 0)
-    return None if run.view.where and left else left
+    return beyond + (stopping.n_samples - stopping.n_samples_run if stopping and stopping.rests else 0)
 
 
 def _cells_by_flag(flagged: Sequence[Mapping[str, Any]]) -> dict[str, int]:

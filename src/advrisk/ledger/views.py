@@ -38,17 +38,17 @@ class View:
 
     def sentences(self) -> list[str]:
         """What is left out, for everything that shows numbers of this part."""
-        told = []
+        lines = []
         if self.where:
-            told.append(
+            lines.append(
                 f"Only samples with {self.where_text}: {self.n_samples:,} of {counted(self.n_samples_of, 'sample')}."
             )
         if self.models is not None:
-            told.append(
+            lines.append(
                 f"Only {', '.join(self.models)}: {len(self.models)} of {counted(self.n_models, 'model')}. Relative "
                 "damage depends on which models are compared."
             )
-        return told
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; `null` where nothing was left out."""
