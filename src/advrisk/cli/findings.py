@@ -40,7 +40,8 @@ def show_damage(
 ) -> None:
     """Damage and what belongs to it."""
     found = run.damage(**asked, cost=cost, answers=answers)
-    record = damage_record(found) | {"filter": run.view.as_dict()}
+    about = {"filter": run.view.as_dict()} if run.view else {}
+    record = damage_record(found) | about
     show_result(found, lambda: record, lambda: print_damage(found), out_csv=out_csv, as_json=as_json)
 
 

@@ -25,7 +25,8 @@ def shown_part(
         print_part(run)
         show()
 
-    return (lambda: {**told(), "filter": run.view.as_dict()}), printed
+    about = {"filter": run.view.as_dict()} if run.view else {}
+    return (lambda: {**told(), **about}), printed
 
 
 def print_part(run: "Run") -> None:
