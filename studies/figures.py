@@ -58,13 +58,13 @@ def success_and_evasion(damage: DamageAssessment) -> Figure:
 
 
 def settling(settled: Convergence, order: Sequence[str]) -> Figure:
-    """Damage, a success ratio, the smallest and the mean size over the number of samples, with bands."""
-    ratios = [name for name in settled.bands[settled.models[0]] if name.startswith("success")]
+    """Damage, an attack success rate, minimal and mean adversarial distance over the number of samples, with bands."""
+    ratios = [name for name in settled.bands[settled.models[0]] if name.startswith("attack success rate at ")]
     panels = {
         "relative damage" if settled.relative else "damage": DAMAGE,
-        f"ASR at {float(ratios[0].split()[-1]):.3g}": ratios[0],
-        "smallest size (MPS)": SMALLEST,
-        "mean size": MEAN,
+        f"ASR at {ratios[0].split()[-1]}": ratios[0],
+        "minimal distance (MPS)": SMALLEST,
+        "mean distance": MEAN,
     }
     shown = settled.n >= 5
     lines, layout = [], dict(COMMON)

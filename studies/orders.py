@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import size_text
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST
 from advrisk.risk.damage import (
     compare_damage,
@@ -211,7 +212,7 @@ def same_order(
     drawn = rng.integers(n, size=(resamples, max(counts)))
     everything = np.arange(n)[None]
     measures: dict[str, Callable[[NDArray[np.int64], int], Floats]] = {
-        f"success ratio at {eps:g}": lambda rows, m, eps=eps: (matrix <= eps)[:, rows[:, :m]].mean(2)
+        f"attack success rate at {size_text(eps)}": lambda rows, m, eps=eps: (matrix <= eps)[:, rows[:, :m]].mean(2)
         for eps in thresholds
     }
     measures[SMALLEST] = lambda rows, m: _sizes(matrix[:, rows[:, :m]], np.nanmin)

@@ -220,7 +220,7 @@ def test_a_finished_run_says_where_to_see_its_scenarios(
     done = advrisk("run", write_study(study), "--out", "run", "--workers", "1")
     assert done.returncode == 0, done.stderr
     assert "scenarios: advrisk show run indicators" in done.stdout
-    assert "In the scenario t: " in done.stdout
+    assert "In the scenario t, " in done.stdout
 
 
 def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> None:

@@ -89,14 +89,14 @@ class TestRecord:
         assert record["flags"] == plain(everything.flags())
         assert record["arms"] == plain(everything.arms())
         assert record["unanswered"] == {}
-        assert record["headlines"][0].startswith(("Ship ", "The evidence does not decide"))
+        assert record["headlines"][0].startswith("In the scenario town, ")
         shown = {row["model"]: row["relative_damage"]["value"] for row in record["damage"]["models"]}
         assert shown == {model: estimate.value for model, estimate in damage.estimates.items()}
 
     def test_it_says_what_it_was_made_from(self, everything: Run) -> None:
         record = everything.record()
         origin = record["provenance"]
-        assert (record["schema"], record["run"], origin["seed"]) == ("advrisk.report/1", "digits-study", 5)
+        assert (record["schema"], record["run"], origin["seed"]) == ("advrisk.report/2", "digits-study", 5)
         assert {row["model"]: row["digest"] for row in origin["models"]} == {
             row["model"]: row["digest"] for row in everything.models()
         }
@@ -327,3 +327,118 @@ class TestMlflow:
         monkeypatch.setitem(__import__("sys").modules, "mlflow.exceptions", None)
         said = advrisk("export", finished, "--mlflow", "sqlite:///m.db")
         assert "pip install 'advrisk[mlflow]'" in said.stderr
+
+
+@pytest.fixture(scope="module")
+def label(everything: Run) -> int:
+    """The class with the most samples to evaluate."""
+    rows = everything.query("SELECT label, count(*) AS n FROM samples WHERE split = 'evaluate' GROUP BY 1 ORDER BY 2")
+    return int(rows["label"][-1].as_py())
+
+
+class TestPart:
+    """A part of a run: every answer is about the same models and samples, and says so."""
+
+    def test_damage_is_that_of_the_samples_alone(self, everything: Run, label: int) -> None:
+        found = everything.damage(where=f"class={label}")
+        rows = everything.query(
+            "SELECT o.model, o.sample, "
+            "min(CASE outcome WHEN 'success' THEN d_linf WHEN 'already_wrong' THEN 0 END) AS d "
+            f"FROM outcomes o JOIN samples s USING (sample) WHERE s.label = {label} AND s.split = 'evaluate' "
+            "AND o.kind = 'attack' AND o.arm NOT LIKE '%steps=2%' GROUP BY ALL"
+        ).to_pylist()
+        for one in found.models:
+            own = [row["d"] for row in rows if row["model"] == one.model]
+            broken = sum(d is not None and d <= 0.2 for d in own)
+            assert one.robust_accuracy[0.2].value == pytest.approx(1 - broken / len(own)), one.model
+            assert one.robust_accuracy[0.2].n == len(own)
+        assert len(found.part) == 1
+        assert f"Only samples with class = {label}: {len(found.distances.samples)} of 32 samples." in found.part
+
+    def test_every_answer_of_a_report_is_about_the_part(self, everything: Run, label: int, tmp_path: Path) -> None:
+        part = everything.part(where={"class": label}, models=["plain"], thresholds=[0.05])
+        record = strict(everything.report(
+            tmp_path / "part.json", form="json", where=f"class={label}", models="plain", thresholds=[0.05]
+        ).read_text())  # fmt: skip
+        n = len(part.damage().distances.samples)
+        assert record["filter"] == {
+            "models": ["plain"],
+            "where": {"class": [str(label)]},
+            "n_samples": n,
+            "n_samples_of": 32,
+        }
+        assert record["asked"] == {"Sizes asked for": "0.05"}
+        assert [one["model"] for one in record["damage"]["models"]] == ["plain"]
+        assert [one["eps"] for one in record["damage"]["models"][0]["robust_accuracy"]] == [0.05]
+        assert record["damage"]["n_samples"] == n
+        assert {row["model"] for row in record["numbers"]} == {"plain"}
+        assert {row["model"] for row in record["arms"]} == {"plain"}
+        for result in record["indicators"]["results"]:
+            assert (result["n"], [one["model"] for one in result["models"]]) == (n, ["plain"])
+        assert {one["n"] for one in record["detection"]["tables"]} == {n} or "n" not in record["detection"]["tables"][0]
+        assert record["certificate"] is None
+        assert "calibration split" in record["unanswered"]["certificate"]
+        assert any("Only samples with class" in one for one in record["executive"]["ship"])
+        for form in ("html", "markdown"):
+            text = everything.report(
+                tmp_path / f"part.{form[:4].replace('mark', 'md')}", form=form, where=f"class={label}"  # type: ignore[arg-type]
+            ).read_text()  # fmt: skip
+            assert f"Only samples with class = {label}" in text
+
+    def test_a_certificate_of_some_models_still_shares_its_error_with_all(self, everything: Run) -> None:
+        whole, part = everything.certificate(), everything.part(models=["plain"]).certificate()
+        assert [one.model for one in part.models] == ["plain"]
+        assert [one.level for one in part.lists] == [one.level for one in whole.lists if one.model == "plain"]
+
+    def test_relative_damage_depends_on_the_company(self, everything: Run) -> None:
+        assert everything.damage(models=["plain"]).comparison is None
+        both = everything.damage(models=["soft", "plain"])
+        assert both.as_dict()["models"] == everything.damage().as_dict()["models"]
+
+    def test_options_of_the_command_line(self, finished: Path, label: int, advrisk: Command) -> None:
+        run = str(finished)
+        shown = advrisk("show", run, "--model", "plain", "--where", f"class={label}", "--json")
+        assert json.loads(shown.stdout)["filter"]["models"] == ["plain"]
+        for what in ("convergence", "attacks", "detection", "indicators", "failures"):
+            told = " ".join(
+                advrisk("show", run, what, "--where", f"class={label}", env={"COLUMNS": "200"}).stdout.split()
+            )
+            assert f"Only samples with class = {label}: " in told, what
+        refused = advrisk("show", run, "certificate", "--where", "class=1")
+        assert (refused.returncode, "no use for --where" in refused.stderr) == (2, True)
+        unknown = advrisk("report", run, "--json", "--out", "-", "--where", "clas=1")
+        assert (unknown.returncode, unknown.stdout) == (2, "")
+        assert "did you mean 'class'?" in unknown.stderr
+        text = advrisk("report", run, "--markdown", "--out", "-", "--eps", "1/255", "--arm", "fgsm*").stdout
+        assert "robust accuracy at 1/255" in text
+        assert "Attacks asked for: fgsm\\*" in text or "Attacks asked for: fgsm*" in text
+
+    def test_the_scenario_of_the_study_selects_the_model(
+        self, everything: Run, finished: Path, advrisk: Command
+    ) -> None:
+        found, result = everything.select(), everything.indicators().results[0]
+        assert (found.by, found.ship, found.decided) == ("town", result.ship, result.ship is not None)
+        assert found.headline.startswith("In the scenario town, ")
+        assert found.headlines[1].startswith("By damage: ")
+        done = advrisk("select", str(finished), "--scenario", "town", "--loss", "misclassified", "--json")
+        told = json.loads(done.stdout)
+        assert (told["by"], told["ship"], done.returncode) == ("town", result.ship, 0 if result.ship else 4)
+        assert told["scenarios"][0]["loss"] == "misclassified"
+        by_damage = everything.part(evasion=0.1).select()
+        assert (by_damage.by, by_damage.ship) == ("damage", everything.damage(evasion=0.1).ship)
+        wrong = advrisk("select", str(finished), "--scenario", "twon")
+        assert (wrong.returncode, "did you mean 'town'?" in wrong.stderr) == (2, True)
+
+    def test_the_data_set_says_how_many_samples_it_still_has(self, everything: Run) -> None:
+        assert everything.samples_left == 500 - 32 - 8 - 40, "of the 500 digits that are not for training"
+        assert everything.damage().samples_left == everything.samples_left
+        assert everything.part(where="class=1").samples_left == everything.samples_left, "there are at most so many"
+
+    def test_what_is_about_a_whole_run_is_not_made_of_a_part(self, everything: Run, tmp_path: Path) -> None:
+        with pytest.raises(RiskError, match="calibration split"):
+            everything.part(where="class=1").certify(tmp_path / "certificates")
+        with pytest.raises(RiskError, match="an evidence pack is about a whole run"):
+            everything.part(models=["plain"]).evidence(tmp_path / "pack")
+        written = everything.part(models=["plain"]).certify(tmp_path / "certificates")
+        assert [one.model for one in written] == ["plain"]
+        assert not (tmp_path / "pack").exists()

@@ -235,7 +235,7 @@ class TestInBrowser:
         assert {(line[0], line[1]): float(line[2]) for line in lines} == pytest.approx(shares)
         head, *lines = saved(visit, visit.page.get_by_label("Decision table: damage of every model"))
         assert [line[0] for line in lines] == [row.model for row in found.models]
-        assert head[:3] == ["model", "verdict", "clean accuracy"]
+        assert head[:3] == ["model", "verdict", "robust accuracy at 0.1"]
         texts = visit.page.evaluate(EVERY_BUTTON)
         assert len(texts) == visit.page.locator(".figure, table:not(.examples)").count()
         for text in texts:

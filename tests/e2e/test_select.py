@@ -44,7 +44,8 @@ def theirs(tmp_path: Path, advrisk: Command) -> Path:
 def test_the_model_to_ship_is_named(advrisk: Command, theirs: Path) -> None:
     done = advrisk("select", "theirs", "--evasion", "0.2", "--cost", "25000")
     assert done.returncode == 0
-    assert "Ship strong" in done.stdout
+    told = " ".join(done.stdout.split())
+    assert told.startswith("strong is the least bad of 3 models: damage probability 0.0 %, ")
     found = json.loads(advrisk("select", "theirs", "--evasion", "0.2", "--cost", "25000", "--json").stdout)
     assert (found["ship"], found["relative"], found["cost"]) == ("strong", False, 25000)
     costs = {row["model"]: row["operational_risk"]["value"] for row in found["models"]}
@@ -54,7 +55,7 @@ def test_the_model_to_ship_is_named(advrisk: Command, theirs: Path) -> None:
 def test_undecided_is_an_exit_code_of_its_own(advrisk: Command, theirs: Path) -> None:
     done = advrisk("select", "theirs", "--evasion", "0.05")
     assert done.returncode == 4
-    assert "does not decide" in done.stdout
+    assert done.stdout.startswith("Undecided between ")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 100, 120, 160, 240])
@@ -62,7 +63,7 @@ def test_the_table_fits_every_terminal(advrisk: Command, theirs: Path, columns: 
     width = {"COLUMNS": str(columns)}
     shown = advrisk("select", "theirs", "--evasion", "0.2", "--cost", "3", "--eps", "8/255", env=width).stdout
     assert max(map(len, shown.splitlines())) <= columns
-    for whole in ("100.0 %", "[94.0, 100.0]", "least damage", "0.03137", "more damage than"):
+    for whole in ("100.0 %", "[94.0, 100.0]", "least damage", "8/255", "more damage than"):
         assert whole.replace(" ", "") in "".join(shown.split()), "no number is cut"
 
 

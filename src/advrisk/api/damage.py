@@ -1,7 +1,7 @@
 """Damage as a study asks for it, or as somebody asks instead: which question, which curve, whose answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ def assessed_damage(
     """The answer, beside what people said (from the database at the address `answers`, or the run's own)."""
     asked = question.asked
     said, unread = _said(run.folder, answers, asked.norm)
-    return assess_damage(
+    found = assess_damage(
         run.ledger,
         asked,
         seed=run.seed,
@@ -77,8 +77,11 @@ def assessed_damage(
         answers=said,
         cost=asked.cost if cost is None else cost,
         skewed=run.decision_level is not None,
+        samples_left=run.samples_left,
         notes=(*stopping_words(run.stopping, run.study, level=asked.level), *question.notes, *unread),
     )
+    written = run.study.written if run.study else {}
+    return replace(found, part=tuple(run.view.sentences()), written=written)
 
 
 def answers_of_detector(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from advrisk.api.part import ON_CERTIFICATES, ON_GATE, asked_words, gate_applies
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.seeds import generator
 from advrisk.ledger.stopping import stopping_words
@@ -28,7 +29,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
     settled = attacks = None
     try:
         damage = assess_damage()
-        attacks = run.attacks()
+        attacks = run.attacks(norm=run.asked.get("norm"), arms=run.asked.get("arms"))
         if damage.comparison:
             settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
     except RiskError as error:  # corruptions alone, say
@@ -47,6 +48,10 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         certificates=_certificates(run),
         gate=_gate(run),
         unfinished="" if status.done else status.so_far,
+        view=run.view,
+        asked=asked_words(run.asked),
+        arms=run.asked.get("arms"),
+        samples_left=run.samples_left,
         stopping=run.stopping,
     )
 
@@ -54,8 +59,10 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
 def _gate(run: "Run") -> GateResult | str:
     if run.study is None or not run.study.gate:
         return ""
+    if not gate_applies(run):
+        return ON_GATE
     try:
-        return run.gate()
+        return run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost"))
     except (RiskError, StudyError) as error:  # a requirement that the run as it is now cannot answer
         return str(error)
 
@@ -63,8 +70,12 @@ def _gate(run: "Run") -> GateResult | str:
 def _detection(run: "Run") -> DetectionAssessment | str:
     if not detectors_of(run.ledger):
         return ""
+    alarm, arms = run.asked.get("detector"), run.asked.get("arms")
     try:
-        return run.detection()
+        if alarm is None:
+            return run.detection(arms=arms)
+        limit = alarm["threshold"] if alarm.get("threshold") is not None else {"false_alarms": alarm["false_alarms"]}
+        return run.detection(arms=arms, detectors=[alarm["name"]], threshold=limit)
     except RiskError as error:  # not all is scored yet, say
         return str(error)
 
@@ -93,7 +104,7 @@ def _survival(run: "Run") -> SurvivalAssessment | str:
     """Nothing where nobody asked and no arm has a duration."""
     asked = bool(run.study and "survival" in run.study.assess.model_fields_set)
     try:
-        return run.survival()
+        return run.survival(norm=run.asked.get("norm"), arms=run.asked.get("arms"))
     except NoDurationsError as error:
         return str(error) if asked else ""
     except RiskError as error:
@@ -103,6 +114,8 @@ def _survival(run: "Run") -> SurvivalAssessment | str:
 def _certificates(run: "Run") -> CertificateAssessment | str:
     if run.study is None or run.study.assess.certificate is None:
         return ""
+    if run.view.where:
+        return ON_CERTIFICATES
     try:
         return run.certificate()
     except RiskError as error:  # not begun yet, say

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from advrisk.api.measures import Measures
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
+from advrisk.core.names import counted
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.stopping import stopping_words
 from advrisk.risk.gate import GateResult, Held, Measured, held
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _LOWER_BOUND = "these attacks did no more; a better one may"
 _FLAGGED = "some of its attacks are flagged "
+_NO_MORE = "these samples do not settle it, and the data set has no more"
 
 
 def run_gate(
@@ -108,7 +110,12 @@ def _held(requirement: Requirement, origin: Origin, measures: Measures, run: "Ru
     flagged = _flagged(requirement, run, measures)
     cautions = (*([_LOWER_BOUND] if requirement.left.what.bound else []), *flagged)
     strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
-    return held(requirement, found, origin=origin, cautions=cautions, strict=strict)
+    checked = held(requirement, found, origin=origin, cautions=cautions, strict=strict)
+    left = run.samples_left
+    if checked.more_samples is None or left is None or checked.more_samples <= left:
+        return checked
+    too_few = f"the data set has {counted(left, 'more sample')}, probably too few to settle it"
+    return replace(checked, settle=_NO_MORE if left == 0 else too_few)
 
 
 def _flagged(requirement: Requirement, run: "Run", measures: Measures) -> tuple[str, ...]:

@@ -124,7 +124,8 @@ def _write_json(run: "Run", target: Path) -> Path:
 
 
 def _csv(run: "Run", target: Path) -> Path:
-    return write_folder(findings_tables(run.findings()), target)
+    found = run.findings()
+    return write_folder(findings_tables(found), target, about={"filter": found.view.as_dict(), "asked": found.asked})
 
 
 _FORMS: Mapping[str, ReportForm] = {

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage,
 from advrisk.api.evidence_pack import write_pack
 from advrisk.api.findings import run_findings
 from advrisk.api.gate import run_gate
+from advrisk.api.part import ON_CERTIFICATES, part_of
 from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
-from advrisk.api.status import Status, run_status
+from advrisk.api.selection import Selection, select_model
+from advrisk.api.status import Status, run_status, samples_left
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import counted
 from advrisk.core.seeds import generator, key
@@ -29,6 +32,7 @@ from advrisk.ledger.places import output_folder
 from advrisk.ledger.remote import last_part, url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.ledger.stopping import Stopping, resting_ledger
+from advrisk.ledger.views import ALL, AnyWhere, View
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
@@ -71,6 +75,9 @@ class Run:
     stopping: Stopping | None = None
     # Of all intervals that are not asked for at another, once somebody looked for a decision; None: the study's levels.
     decision_level: float | None = None
+    view: View = ALL  # the models and samples that this is about
+    asked: Mapping[str, Any] = MappingProxyType({})  # options of `damage` that every answer follows
+    whole: "Run | None" = None  # the run that this is a part of
 
     def __init__(self, folder: Path, ledger: Ledger, study: StudySpec | None, url: str | None = None) -> None:
         self.folder, self.ledger, self.study = folder, ledger, study
@@ -92,6 +99,33 @@ class Run:
         run.stopping = stopping
         run.decision_level = stopping.decision_level if stopping else None
         return run
+
+    def part(
+        self,
+        *,
+        models: Sequence[str] | str | None = None,
+        where: AnyWhere | None = None,
+        norm: Norm | None = None,
+        arms: list[str] | None = None,
+        thresholds: list[float] | None = None,
+        evasion: AnyEvasion | None = None,
+        detector: Mapping[str, Any] | None = None,
+        cost: float | None = None,
+        answers: str | None = None,
+    ) -> "Run":
+        """A part of this run: some of its models, or the samples of some classes and strata (`"class=3,site=a"`).
+
+        Everything that is asked of it is about that part: relative damage depends on which models are compared. The
+        other options are those of `damage`; findings and reports of the part follow them.
+        """
+        asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
+        asked |= {"detector": detector, "cost": cost, "answers": answers}
+        return part_of(self, models=models, where=where, asked=asked)
+
+    @property
+    def samples_left(self) -> int | None:
+        """Samples that the data set still has to evaluate; None where that is unknown."""
+        return samples_left(self)
 
     def level(self, given: float | None = None) -> float | None:
         """The level that was asked for, or else that of the last look at a decision, if any; None: the study's."""
@@ -116,18 +150,36 @@ class Run:
         cost: float | None = None,
         answers: str | None = None,
         level: float | None = None,
+        models: Sequence[str] | str | None = None,
+        where: AnyWhere | None = None,
     ) -> DamageAssessment:
         """Damage and what belongs to it, as the study asks; arguments override the study.
 
         `evasion` is a curve, a file with one, a size above which everything is detected, or `average`: damage is then
         relative to the compared models, as it is without any. `detector`, as in `{"name": "confidence", "threshold":
         0.4}` or `{"name": …, "false_alarms": 0.05}`, must be one that has scored this run. `answers` is the address of
-        the database with the answers of people, if they do not lie in the run's folder.
+        the database with the answers of people, if they do not lie in the run's folder. `models` and `where` are those
+        of `part`.
         """
         given: dict[str, Any] = {"arms": arms, "thresholds": thresholds, "detector": detector, "level": level}
-        return assessed_damage(
-            self, damage_question(self, norm=norm, evasion=evasion, **given), cost=cost, answers=answers
-        )
+        question = damage_question(self, norm=norm, evasion=evasion, **given)
+        part = part_of(self, models=models, where=where)
+        return assessed_damage(part, question, cost=cost, answers=answers)
+
+    def select(
+        self,
+        *,
+        scenario: list[str] | None = None,
+        loss: str | None = None,
+        models: Sequence[str] | str | None = None,
+        where: AnyWhere | None = None,
+    ) -> Selection:
+        """Name the least bad model: by the study's scenarios where it states some, else by damage.
+
+        `scenario` and `loss` say by which of them. To select by damage with an evasion curve, a cost or a detector, ask
+        a `part`: `run.part(evasion="evasion.json").select()`.
+        """
+        return select_model(part_of(self, models=models, where=where), scenario=scenario, loss=loss)
 
     def detector_answers(
         self, detector: Mapping[str, Any], *, norm: Norm | None = None, arms: list[str] | None = None
@@ -145,14 +197,25 @@ class Run:
         detector: Mapping[str, Any] | None = None,
         points: int = 40,
         resamples: int = 50,
+        models: Sequence[str] | str | None = None,
+        where: AnyWhere | None = None,
     ) -> Convergence:
-        """How damage, success ratios and sizes settle as samples are added; arguments are those of `damage`."""
-        found = self.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
+        """How damage, attack success rates and distances settle as samples are added; arguments as in `damage`."""
+        part = part_of(self, models=models, where=where)
+        found = part.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
         return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self.seed))
 
-    def attacks(self, *, norm: Norm | None = None, arms: list[str] | None = None) -> ArmComparison:
+    def attacks(
+        self,
+        *,
+        norm: Norm | None = None,
+        arms: list[str] | None = None,
+        models: Sequence[str] | str | None = None,
+        where: AnyWhere | None = None,
+    ) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
-        return arm_optimality(self.ledger, norm=norm or self.norm, arms=arms or self._arms())
+        ledger = part_of(self, models=models, where=where).ledger
+        return arm_optimality(ledger, norm=norm or self.norm, arms=arms or self._arms())
 
     def detection(
         self,
@@ -164,6 +227,7 @@ class Run:
         level: float | None = None,
         resamples: int | None = None,
         threshold: Threshold | None = None,
+        where: AnyWhere | None = None,
     ) -> DetectionAssessment:
         """How well detectors that scored this run hold against all arms that broke a sample (MEAD), as the study asks.
 
@@ -174,8 +238,9 @@ class Run:
         base = self.study.assess.detection if self.study else DetectionSpec()
         changed = {name: value for name, value in given.items() if value is not None}
         asked = validated(DetectionSpec, base.model_dump() | changed, Source())
-        return assess_detection(
-            self.ledger,
+        part = part_of(self, where=where)
+        found = assess_detection(
+            part.ledger,
             detectors=detectors,
             models=models,
             arms=asked.arms,
@@ -185,6 +250,7 @@ class Run:
             threshold={"false_alarms": asked.false_alarms} if threshold is None else threshold,
             seed=key("detection", self.seed),
         )
+        return replace(found, notes=(*part.view.sentences(), *found.notes))
 
     def indicators(
         self,
@@ -196,6 +262,7 @@ class Run:
         arms: list[str] | None = None,
         level: float | None = None,
         what_if: Mapping[str, Any] | None = None,
+        where: AnyWhere | None = None,
     ) -> IndicatorAssessment:
         """How large the risk is in a described deployment, and what drives it (Schwerdtner et al.), as the study asks.
 
@@ -208,9 +275,10 @@ class Run:
         asked = validated(IndicatorSpec, base.model_dump() | given, Source())
         stated = stated_scenarios(self.study.scenarios if self.study and scenarios is None else scenarios or {})
         chosen = chosen_scenarios(stated, scenario, what_if or {})
+        part = part_of(self, where=where)
         try:
-            return assess_indicators(
-                self.ledger,
+            found = assess_indicators(
+                part.ledger,
                 chosen,
                 self._losses(losses),
                 models=models,
@@ -221,11 +289,12 @@ class Run:
         except MissingArmsError as error:
             advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
             raise RiskError(f"{error}. {advice}") from None
+        return replace(found, notes=(*part.view.sentences(), *found.notes))
 
     @cached_property
     def own_indicators(self) -> IndicatorAssessment:
         """`indicators()` as the study asks, assessed once: a run is a snapshot, and several pages tell of it."""
-        return self.indicators()
+        return self.indicators(arms=self.asked.get("arms"))
 
     def certificate(
         self,
@@ -240,8 +309,11 @@ class Run:
 
         As the study asks; arguments override it. `models` are those to tell of; all of the run share zeta.
         """
+        if self.view.where:
+            raise RiskError(ON_CERTIFICATES)
         given = {"alpha": alpha, "zeta": zeta, "method": method, "arms": arms}
-        return assess_run(self.ledger, self.study, given, models=models)
+        own = None if self.view.models is None else list(self.view.models)
+        return assess_run((self.whole or self).ledger, self.study, given, models=models or own)
 
     def certify(
         self,
@@ -262,12 +334,14 @@ class Run:
         """
         if self.url and out is None:
             raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
+        if self.view.where:
+            raise RiskError(ON_CERTIFICATES)
         return write_certificates(
-            self.ledger,
+            (self.whole or self).ledger,
             self.study,
             {"alpha": alpha, "zeta": zeta, "method": method},
             name=self.name,
-            models=models,
+            models=models or (None if self.view.models is None else list(self.view.models)),
             norm=norm,
             eps=eps,
             out=output_folder(out, "certificates") if out else self.folder / FOLDER,
@@ -275,14 +349,20 @@ class Run:
         )
 
     def failures(
-        self, scenario: str | None = None, loss: str | None = None, model: str | None = None, n: int = SAMPLES
+        self,
+        scenario: str | None = None,
+        loss: str | None = None,
+        model: str | None = None,
+        n: int = SAMPLES,
+        where: AnyWhere | None = None,
     ) -> FailureModes:
         """For each model (or one), the branches of a scenario that contribute most to its risk, and the n samples that
         each of them hurts most. By default the study's first scenario and its first loss."""
         losses = self.named_losses([loss]) if loss is not None else list(self._losses(None))[:1]
-        found = self.indicators(scenario=None if scenario is None else [scenario], losses=losses)
+        part = part_of(self, where=where)
+        found = part.indicators(scenario=None if scenario is None else [scenario], losses=losses)
         return failure_modes(
-            self.ledger, found.results[0], found.tensors or {}, models=None if model is None else [model], n=n
+            part.ledger, found.results[0], found.tensors or {}, models=None if model is None else [model], n=n
         )
 
     def survival(
@@ -300,6 +380,7 @@ class Run:
         eps_max: float | None = None,
         broken_factor: float | None = None,
         hardware: Mapping[str, Any] | None = None,
+        where: AnyWhere | None = None,
     ) -> SurvivalAssessment:
         """How long until each model breaks, what that depends on, and what it costs (Meyers et al.), as the study asks.
 
@@ -314,14 +395,16 @@ class Run:
         changed = {name: value for name, value in given.items() if value is not None}
         asked = validated(SurvivalSpec, base.model_dump() | changed, Source())
         machine = None if asked.hardware is None else Hardware(asked.hardware.name, asked.hardware.per_hour)
-        return assess_survival(
-            self.ledger,
+        part = part_of(self, where=where)
+        found = assess_survival(
+            part.ledger,
             models=models,
             usual_norm=self.study.assess.damage.norm if self.study else "linf",
             hardware=machine,
             seed=self.seed,
             **asked.model_dump(exclude={"hardware"}),
         )
+        return replace(found, notes=(*part.view.sentences(), *found.notes))
 
     def tensor(
         self, model: str, *, losses: Sequence[object] | None = None, arms: list[str] | None = None
@@ -416,26 +499,47 @@ class Run:
         return read_answers(self.folder, url)
 
     def findings(self) -> Findings:
-        """Everything this run answers, as the study asks; text in place of an answer says why there is none."""
+        """Everything this run answers, as the study asks; text in place of an answer says why there is none.
+
+        Of a `part`, everything is about that part.
+        """
         return self._found
 
     @cached_property
     def _found(self) -> Findings:
         """Assessed once: a run is a snapshot, and reports of all forms, figures and MLflow tell of it."""
-        question = damage_question(self)  # a curve that is lost leaves a good report as it is
-        return run_findings(self, lambda: assessed_damage(self, question))
+        given = {name: value for name, value in self.asked.items() if name not in ("cost", "answers")}
+        paid = {name: self.asked.get(name) for name in ("cost", "answers")}
+        question = damage_question(self, **given)  # a curve that is lost leaves a good report as it is
+        return run_findings(self, lambda: assessed_damage(self, question, **paid))
 
     def record(self) -> dict[str, Any]:
         """Everything this run answers, and from what, as plain values: what `report(form="json")` writes."""
         return run_record(self)
 
-    def report(self, path: str | Path | None = None, *, form: Form = "html") -> Path:
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        form: Form = "html",
+        models: Sequence[str] | str | None = None,
+        where: AnyWhere | None = None,
+        norm: Norm | None = None,
+        arms: list[str] | None = None,
+        thresholds: list[float] | None = None,
+        evasion: AnyEvasion | None = None,
+        detector: Mapping[str, Any] | None = None,
+        cost: float | None = None,
+        answers: str | None = None,
+    ) -> Path:
         """Write the report: one self-contained HTML file, or the same in another form.
 
         By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`. Of
-        one that is put to a URL, a copy is returned.
+        one that is put to a URL, a copy is returned. `models`, `where` and what follows are those of `part`.
         """
-        return write_form(self, path, form)
+        asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
+        asked |= {"detector": detector, "cost": cost, "answers": answers}
+        return write_form(part_of(self, models=models, where=where, asked=asked), path, form)
 
     def figures(self) -> "dict[str, go.Figure]":
         """The figures of the report by name, as plotly objects."""
@@ -471,6 +575,8 @@ class Run:
         A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
         key to sign its manifest with. At a URL there is room for a zip, of which a copy is returned.
         """
+        if self.view:
+            raise RiskError("an evidence pack is about a whole run, and this is a part of one; ask the run itself")
         return write_pack(self, path, key=Path(key) if key else None)
 
     @cached_property

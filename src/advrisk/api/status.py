@@ -3,18 +3,22 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from advrisk.core.names import counted
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
+from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.searches import read_searches
 from advrisk.ledger.stopping import Look, Stopping, stopping_words
 from advrisk.risk.certificate.deciding import is_decided
 from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
+
+if TYPE_CHECKING:
+    from advrisk.api.run import Run
 
 _PLAN = """
     SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models,
@@ -129,6 +133,21 @@ def _(found: Status) -> str:
     rows = [[what, name, n] for what, held in told for name, n in held.items()]
     notes = [f"{of}; {found.n_passes:,} passes.", *([found.stopped] if found.stopped else [])]
     return html_block(head, html_table(["", "what", "number"], rows), notes=notes)
+
+
+def samples_left(run: "Run") -> int | None:
+    """Samples that a run's data set still has to evaluate; None where that is unknown.
+
+    Those that the data set holds and no split took, and those that a run which stopped early did not come to. Of a
+    part of a run, there may be fewer of its kind.
+    """
+    if run.study is None:
+        return None
+    beyond = 0 if run.study.data.evaluate == "all" else read_samples_left(run.folder)
+    if beyond is None:
+        return None
+    stopping = run.stopping
+    return beyond + (stopping.n_samples - stopping.n_samples_run if stopping and stopping.rests else 0)
 
 
 def _cells_by_flag(flagged: Sequence[Mapping[str, Any]]) -> dict[str, int]:

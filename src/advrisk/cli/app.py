@@ -219,10 +219,10 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     from advrisk.api import Study
     from advrisk.cli.certificates import print_certified
     from advrisk.cli.damage import damage_json, print_damage
-    from advrisk.cli.indicators import print_scenarios
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
     from advrisk.cli.targets import targets_met, tell_stopped
     from advrisk.ledger.remote import url_below
+    from advrisk.report.records import leading
 
     study = Study.load(study_file)
     for doubt in study.doubts():
@@ -239,12 +239,12 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
         tell_stopped(state.stopped)
     try:
         found = done.damage()
-        print(damage_json(found, state.looks)) if as_json else print_damage(found)
+        print(damage_json(found, state.looks)) if as_json else print_damage(found, leading(done.findings()))
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
         tell_stopped("" if as_json else state.stopped)
-    if study.spec.scenarios and not as_json:
-        print_scenarios(done)
+        if not as_json:
+            print("\n".join(leading(done.findings())))
     if study.spec.assess.certificate and not as_json:
         print_certified(done)
     if not as_json:

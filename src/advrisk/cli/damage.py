@@ -5,26 +5,37 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from advrisk.cli.fitting import print_fitting
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.core.plain import json_text
+from advrisk.report.headline import headline, shares_at, size_columns
+from advrisk.report.indicator_figures import loss_interval
+from advrisk.report.indicators import short_verdict
 from advrisk.report.records import damage_record
-from advrisk.report.summary import damage_name, findings, headline, money, percent, what_would_decide
+from advrisk.report.summary import damage_name, findings, money, percent, what_would_decide
 from advrisk.risk.convergence import DAMAGE
 
 if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
+    from advrisk.api.selection import Selection
     from advrisk.ledger.stopping import Look
     from advrisk.risk.assessment import DamageAssessment, ModelDamage
     from advrisk.risk.convergence import Band, Convergence
+    from advrisk.risk.damage import PerturbationSize
+    from advrisk.risk.indicators.comparison import ScenarioResult
 
 Field = Callable[["ModelDamage"], str]
 Shown = Mapping[str, Mapping[str, str]]  # model -> column -> what stands there
 
 _VERDICT = 18  # columns of a terminal that a verdict needs at least
-_DETAILS = ("of it clean error", "smallest size", "mean size")  # what only the whole table shows
+_DETAILS = (
+    "of it clean error",
+    "minimal adversarial distance",
+    "mean adversarial distance",
+)  # what only the whole table shows
 _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
 
 
@@ -34,30 +45,50 @@ def damage_json(found: "DamageAssessment", looks: "Sequence[Look] | None" = None
     return json_text(damage_record(found) | told)
 
 
-def print_damage(found: "DamageAssessment") -> None:
-    """The models at a glance, and what to make of it."""
+def print_damage(found: "DamageAssessment", said: Sequence[str] = ()) -> None:
+    """The headline (or what is said instead), the models at a glance, and what to make of it."""
     console = Console()
+    _print_headlines(console, said or [headline(found)])
     _print_table(console, found, {name: of for name, of in _fields(found).items() if name not in _DETAILS})
     _print_words(console, found)
 
 
-def print_selection(found: "DamageAssessment") -> None:
-    """The whole decision table, every two models that are undecided or told apart, and what to make of it."""
+def print_selection(found: "Selection") -> None:
+    """What the evidence names, the risks and the whole decision table it rests on, and the pairwise comparison."""
     console = Console()
-    _print_table(console, found, _fields(found))
-    _print_pairs(console, found)
-    _print_words(console, found, pairs=False)
+    _print_headlines(console, found.headlines)
+    for result in found.scenarios:
+        _print_risks(console, result)
+    if found.damage is not None:
+        _print_table(console, found.damage, _fields(found.damage))
+        _print_pairs(console, found.damage)
+        _print_words(console, found.damage, pairs=False)
+
+
+def _print_headlines(console: Console, said: Sequence[str]) -> None:
+    """The answer first, in bold; then what else was asked."""
+    for place, sentence in enumerate(said):
+        indented(console, sentence, by=0, style="bold" if place == 0 else "")
+    console.print()
+
+
+def _print_risks(console: Console, result: "ScenarioResult") -> None:
+    """The models under one scenario, the least risk first."""
+    rows = [
+        [one.model, loss_interval(one.risk, result.bounds), short_verdict(result.branches[""], one.model)]
+        for one in result.models
+    ]
+    print_fitting(console, [result.scenario.name, f"risk ({result.loss})", "verdict"], rows)
 
 
 def _print_words(console: Console, found: "DamageAssessment", *, pairs: bool = True) -> None:
-    console.print(headline(found), style="bold", markup=False, highlight=False)
     for sentence in findings(found, pairs=pairs):
         indented(console, f"· {sentence}", by=0)
 
 
 def _print_pairs(console: Console, found: "DamageAssessment") -> None:
     for pair in found.pairs:
-        told = f"undecided; {what_would_decide(pair)}" if pair.undecided else "decided"
+        told = f"undecided; {what_would_decide(pair, found.samples_left)}" if pair.undecided else "decided"
         indented(console, f"{pair.lower} < {pair.higher}: difference {pair.difference}, {told}", by=0)
     if found.pairs:
         console.print()
@@ -146,10 +177,10 @@ def _print_lines(console: Console, shown: Shown, widths: dict[str, int]) -> None
 
 def _fields(found: "DamageAssessment") -> dict[str, Field]:
     """The columns of the table; the verdict is last."""
-    fields: dict[str, Field] = {"clean accuracy": lambda row: percent(row.clean_accuracy)}
+    fields: dict[str, Field] = {name: _share_at(eps, found) for name, eps in size_columns(found).items()}
+    fields["clean accuracy"] = lambda row: percent(row.clean_accuracy)
     if any(row.clean_rejection for row in found.models):
         fields["clean inputs refused"] = lambda row: percent(row.clean_rejection)
-    fields |= {f"broken within {eps:.4g}": _ratio_at(eps) for eps in found.thresholds}
     fields[damage_name(relative=found.relative)] = lambda row: (
         _estimate(row.relative_damage) if found.relative else percent(row.damage)
     )
@@ -160,8 +191,8 @@ def _fields(found: "DamageAssessment") -> dict[str, Field]:
         fields["unnoticed by people"] = lambda row: percent(row.by_people)
     if found.cost is not None:
         fields["cost of an attacked input"] = _cost
-    fields["smallest size"] = lambda row: "–" if row.minimal_size is None else f"{row.minimal_size.value:.4g}"
-    fields["mean size"] = lambda row: "–" if row.mean_size is None else f"{row.mean_size.value:.4g}"
+    fields["minimal adversarial distance"] = lambda row: _distance(row.minimal_size)
+    fields["mean adversarial distance"] = lambda row: _distance(row.mean_size)
     fields["probability of being best"] = lambda row: (
         "–" if row.probability_best is None else percent_text(row.probability_best, 1)
     )
@@ -189,8 +220,12 @@ def _clean_error(row: "ModelDamage", *, relative: bool) -> str:
     return f"{row.clean_error_part:.3f}" if relative else percent_text(row.clean_error_part, 1)
 
 
-def _ratio_at(eps: float) -> Field:
-    return lambda row: percent(row.success_ratio[eps])
+def _share_at(eps: float, found: "DamageAssessment") -> Field:
+    return lambda row: percent(shares_at(row, found)[eps])
+
+
+def _distance(found: "PerturbationSize | None") -> str:
+    return "–" if found is None else f"{found.value:.4g}"
 
 
 def _cost(row: "ModelDamage") -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from advrisk.cli.lines import show_result
+from advrisk.cli.lines import show_result, shown_part
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.ledger.places import output_file
@@ -36,7 +36,8 @@ def show_failures(
         with output_file(out) as path:
             n_drawn = write_contact_sheet(run.folder, found, path)
         print(f"{n_drawn} inputs drawn in {out}", file=sys.stderr)
-    show_result(found, found.as_dict, lambda: print_failures(found), out_csv=out_csv, as_json=as_json)
+    shown = shown_part(run, found.as_dict, lambda: print_failures(found))
+    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
 def print_failures(found: "FailureModes") -> None:

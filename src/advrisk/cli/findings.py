@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from advrisk.api import Run
 from advrisk.cli.damage import print_convergence, print_damage
-from advrisk.cli.lines import show_result
+from advrisk.cli.lines import print_part, show_result, shown_part
 from advrisk.cli.tables import print_attacks, print_rows
 from advrisk.core.plain import json_text
 from advrisk.report.records import damage_record
@@ -40,22 +40,30 @@ def show_damage(
 ) -> None:
     """Damage and what belongs to it."""
     found = run.damage(**asked, cost=cost, answers=answers)
-    show_result(found, lambda: damage_record(found), lambda: print_damage(found), out_csv=out_csv, as_json=as_json)
+    about = {"filter": run.view.as_dict()} if run.view else {}
+    record = damage_record(found) | about
+    show_result(found, lambda: record, lambda: print_damage(found), out_csv=out_csv, as_json=as_json)
 
 
 def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:
     """How damage settles as samples are added."""
     found = run.convergence(**asked)
-    show_result(found, found.as_dict, lambda: print_convergence(found), out_csv=out_csv, as_json=as_json)
+    shown = shown_part(run, found.as_dict, lambda: print_convergence(found))
+    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
 def show_attacks(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:
     """Which arms earn their passes."""
     found = run.attacks(norm=asked["norm"], arms=asked["arms"])
-    show_result(found, found.as_dict, lambda: print_attacks(found), out_csv=out_csv, as_json=as_json)
+    shown = shown_part(run, found.as_dict, lambda: print_attacks(found))
+    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
 def show_rows(run: Run, what: Literal["arms", "models"], asked: Asked, *, as_json: bool) -> None:
     """A line for each arm or model."""
     rows = run.arms(arms=asked["arms"]) if what == "arms" else run.models()
-    print(json_text(rows)) if as_json else print_rows(rows)
+    if as_json:
+        print(json_text(rows))
+        return
+    print_part(run)
+    print_rows(rows)

@@ -10,10 +10,10 @@ from rich.table import Table
 from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import show_result
 from advrisk.cli.tables import indented, new_table, plain
-from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
-from advrisk.report.indicators import drivers, on_risk, risk_headline, scenario_headlines, short_verdict, tree_lines
+from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict, tree_lines
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -86,17 +86,6 @@ def export_tensor(folder: str, target: Path, model: str | None) -> str:
     tensor.to_netcdf(target) if target.suffix == ".nc" else tensor.to_parquet(target)
     sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
     return f"the risk tensor of {model} ({sizes})"
-
-
-def print_scenarios(run: "Run") -> None:
-    """What each scenario of the study says of the models, in a sentence; or why nothing can be said."""
-    console = Console()
-    try:
-        sentences = scenario_headlines(run.own_indicators)
-    except (RiskError, StudyError) as error:
-        sentences = [f"Nothing can be said of the scenarios: {error}"]
-    for sentence in sentences:
-        indented(console, f"· {sentence}", by=0)
 
 
 def print_indicators(found: "IndicatorAssessment", *, details: bool) -> None:

@@ -2,12 +2,37 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
+from advrisk.cli.tables import indented
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.places import output_file
 from advrisk.report.csv_files import write_rows
+
+if TYPE_CHECKING:
+    from advrisk.api import Run
+
+
+def shown_part(
+    run: "Run", told: Callable[[], Mapping[str, Any]], show: Callable[[], None]
+) -> tuple[Callable[[], Mapping[str, Any]], Callable[[], None]]:
+    """How to record and how to print a finding that does not say itself which part of the run it is about."""
+
+    def printed() -> None:
+        print_part(run)
+        show()
+
+    about = {"filter": run.view.as_dict()} if run.view else {}
+    return (lambda: {**told(), **about}), printed
+
+
+def print_part(run: "Run") -> None:
+    """Which models and samples what follows is about, if not all."""
+    for sentence in run.view.sentences():
+        indented(Console(), f"· {sentence}", by=0)
 
 
 def show_result(

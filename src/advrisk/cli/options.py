@@ -21,8 +21,13 @@ OfEvasion = Annotated[
         "models stand in for a detector.",
     ),
 ]
-OfEps = Annotated[
-    list[str] | None, typer.Option("--eps", help="Show the share broken within this size; repeat for more.")
+OfEps = Annotated[list[str] | None, typer.Option("--eps", help="Show robust accuracy at this size; repeat for more.")]
+OfModels = Annotated[
+    list[str] | None, typer.Option("--model", help="Compare this model only with others named; repeat for more.")
+]
+OfWhere = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="STRATUM=VALUE", help="Count these samples only, as in class=3,site=a."),
 ]
 OfDetector = Annotated[
     list[str] | None,
@@ -30,7 +35,7 @@ OfDetector = Annotated[
 ]
 OfThreshold = Annotated[float | None, typer.Option("--threshold", help="The score above which it raises an alarm.")]
 OfFalseAlarms = Annotated[
-    float | None, typer.Option("--false-alarms", help="Or the share of clean inputs at which it may.")
+    float | None, typer.Option("--false-alarms", help="Alternatively, the false-alarm rate to allow.")
 ]
 OfCost = Annotated[float | None, typer.Option("--cost", help="What one undetected success costs, in any unit.")]
 OfAnswers = Annotated[
@@ -94,7 +99,7 @@ OfTarget = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
-        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which model to ship), "
+        help="Stop once this is known: `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` (which is least bad), "
         "`gate` (every requirement of the study); repeat for more.",
     ),
 ]

@@ -1,10 +1,25 @@
 """`advrisk report`: everything a run answers, in one file."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from advrisk.cli.options import RunFolder
+from advrisk.cli.options import (
+    OfAnswers,
+    OfArms,
+    OfCost,
+    OfDetector,
+    OfEps,
+    OfEvasion,
+    OfFalseAlarms,
+    OfModels,
+    OfNorm,
+    OfThreshold,
+    OfWhere,
+    RunFolder,
+    alarm_of,
+    sizes_of,
+)
 from advrisk.core.errors import StudyError
 
 if TYPE_CHECKING:
@@ -23,8 +38,21 @@ def report(
     markdown: Annotated[bool, typer.Option("--markdown", help="A short text instead, for a pull request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Every number instead, as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Every number instead, as a folder of CSV tables.")] = False,
+    model: OfModels = None,
+    where: OfWhere = None,
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
+    cost: OfCost = None,
+    answers: OfAnswers = None,
 ) -> None:
     """Write one self-contained HTML file with everything a run answers, or the same in another form.
+
+    --model and --where restrict it to a part of the run; the other options ask for damage as in `advrisk show`.
 
     Example: advrisk report runs/signs --out signs.html
     """
@@ -33,7 +61,9 @@ def report(
     from advrisk.ledger.remote import url_below
 
     form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
-    run = Run.open(folder)
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
+    asked |= {"detector": alarm_of(detector, threshold, false_alarms), "cost": cost, "answers": answers}
+    run = Run.open(folder).part(models=model, where=where, **asked)
     if out == STDOUT:
         print(form_text(run, form), end="")
         return

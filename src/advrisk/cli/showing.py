@@ -23,10 +23,12 @@ from advrisk.cli.options import (
     OfHardware,
     OfLevel,
     OfMeasure,
+    OfModels,
     OfNorm,
     OfShape,
     OfThreshold,
     OfUntil,
+    OfWhere,
     RunFolder,
     alarm_of,
     alarm_threshold,
@@ -57,7 +59,7 @@ _USED_BY = {
     "--norm": (*_DAMAGE, "survival", *_ROWS),
     **dict.fromkeys(("--detector", "--threshold", "--false-alarms"), (*_DAMAGE, "detection", *_ROWS)),
     "--arm": tuple(one for one in get_args(Finding) if one not in ("failures", "search")),
-    "--model": ("detection", "indicators", "survival", "failures", "search", "certificate"),
+    "--where": tuple(one for one in get_args(Finding) if one not in ("search", "certificate", "models")),
     **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
     "--csv": tuple(one for one in get_args(Finding) if one not in _ROWS),
     **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
@@ -95,7 +97,8 @@ def show(
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     answers: OfAnswers = None,
-    model: Annotated[list[str] | None, typer.Option(help="This model only; repeat for more.")] = None,
+    model: OfModels = None,
+    where: OfWhere = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
     tpr: Annotated[
         float | None,
@@ -145,8 +148,8 @@ def show(
     from advrisk.cli.search import show_searches
     from advrisk.cli.survival import show_survival
 
-    opened = Run.open(folder)
     refuse_unused(what, context)
+    opened = Run.open(folder).part(where=where)
     if what == "search":
         show_searches(opened, model, out_csv=out_csv, as_json=as_json)
         return
@@ -171,11 +174,17 @@ def show(
         return
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
-    show_finding(opened, what, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
+    show_finding(opened.part(models=model), what, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
 
 
 def select(
     folder: RunFolder,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Select by this scenario of the study; repeat for more.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="Select by risk under this loss (default: the first).")] = None,
+    model: OfModels = None,
+    where: OfWhere = None,
     norm: OfNorm = None,
     arm: OfArms = None,
     eps: OfEps = None,
@@ -187,16 +196,19 @@ def select(
     answers: OfAnswers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Name the model to ship, or say that the evidence does not decide (exit code 4).
+    """Name the least bad model and say how bad it is; exit code 4 if the evidence does not decide.
+
+    A study's scenarios decide where it states some; --evasion, --detector or --cost select by damage instead.
 
     Example: advrisk select runs/signs --evasion evasion.json --cost 25000
     """
     from advrisk.api import Run
-    from advrisk.cli.damage import damage_json, print_selection
+    from advrisk.cli.damage import print_selection
+    from advrisk.core.plain import json_text
 
-    alarm = alarm_of(detector, threshold, false_alarms)
-    found = Run.open(folder).damage(
-        norm=norm, arms=arm, thresholds=sizes_of(eps), evasion=evasion, detector=alarm, cost=cost, answers=answers
-    )
-    print(damage_json(found)) if as_json else print_selection(found)
-    raise typer.Exit(DONE if found.decided or not found.pairs else UNDECIDED)
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
+    asked |= {"detector": alarm_of(detector, threshold, false_alarms), "cost": cost, "answers": answers}
+    part = Run.open(folder).part(models=model, where=where, **asked)
+    found = part.select(scenario=scenario, loss=loss)
+    print(json_text(found.as_dict() | {"filter": part.view.as_dict()})) if as_json else print_selection(found)
+    raise typer.Exit(DONE if found.decided or not found.compared else UNDECIDED)

@@ -1,5 +1,6 @@
 """Results as text for a terminal, wide or narrow."""
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ _ON_OPTIMALITY = (
     "Nearest counts the samples of which the arm found the smallest distance, only those of which no other arm did; "
     "lost without says how far all other arms together fall short of 1. Passes are per sample."
 )
+
+_KEPT = "\u00a0"  # a blank at which no line ends
+_INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
 
 def print_attacks(found: "ArmComparison") -> None:
@@ -226,17 +230,20 @@ def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]
         indented(console, more, by=2)
 
 
-def indented(console: Console, text: str, *, by: int) -> None:
-    """Text under a heading; lines that it must be broken into are indented further than its first."""
+def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
+    """Text under a heading; lines that it must be broken into are indented further than its first.
+
+    No line ends between a number and its unit, or within an interval.
+    """
     wrapped = textwrap.fill(
-        text,
+        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%")),
         console.width,
         initial_indent=" " * by,
         subsequent_indent=" " * (by + 2),
         break_on_hyphens=False,
         break_long_words=False,
     )
-    console.print(wrapped, markup=False, highlight=False, soft_wrap=True)
+    console.print(wrapped.replace(_KEPT, " "), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def new_table(*columns: str) -> Table:

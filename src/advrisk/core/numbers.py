@@ -3,6 +3,9 @@
 import math
 import re
 
+_DENOMINATORS = (*range(3, 101), 127, 128, 255, 256, 1000, 65535)  # of sizes that are no short decimals
+_SMALL = 0.3  # 17/255 is written more often than 1/15, and 1/3 more often than 85/255
+_WHOLE = 1000  # sizes above it are shown as numbers
 _FRACTION = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*")
 
 
@@ -34,6 +37,20 @@ def level_text(level: float) -> str:
         if (text := f"{100 * level:.{digits}g}") != "100" or level == 1:
             break
     return f"{text} %"
+
+
+def size_text(size: float) -> str:
+    """A size as people write it: 8/255 stays 8/255 and 0.1 stays 0.1, whatever number of digits a float has."""
+    if float(short := f"{size:.6g}") == size or not 0 < size < _WHOLE:
+        return short
+    steps = round(2 * 255 * size) / 2  # of 8 bits, also half ones
+    if size < _SMALL and steps and math.isclose(steps / 255, size, rel_tol=1e-12):
+        return f"{steps:g}/255"
+    for below in _DENOMINATORS:
+        above = round(size * below)
+        if above and math.isclose(above / below, size, rel_tol=1e-12):
+            return f"{above}/{below}"
+    return short
 
 
 def _parse_text(text: str) -> float:

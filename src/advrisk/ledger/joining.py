@@ -8,7 +8,7 @@ import yaml
 from advrisk.core.errors import AdvriskError, LedgerError
 from advrisk.core.files import whole_file
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.study import study_from
+from advrisk.study import as_written, plain_sizes, study_from, written_sizes
 
 _MODELS = "models"
 
@@ -30,7 +30,7 @@ def unjoined(one: Path, other: Path) -> list[str]:
     studies = [folder / STUDY_FILE for folder in (one, other)]
     if not all(path.is_file() for path in studies) or _joined(one, other) is not None:
         return []
-    ours, theirs = map(_read, studies)
+    ours, theirs = map(_compared, studies)
     if ours == theirs | {_MODELS: ours[_MODELS] | theirs[_MODELS]}:
         return []  # the first one asks all that the other does
     return sorted(ours[_MODELS].keys() | theirs[_MODELS].keys())
@@ -41,11 +41,11 @@ def _joined(one: Path, other: Path) -> str | None:
     studies = [folder / STUDY_FILE for folder in (one, other)]
     if not all(path.is_file() for path in studies):
         return None
-    ours, theirs = map(_read, studies)
+    ours, theirs = map(_compared, studies)
     models, added = ours[_MODELS], {name: one for name, one in theirs[_MODELS].items() if name not in ours[_MODELS]}
     if not added or theirs | {_MODELS: models | added} != ours | {_MODELS: models | theirs[_MODELS]}:
         return None
-    content = ours | {_MODELS: models | added}
+    content = as_written(ours | {_MODELS: models | added}, written_sizes(_read(studies[0])))
     try:
         study_from(content)
     except AdvriskError:
@@ -60,6 +60,12 @@ def _joined(one: Path, other: Path) -> str | None:
 def _read(path: Path) -> dict[str, Any]:
     """What stands in the file of a study that was read before."""
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
+
+
+def _compared(path: Path) -> dict[str, Any]:
+    """The same with sizes as numbers: 8/255 is not another question than 0.03137254901960784."""
+    content: dict[str, Any] = plain_sizes(_read(path))
     return content
 
 

@@ -7,7 +7,7 @@ holds them. Arms, repeats and samples that the study no longer asks for are kept
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ class Ledger:
 
     path: Path
     shards: frozenset[str] | None = None  # readers see no other samples to evaluate; None: all
+    models: frozenset[str] | None = None  # nor other models, but for surrogates
+    samples: frozenset[str] | None = None  # nor other samples to evaluate
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
@@ -67,7 +69,15 @@ class Ledger:
 
     def of_shards(self, shards: Iterable[str]) -> "Ledger":
         """The same, as if no other samples than those of these shards were to be evaluated."""
-        return Ledger(self.path, frozenset(shards))
+        return replace(self, shards=frozenset(shards))
+
+    def restricted(self, *, models: Iterable[str] | None = None, samples: Iterable[str] | None = None) -> "Ledger":
+        """The same, as if no other models had been asked, and no other samples were to be evaluated."""
+        return replace(
+            self,
+            models=self.models if models is None else frozenset(models),
+            samples=self.samples if samples is None else frozenset(samples),
+        )
 
     def append(self, tables: Mapping[str, pa.Table]) -> Path:
         """Publish tables as one segment. A writer that shares the folder must hold its lock."""
@@ -154,7 +164,7 @@ class Ledger:
 
         connection = quiet_connection()
         try:
-            create_views(connection, self._segments, shards=self.shards)
+            create_views(connection, self._segments, shards=self.shards, models=self.models, samples=self.samples)
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
@@ -186,10 +196,15 @@ def quiet_connection() -> "DuckDBPyConnection":
 
 
 def create_views(
-    connection: "DuckDBPyConnection", segments: Sequence[Path], *, shards: frozenset[str] | None = None
+    connection: "DuckDBPyConnection",
+    segments: Sequence[Path],
+    *,
+    shards: frozenset[str] | None = None,
+    models: frozenset[str] | None = None,
+    samples: frozenset[str] | None = None,
 ) -> None:
-    """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …): of samples to
-    evaluate, those of these shards."""
+    """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …): of these models and
+    surrogates, and of samples to evaluate those of these shards that are among these samples."""
     for name, schema in TABLES.items():
         files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
         empty = pa.schema([*schema, *_PLACE]).empty_table()
@@ -210,11 +225,7 @@ def create_views(
             f"CREATE TABLE {name} AS SELECT * EXCLUDE (filename, file_row_number) FROM all_{name} "
             f"QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {_LATEST_FIRST}) = 1"
         )
-    if shards is not None:
-        connection.execute(
-            "UPDATE samples SET split = 'dropped' WHERE split = 'evaluate' AND shard NOT IN (SELECT unnest($shards))",
-            {"shards": sorted(shards)},
-        )
+    _restrict(connection, shards=shards, models=models, samples=samples)
     connection.execute(
         "CREATE TABLE cells AS SELECT c.* EXCLUDE (file_row_number) FROM all_cells c "
         "JOIN arms a ON c.model = a.model AND c.arm = a.arm AND c.recipe = a.recipe "
@@ -228,6 +239,28 @@ def create_views(
     connection.execute("ALTER TABLE cells DROP COLUMN filename")
     for name in _PER_CELL:
         _create_cell_view(connection, name)
+
+
+def _restrict(
+    connection: "DuckDBPyConnection",
+    *,
+    shards: frozenset[str] | None,
+    models: frozenset[str] | None,
+    samples: frozenset[str] | None,
+) -> None:
+    """Drop the samples to evaluate and the models that readers are not to see."""
+    for column, kept in (("shard", shards), ("sample", samples)):
+        if kept is not None:
+            others = f"split = 'evaluate' AND {column} NOT IN (SELECT unnest($kept))"
+            connection.execute(f"UPDATE samples SET split = 'dropped' WHERE {others}", {"kept": sorted(kept)})
+    if models is not None:
+        connection.execute(
+            "UPDATE arms SET origin = 'dropped' WHERE origin <> 'surrogate' AND model NOT IN (SELECT unnest($models))",
+            {"models": sorted(models)},
+        )
+        connection.execute(
+            "DELETE FROM models WHERE model NOT IN (SELECT model FROM arms WHERE origin IS DISTINCT FROM 'dropped')"
+        )
 
 
 def _create_cell_view(connection: "DuckDBPyConnection", name: str) -> None:

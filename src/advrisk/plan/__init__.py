@@ -16,6 +16,7 @@ from advrisk.plan.samples import (
     dropped_from,
     in_order_of_looks,
     refuse_moved,
+    samples_left,
 )
 from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
 
@@ -50,6 +51,7 @@ __all__ = [
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "samples_left",
     "search_recipe",
     "tags_of",
 ]

@@ -68,6 +68,13 @@ def choose_splits(
     return chosen
 
 
+def samples_left(ids: Sequence[str], given: Sequence[str] | None, chosen: Mapping[str, str]) -> int:
+    """Samples that `evaluate` could still take: those that the source marks for it, or else those for any split."""
+    marked = given if given is not None else [POOL] * len(ids)
+    source = "evaluate" if "evaluate" in marked else POOL
+    return sum(mark == source and name not in chosen for name, mark in zip(ids, marked, strict=True))
+
+
 def _ordered(ids: list[str], order: str, seed: int, class_of: Mapping[str, int]) -> list[str]:
     if order == "file":
         return ids

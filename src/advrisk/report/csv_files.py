@@ -28,15 +28,16 @@ def write_rows(rows: Iterable[Mapping[str, Any]], columns: Iterable[str], target
         raise RunError(f"{target}: cannot be written: {error.strerror}") from None
 
 
-def write_folder(tables: "Mapping[str, pa.Table]", target: Path) -> Path:
-    """Write a file for each table into a folder, and an index of them; such a folder from before is replaced."""
+def write_folder(tables: "Mapping[str, pa.Table]", target: Path, *, about: Mapping[str, Any] | None = None) -> Path:
+    """Write a file for each table into a folder, and an index of them with what they are `about`; such a folder from
+    before is replaced."""
     _refuse_foreign(target)
     target = target.resolve()
     try:
         with whole_folder(target) as folder:
             for name, table in tables.items():
                 _write(table.to_pylist(), table.column_names, folder / f"{name}.csv")
-            (folder / INDEX).write_text(json.dumps(_index(tables), indent=2) + "\n", encoding="utf-8")
+            (folder / INDEX).write_text(json.dumps(_index(tables, about or {}), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise RunError(f"{target}: cannot be written: {error.strerror}") from None
     return target
@@ -52,9 +53,10 @@ def _write(rows: Iterable[Mapping[str, Any]], columns: Iterable[str], path: Path
     return n
 
 
-def _index(tables: "Mapping[str, pa.Table]") -> dict[str, Any]:
+def _index(tables: "Mapping[str, pa.Table]", about: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": _FORMAT,
+        **about,
         "tables": {
             f"{name}.csv": {"rows": table.num_rows, "columns": {one.name: str(one.type) for one in table.schema}}
             for name, table in tables.items()

@@ -1,4 +1,4 @@
-"""The number of a topic that leads: of the model to ship the worst one, with its interval, then the range over others.
+"""The number of a topic that leads: the worst of the least bad model, with its interval, then the range over others.
 
 A range over models is always said as such: it is no interval.
 """
@@ -99,19 +99,19 @@ def _candidates(numbers: Sequence[_Number], leading: Leading) -> list[_Number]:
 
 
 def _of_models(some: Sequence[_Number], ship: str, leading: Leading) -> str:
-    """`hardened, the model to ship: broken within linf 0.3: 61.8 % [57.4, 66.0]; over the 3 other models: … to …`."""
+    """`hardened, the least bad model: broken within linf 0.3: 61.8 % [57.4, 66.0]; over the 3 other models: … to …`."""
     own = [one for one in some if one["model"] == ship]
     worst = _worst(own or some, leading.bad)
     alike = [one for one in some if one["what"] == worst["what"]]
     n = len({one["model"] for one in some})
-    role = ", the model to ship" if own else f", the worst of {n} models" if n > 1 else ""
+    role = ", the least bad model" if own else f", the worst of {n} models" if n > 1 else ""
     note = f" ({worst['note']})" if leading.with_note and worst["note"] else ""
     told = f"{_name(worst['model'])}{role}: {_name(worst['what'])}: {_with_interval(worst)}{note}"
     return f"{told}{_over(alike, worst)}"
 
 
 def _of_comparison(numbers: Sequence[_Number], ship: str) -> str:
-    """How far the nearest other model is from the one to ship; else the pair that differs most."""
+    """How far the nearest other model is from the least bad one; else the pair that differs most."""
     pairs = [one for one in numbers if ": how much more than " in one["what"]]
     if own := [one for one in pairs if one["what"].endswith(f": how much more than {ship}")] if ship else []:
         nearest = _worst([one for one in own if one["what"] == own[0]["what"]], LOW)
@@ -137,7 +137,7 @@ def _of_gate(numbers: Sequence[_Number]) -> str:
 
 
 def _plain(numbers: Sequence[_Number], ship: str) -> str:
-    """A topic of which no end is bad: the first number of the model to ship, else over all models."""
+    """A topic of which no end is bad: the first number of the least bad model, else over all models."""
     first = next((one for one in numbers if ship and one["model"] == ship), numbers[0])
     alike = [one for one in numbers if one["what"] == first["what"]]
     model = f"{_name(first['model'])}: " if first["model"] else ""

@@ -69,9 +69,9 @@ def success_numbers(source: Source) -> Iterator[Number]:
     norm = damage.distances.norm
     for row in damage.models:
         for eps, share in row.success_ratio.items():
-            yield Number(f"broken within {norm} {eps:.4g}", row.model, share, unit=SHARE, note=_ON_BROKEN)
+            yield Number(f"broken within {norm} {damage.size_text(eps)}", row.model, share, unit=SHARE, note=_ON_BROKEN)
         if row.mean_size is not None:
-            yield Number(f"mean size of the smallest success, {norm}", row.model, row.mean_size.estimate)
+            yield Number(f"mean adversarial distance, {norm}", row.model, row.mean_size.estimate)
 
 
 def damage_numbers(source: Source) -> Iterator[Number]:

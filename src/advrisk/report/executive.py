@@ -1,4 +1,4 @@
-"""The executive summary: which model to ship, how sure, what drives the risk, what is open, what was not tested."""
+"""The executive summary: which model, how sure, what drives the risk, what is open, what was not tested."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -8,15 +8,16 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
-from advrisk.core.numbers import level_text, percent_text
+from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import level_words, rest_words
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
+from advrisk.report.headline import answers, shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
-from advrisk.report.indicators import drivers, on_pair, scenario_headlines, worst_off
+from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
 from advrisk.report.palette import cut_words, one_line
-from advrisk.report.summary import damage_name, headline, money, percent, what_would_decide
+from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
 from advrisk.report.verdicts import gate_counts
@@ -38,13 +39,13 @@ from advrisk.study import StudySpec
 T = TypeVar("T")
 
 LABELS = {
-    "ship": "Which model to ship",
+    "ship": "Which model",
     "sure": "How sure that is",
     "drivers": "What drives the risk",
     "undecided": "What is undecided",
     "untested": "What was not tested",
 }
-_MOST = 4  # models, pairs or detectors that are told of one by one
+_MOST = 4  # models, pairs or detectors that are listed one by one
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
@@ -61,7 +62,7 @@ class ExecutiveSummary:
 
     @property
     def answer(self) -> str:
-        """Which model to ship, in one sentence."""
+        """The least bad model and how bad it is, in one sentence."""
         return self.ship[0]
 
     def parts(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -74,7 +75,7 @@ class ExecutiveSummary:
 
 
 def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) -> ExecutiveSummary:
-    """What somebody should know who reads nothing else."""
+    """What a reader should know who reads nothing else."""
     return ExecutiveSummary(
         ship=_brief(_to_ship(found)),
         sure=_brief(_how_sure(found, study)),
@@ -84,67 +85,45 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
     )
 
 
-# Which model to ship
+# Which model
 
 
 def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
     gate = _of(found.gate, GateResult)
-    told = _not_yet(found, gate)
-    told += ([_least(damage)] if told else [headline(damage)]) if damage else []
-    told += scenario_headlines(indicators) if indicators else []
+    told = [f"Decide nothing yet: the run is not finished ({found.unfinished} are done)."] if found.unfinished else []
+    told += answers(damage, indicators, gate)
     told = told or [f"The evidence names no model: {found.damage}."]
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
-    if gate is not None and gate.passed:
-        told.append(f"The study's gate passes ({gate_counts(gate)}).")
+    if gate is not None:
+        state = "passes" if gate.passed else "fails" if gate.failed else "is undecided"
+        told.append(f"The study's gate {state} ({gate_counts(gate)}).")
+    elif damage and not found.gate and not found.view:
+        told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
     named = {damage.ship} if damage and damage.ship else set()
-    named |= {one.ship for one in _stated(indicators) if one.ship}
-    told += _on_corruptions_alike(damage, indicators)
+    named |= {one.ship for one in (stated_results(indicators) if indicators else ()) if one.ship}
+    told += _on_equal_corruptions(damage, indicators)
     if len(named) > 1:
         told.append(
-            f"These answers name different models ({', '.join(sorted(named))}), because the questions differ: go by "
-            "the one that is yours."
+            f"These answers name different models ({', '.join(sorted(named))}), because the questions differ; the "
+            "first answers the study's scenario."
         )
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
-    return told
+    return [*told, *found.view.sentences()]
 
 
-def _on_corruptions_alike(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
+def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
     """Another model suffers least from corruptions, and no scenario says how much these matter."""
     for one in found.results[:1] if found else ():
         if one.scenario.name == UNIFORM and one.ship and damage and damage.ship and one.ship != damage.ship:
             risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
             return [
-                f"Against attacks, that is. With all corruptions alike, {one.ship} has the least risk "
+                f"That is under attack. With all corruptions equally weighted, {one.ship} has the least risk "
                 f"({risks[one.ship]}, {damage.ship} {risks[damage.ship]}): state a scenario to say which matters."
             ]
     return []
-
-
-def _not_yet(found: Findings, gate: GateResult | None) -> list[str]:
-    """What forbids to ship anything: a run that is not done, or a gate that does not pass."""
-    told = []
-    if found.unfinished:
-        told.append(f"Ship nothing yet: the run is not finished ({found.unfinished} are done).")
-    if gate is not None and not gate.passed:
-        state = "fails" if gate.failed else "is undecided"
-        told.append(f"Ship nothing yet: the study's gate {state} ({gate_counts(gate)}).")
-    return told
-
-
-def _least(damage: DamageAssessment) -> str:
-    """The headline of damage where something else forbids to ship."""
-    n = len(damage.models)
-    return f"{damage.ship} suffers the least damage of the {n} models compared." if damage.ship else headline(damage)
-
-
-def _stated(found: IndicatorAssessment | None) -> list[ScenarioResult]:
-    """The scenarios that a user described, under the first loss."""
-    if found is None:
-        return []
-    return [one for one in found.results if one.loss == found.losses[0] and one.scenario.name != UNIFORM]
 
 
 # How sure
@@ -152,12 +131,14 @@ def _stated(found: IndicatorAssessment | None) -> list[ScenarioResult]:
 
 def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
     told = level_words(found.stopping, study) if found.stopping else []
+    if indicators := _of(found.indicators, IndicatorAssessment):
+        told += [_on_least_risk(one) for one in stated_results(indicators)]
     if damage := _of(found.damage, DamageAssessment):
         told += _on_best(damage)
         told.append(
             f"This rests on {counted(len(damage.distances.samples), 'sample')} and "
-            f"{counted(len(damage.distances.arms), 'attack configuration')}. Shares of broken samples are lower "
-            "bounds: a better attack can only break more."
+            f"{counted(len(damage.distances.arms), 'attack configuration')}. Robust accuracy is an upper bound: a "
+            "better attack can only break more."
         )
     if survival := _of(found.survival, SurvivalAssessment):
         told += [survival_headline(survival), *_on_doubtful_law(survival)]
@@ -177,6 +158,14 @@ def _on_doubtful_law(found: SurvivalAssessment) -> list[str]:
     return [f"These times are extrapolated by a fitted law for {', '.join(beyond)}."] if beyond else []
 
 
+def _on_least_risk(one: ScenarioResult) -> str:
+    best = one.models[0]
+    often = best.probability_best
+    beside = "" if often is None else f", least in {percent_text(often, 1)} of draws from its uncertainty"
+    risk = f"{loss_interval(best.risk, one.bounds)} ({level_text(one.level)} interval)"
+    return f"In the scenario {one.scenario.name}, {best.model}: risk {risk}{beside}."
+
+
 def _on_best(damage: DamageAssessment) -> list[str]:
     best, told = damage.models[0], []
     level = f"{level_text(damage.level)} interval"
@@ -191,10 +180,10 @@ def _on_best(damage: DamageAssessment) -> list[str]:
     if best.operational_risk is not None:
         told.append(f"An attacked input of {best.model} costs {_amount(best.operational_risk)} on average.")
     told += [_on_next(pair, damage) for pair in damage.pairs[:1] if not pair.undecided]
-    shares = [f"{percent(ratio)} broken within {eps:.4g}" for eps, ratio in best.success_ratio.items()]
-    clean = [] if best.clean_accuracy is None else [f"{percent(best.clean_accuracy)} right on clean inputs"]
+    shares = [f"{name} {percent(shares_at(best, damage)[eps])}" for name, eps in size_columns(damage).items()]
+    clean = [] if best.clean_accuracy is None else [f"clean accuracy {percent(best.clean_accuracy)}"]
     if shares or clean:
-        told.append(f"{best.model}: {', '.join([*clean, *shares])} ({damage.distances.norm}).")
+        told.append(f"{best.model}: {', '.join([*shares, *clean])} ({damage.distances.norm}).")
     if isinstance(damage.comparison, DamageComparison):
         told.append("Relative damage compares these models on these samples; it is no probability of an accident.")
     return told
@@ -229,7 +218,7 @@ def _what_drives(found: Findings) -> list[str]:
         told += _on_clean_error(damage)
         told += _on_families(damage, found.attacks) if found.attacks else []
     if indicators := _of(found.indicators, IndicatorAssessment):
-        for one in _stated(indicators) or list(indicators.results[:1]):
+        for one in stated_results(indicators) or list(indicators.results[:1]):
             told += _on_scenario(one, damage.ship if damage and one.scenario.name == UNIFORM else None)
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
@@ -262,7 +251,11 @@ def _on_scenario(one: ScenarioResult, model: str | None) -> list[str]:
     best = next((row for row in one.models if row.model == model), one.models[0])
     if best.risk.value <= 0:
         return []
-    where = "With all corruptions alike" if one.scenario.name == UNIFORM else f"In the scenario {one.scenario.name}"
+    where = (
+        "With all corruptions equally weighted"
+        if one.scenario.name == UNIFORM
+        else f"In the scenario {one.scenario.name}"
+    )
     worst = worst_off(one) if best is one.models[0] else ""
     beside = f" Worst off: {worst}." if worst else ""
     return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
@@ -289,12 +282,8 @@ def _undecided(found: Findings) -> list[str]:
             ]
     elif found.damage:
         told.append(f"Damage: {found.damage}.")
-    for one in _stated(_of(found.indicators, IndicatorAssessment)):
-        open_pairs = [pair for pair in one.pairs if pair.undecided and one.models[0].model in (pair.lower, pair.higher)]
-        told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair)}." for pair in open_pairs]
-    for one in indicators.results[:1] if (indicators := _of(found.indicators, IndicatorAssessment)) else ():
-        if one.scenario.name == UNIFORM and (n := sum(pair.undecided for pair in one.pairs)):
-            told.append(f"With all corruptions alike, {n} of {counted(len(one.pairs), 'pair')} of models.")
+    if indicators := _of(found.indicators, IndicatorAssessment):
+        told += _on_scenario_pairs(indicators, found.samples_left)
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
     if gate := _of(found.gate, GateResult):
@@ -302,6 +291,18 @@ def _undecided(found: Findings) -> list[str]:
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
     told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
+    return told
+
+
+def _on_scenario_pairs(found: IndicatorAssessment, left: int | None) -> list[str]:
+    told = []
+    for one in stated_results(found):
+        open_pairs = [pair for pair in one.pairs if pair.undecided and one.models[0].model in (pair.lower, pair.higher)]
+        told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair, left)}." for pair in open_pairs]
+    first = found.results[0]
+    if first.scenario.name == UNIFORM and (n := sum(pair.undecided for pair in first.pairs)):
+        of = f"{n} of {counted(len(first.pairs), 'pair')} of models"
+        told.append(f"With all corruptions equally weighted, {of}.")
     return told
 
 
@@ -313,7 +314,7 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
             f"{damage.models[0].model} is {damage.models[0].verdict}. Finish the run, or mend the attacks that fail."
         ]
     pairs = [pair for pair in damage.pairs if pair.undecided]
-    told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair)}." for pair in pairs]
+    told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair, damage.samples_left)}." for pair in pairs]
     return _few(told, "more pairs of models are undecided.")
 
 
@@ -326,7 +327,7 @@ def _on_open_requirements(gate: GateResult) -> Iterable[str]:
 def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:
     for one in found.lists:
         if needed := would_take(found, one):
-            yield f"{one.model} within {one.norm} {one.eps:.4g} is not certified. {needed}"
+            yield f"{one.model} within {one.norm} {size_text(one.eps)} is not certified. {needed}"
 
 
 # Words

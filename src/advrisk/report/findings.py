@@ -1,12 +1,13 @@
 """What a report tells of a run: one assessment for each kind of question, or why there is none."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
+from advrisk.ledger.views import ALL, View
 from advrisk.report.numbers import COLUMNS, number_rows
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
@@ -37,6 +38,10 @@ class Findings(Tabular):
     certificates: CertificateAssessment | str = ""
     gate: GateResult | str = ""
     unfinished: str = ""  # how far a run is that is not done
+    view: View = ALL  # the models and samples that all this is about
+    asked: Mapping[str, str] = field(default_factory=dict)  # what was asked in place of the study's question, in words
+    arms: Sequence[str] | None = None  # names and patterns of those asked for; None: all that count
+    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
     stopping: Stopping | None = None  # looks that were taken at it, and where it rests if it stopped early
 
     columns: ClassVar[Columns] = COLUMNS

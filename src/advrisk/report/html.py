@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from advrisk.report.executive import executive_summary
 from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
+from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
 from advrisk.report.palette import Figure, Places, cut_words, model_places
@@ -82,8 +84,8 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
     environment = Environment(
         loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"clip": _clipped, "words": _with_short_words}
-    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts, "would": what_would_decide}
+    environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken}
+    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
     environment.globals |= {
         "of_loss": _of_loss,
         "loss_text": loss_text,
@@ -99,11 +101,11 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     """Everything that the template shows."""
     places = model_places(ledger.query("SELECT model FROM models")["model"].to_pylist())
     shown = (
-        content(folder, ledger, study, list(found.flags))
+        content(folder, ledger, study, list(found.flags), found.arms)
         | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
         | attack_content(found.attacks)
         | detection_content(*or_why(found.detection))
-        | indicator_content(*or_why(found.indicators), places=places)
+        | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(folder, found.failures)
         | survival_content(found.survival, places=places)
         | search_content(found.searches)
@@ -115,6 +117,8 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | {
             "level_text": level_text,
             "resting": found.stopping if found.stopping and found.stopping.rests else None,
+            "view": found.view,
+            "asked": found.asked,
             "executive": executive_summary(ledger, study, found),
             "provenance": provenance(folder, ledger, study, found),
             "sections": [(id_, title) for id_, title, there in _sections(shown) if there],
@@ -158,13 +162,19 @@ def _scripts() -> dict[str, Any]:
     }
 
 
-def content(folder: Path, ledger: Ledger, study: StudySpec | None, flags: list[dict[str, Any]]) -> dict[str, Any]:
+def content(
+    folder: Path,
+    ledger: Ledger,
+    study: StudySpec | None,
+    flags: list[dict[str, Any]],
+    arms: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """What the template shows of any run."""
     models = ledger.query("SELECT model FROM models ORDER BY model")["model"].to_pylist()
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
-        "arm_figures": {"arms": arm_heat_map(arm_shares(ledger), models)},
+        "arm_figures": {"arms": arm_heat_map(arm_shares(ledger, arms), models)},
         "outcomes": ledger.query(
             "SELECT outcome, count(*) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate' "
             "GROUP BY ALL ORDER BY n DESC, outcome"
@@ -208,6 +218,9 @@ def damage_content(
         "findings": findings(assessment) if assessment else [],
         "damage_figures": figures,
         "settled": settled,
+        "size_columns": size_columns(assessment) if assessment else {},
+        "shares_at": shares_at,
+        "would": partial(what_would_decide, samples_left=assessment.samples_left if assessment else None),
         "damage_name": damage_name(relative=assessment.relative) if assessment else "",
         "examples": examples,
         "example_models": list(assessment.distances.by_model)[:MAX_MODELS] if assessment else [],
@@ -306,6 +319,11 @@ def _clipped(name: object) -> "Markup | str":
 def _with_short_words(sentence: object) -> str:
     """A sentence in which no name is longer than what is clipped elsewhere."""
     return cut_words(str(sentence), _LONG)
+
+
+def _unbroken(sentence: object) -> str:
+    """A sentence whose numbers stay beside their units and signs."""
+    return str(sentence).replace(" %", "\u00a0%").replace(" points", "\u00a0points").replace(">= ", ">=\u00a0")
 
 
 def _breaking(name: str) -> "Markup":

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from advrisk.core.estimate import Estimate
@@ -12,10 +13,12 @@ from advrisk.report.indicator_figures import (
     branch_bars,
     grouped_bars,
     loss_interval,
+    loss_text,
     sunburst,
     verdict_class,
 )
 from advrisk.report.palette import Figure, Places
+from advrisk.report.summary import samples_that_decide
 from advrisk.risk.decision import Pair, ahead_of, alike
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
@@ -117,7 +120,11 @@ class HeatMap:
 
 
 def indicator_content(
-    found: IndicatorAssessment | None, reason: str = "", *, places: Places | None = None
+    found: IndicatorAssessment | None,
+    reason: str = "",
+    *,
+    places: Places | None = None,
+    samples_left: int | None = None,
 ) -> dict[str, Any]:
     """What the template shows of indicators, or why it cannot."""
     figures: dict[str, Figure] = {}
@@ -129,7 +136,6 @@ def indicator_content(
     return {
         "indicators": found,
         "unassessed": reason,
-        "in_scenarios": [] if found is None else scenario_headlines(found),
         "indicator_views": views,
         "heat_maps": heat_maps,
         "indicator_figures": figures,
@@ -137,7 +143,7 @@ def indicator_content(
         "on_loss": {} if found is None else loss_meanings(found),
         "measures": [] if found is None else measure_names(found),
         "on_robustness": [] if found is None else on_robustness(found),
-        "on_risk_pair": on_pair,
+        "on_risk_pair": partial(on_pair, samples_left=samples_left),
     }
 
 
@@ -151,7 +157,7 @@ def on_risk(found: IndicatorAssessment) -> list[str]:
 
 
 def risk_headline(result: ScenarioResult) -> str:
-    """Which model to ship in this deployment, or why the evidence does not say; and whether that is all of it."""
+    """The model with the least risk in this deployment, or between which the evidence does not decide."""
     left_out = result.n_samples - len(result.samples)
     so_far = f" So far: {left_out} of {result.n_samples} samples have no verdict yet." if result.n_unfinished else ""
     return f"{_verdict(result)}{so_far}"
@@ -163,23 +169,26 @@ def _verdict(result: ScenarioResult) -> str:
     if len(result.models) == 1:
         return f"{best.model} has a risk of {amount}; there is no other model to compare it with."
     if result.ship is not None:
-        least = f"risk of {amount} is the least of {len(result.models)} models."
-        if result.scenario.name == UNIFORM:  # nobody said that these things happen alike often
-            return f"If all corruptions counted alike, {best.model}'s {least}"
-        return f"Ship {best.model}: its {least}"
-    others = _listed(alike(best.model, result.pairs))
-    return f"The evidence does not decide: {best.model} has a risk of {amount}, but {others} may have less."
+        least = f"{best.model} has the least risk of {len(result.models)} models: {amount}"
+        beside = loss_text(result.models[1].risk.value, result.bounds)
+        if result.scenario.name == UNIFORM:  # no study says that these happen equally often
+            return f"With all corruptions equally weighted, {least} ({result.models[1].model} {beside})."
+        return f"{least} ({result.models[1].model} {beside})."
+    names = [best.model, *alike(best.model, result.pairs)]
+    risks = {one.model: loss_text(one.risk.value, result.bounds) for one in result.models}
+    return f"Undecided between {listed(names)}: risk {listed([risks[name] for name in names])}."
 
 
-def scenario_headlines(found: IndicatorAssessment) -> list[str]:
-    """What each stated scenario says under the first loss, for those who read no further."""
-    first = [one for one in found.results if one.loss == found.losses[0] and one.scenario.name != UNIFORM]
-    return [f"In the scenario {one.scenario.name}: {_lower(risk_headline(one))}" for one in first]
+def stated_results(found: IndicatorAssessment) -> list[ScenarioResult]:
+    """The scenarios that the user described, under the first loss."""
+    return [one for one in found.results if one.loss == found.losses[0] and one.scenario.name != UNIFORM]
 
 
-def _lower(sentence: str) -> str:
-    """A sentence that goes on after a colon, unless it begins with the name of a model."""
-    return sentence[0].lower() + sentence[1:] if sentence.startswith(("Ship", "The evidence")) else sentence
+def in_scenario(result: ScenarioResult) -> str:
+    """The headline of a result that names its scenario."""
+    said = risk_headline(result)
+    rest = said[0].lower() + said[1:] if said.startswith("Undecided") else said
+    return f"In the scenario {result.scenario.name}, {rest}"
 
 
 def on_result(result: ScenarioResult) -> list[str]:
@@ -221,20 +230,20 @@ def short_verdict(compared: BranchComparison, model: str) -> str:
     """The verdict on a model, with a few of the others' names."""
     kind = verdict_class(compared.verdict(model))
     if kind == "more risk than another":
-        return f"more risk than {_listed(ahead_of(model, compared.pairs))}"
+        return f"more risk than {listed(ahead_of(model, compared.pairs))}"
     if kind == "undecided":
-        return f"undecided against {_listed(alike(model, compared.pairs))}"
+        return f"undecided against {listed(alike(model, compared.pairs))}"
     return compared.verdict(model)
 
 
-def on_pair(pair: Pair) -> str:
+def on_pair(pair: Pair, samples_left: int | None = None) -> str:
     """Whether two models are told apart, and what would do it."""
     if not pair.undecided:
         return "yes"
     if pair.more_samples is not None:
-        return f"undecided: about {pair.more_samples:,} more samples would probably decide"
+        return f"undecided: {samples_that_decide(pair.more_samples, samples_left)}"
     if pair.difference.value == 0:
-        return "undecided: no difference was seen, so nobody can say how many samples would decide"
+        return "undecided: no difference was seen, so the number of samples that would decide is unknown"
     return "undecided: the weights of the scenario are too uncertain for more samples to decide"
 
 
@@ -262,7 +271,8 @@ def measure_names(found: IndicatorAssessment) -> list[str]:
     return list(dict.fromkeys(name for of_model in found.measures.values() for name in of_model))
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`; of many, the first and how many more."""
     if len(names) <= _NAMES + 1:
         return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} more"

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
+from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers
 from advrisk.report.marks import escaped
@@ -18,7 +20,6 @@ from advrisk.report.summary import damage_name, money, percent
 from advrisk.report.survival import number_text
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.certificate.statements import size_text
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.survival.assessment import SurvivalAssessment
@@ -35,6 +36,8 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     made = provenance(folder, ledger, study, found)
     summary = executive_summary(ledger, study, found)
     lines = [f"## {escaped(brief(made.name))}: {escaped(summary.answer)}", ""]
+    about = [*found.view.sentences(), *(f"{name}: {value}." for name, value in found.asked.items())]
+    lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
     for section in (_damage, _detection, _indicators, _survival, _certificates):
@@ -47,18 +50,21 @@ def _damage(found: Findings) -> list[str]:
     if not isinstance(damage, DamageAssessment):
         return []
     number = damage_name(relative=damage.relative)
-    head = ["model", "verdict", "clean accuracy", *(f"broken within {eps:.4g}" for eps in damage.thresholds), number]
+    head = ["model", "verdict", *size_columns(damage), "clean accuracy", number]
     if damage.cost is not None:
         head.append("cost of an attacked input")
     rows = []
     for row in damage.models:
-        cells = [_name(row.model), _name(row.verdict), _share(row.clean_accuracy)]
-        cells += [_share(row.success_ratio[eps]) for eps in damage.thresholds]
+        cells = [_name(row.model), _name(row.verdict)]
+        cells += [_share(shares_at(row, damage)[eps]) for eps in damage.thresholds]
+        cells.append(_share(row.clean_accuracy))
         cells.append(_share(row.damage) if row.damage else _number(row.relative_damage))
         rows.append([*cells, _amount(row.operational_risk)] if damage.cost is not None else cells)
     held = damage.distances
     about = f"{counted(len(held.samples), 'sample')}, {counted(len(held.arms), 'attack')}, {held.norm}"
-    return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2))
+    conflicts = dict.fromkeys(text for pair in damage.pairs for text in pair.conflicts)
+    said = [*(f"- {escaped(brief(text))}" for text in conflicts), ""] if conflicts else []
+    return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2)) + said
 
 
 def _detection(found: Findings) -> list[str]:

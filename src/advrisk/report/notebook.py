@@ -2,22 +2,22 @@
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
-from advrisk.core.numbers import level_text, percent_text
+from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.detection import fpr_name, on_arms
 from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
+from advrisk.report.headline import headline, shares_at, size_columns
 from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.search import search_words
-from advrisk.report.summary import damage_name, headline, on_spare_arms, percent
+from advrisk.report.summary import damage_name, on_spare_arms, percent
 from advrisk.report.survival import number_text, survival_headline
 from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.certificate.statements import size_text
 from advrisk.risk.compare.records import RunComparison
 from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.detection.assessment import DetectionAssessment
@@ -32,23 +32,22 @@ _UNTOLD = "nobody asked"
 
 @notebook_html.register
 def _(found: DamageAssessment) -> str:
-    sizes = [f"broken within {eps:.4g}" for eps in found.thresholds]
     rows = [
         [
             one.model,
+            *(percent(shares_at(one, found)[eps]) for eps in found.thresholds),
             percent(one.clean_accuracy),
-            *(percent(one.success_ratio[eps]) for eps in found.thresholds),
             one.ranked_by if found.relative else percent(one.ranked_by),
             one.verdict,
         ]
         for one in found.models
     ]
-    columns = ["model", "clean accuracy", *sizes, damage_name(relative=found.relative), "verdict"]
+    columns = ["model", *size_columns(found), "clean accuracy", damage_name(relative=found.relative), "verdict"]
     told = f"{len(found.distances.samples)} samples, {len(found.distances.arms)} arms, {found.distances.norm}"
     notes = [f"{told}; intervals at {level_text(found.level)}. A better attack can only break more."]
     if found.relative and found.comparison:
         notes.append("Relative damage compares these models: with others the numbers change.")
-    notes += found.notes
+    notes += [*dict.fromkeys(text for pair in found.pairs for text in pair.conflicts), *found.part, *found.notes]
     return html_block(headline(found), html_table(columns, rows), notes=notes)
 
 

@@ -44,6 +44,7 @@ def _damage(found: DamageAssessment) -> Iterator[Row]:
     for one in found.models:
         told = {
             "clean_accuracy": one.clean_accuracy,
+            "clean_loss": one.clean_loss,
             "clean_rejection": one.clean_rejection,
             "damage": one.damage,
             "relative_damage": one.relative_damage,
@@ -53,8 +54,9 @@ def _damage(found: DamageAssessment) -> Iterator[Row]:
         if one.by_detector is not None:
             told |= {f"detector_{name}": estimate for name, estimate in vars(one.by_detector).items()}
         yield from (_row(name, one.model, estimate) for name, estimate in told.items() if estimate is not None)
-        for eps, ratio in one.success_ratio.items():
-            yield _row("broken", one.model, ratio, of=found.distances.norm, eps=eps)
+        for name, shares in (("robust_accuracy", one.robust_accuracy), ("broken", one.success_ratio)):
+            for eps, share in shares.items():
+                yield _row(name, one.model, share, of=found.distances.norm, eps=eps)
 
 
 def _detection(found: DetectionAssessment) -> Iterator[Row]:

@@ -33,7 +33,7 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Figure]:
     if found.settled is not None:
         settled = found.settled
         figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
-    figures["arms"] = arm_heat_map(arm_shares(ledger), models)
+    figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
     figures |= detection_content(*or_why(found.detection))["detection_figures"]
     figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
     figures |= survival_content(found.survival, places=places)["lasts_figures"]

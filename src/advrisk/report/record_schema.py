@@ -18,6 +18,8 @@ def record_schema() -> dict[str, Any]:
         "schema": {"const": SCHEMA},
         "run": _TEXT,
         "made_at": {"type": "string", "format": "date-time"},
+        "filter": _filter(),
+        "asked": {"type": "object", "additionalProperties": _TEXT},
         "headlines": _TEXTS,
         "executive": {"type": "object", "properties": dict.fromkeys(LABELS, _TEXTS), "required": list(LABELS)},
         "provenance": _provenance(),
@@ -30,6 +32,17 @@ def record_schema() -> dict[str, Any]:
         "unanswered": {"type": "object", "additionalProperties": _TEXT},
     }
     return {"title": "advrisk report", "type": "object", "properties": fields, "required": list(fields)}
+
+
+def _filter() -> dict[str, Any]:
+    """Which models and samples the record is about; `null` means all of them."""
+    fields: dict[str, Any] = {
+        "models": {"type": ["array", "null"], "items": _TEXT},
+        "where": {"type": ["object", "null"], "additionalProperties": _TEXTS},
+        "n_samples": {"type": ["integer", "null"]},
+        "n_samples_of": {"type": ["integer", "null"]},
+    }
+    return {"type": "object", "properties": fields, "required": list(fields)}
 
 
 def _provenance() -> dict[str, Any]:

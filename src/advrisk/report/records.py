@@ -15,11 +15,11 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.executive import executive_summary
-from advrisk.report.findings import Findings
+from advrisk.report.findings import Findings, or_why
+from advrisk.report.headline import answers, headline
 from advrisk.report.html import arm_shares
-from advrisk.report.indicators import scenario_headlines
 from advrisk.report.provenance import provenance
-from advrisk.report.summary import findings, headline
+from advrisk.report.summary import findings
 from advrisk.report.survival import survival_headline
 from advrisk.report.verdicts import gate_verdicts
 from advrisk.risk.assessment import DamageAssessment
@@ -29,7 +29,7 @@ from advrisk.study import StudySpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA = "advrisk.report/1"  # rises when a field changes its meaning or goes
+SCHEMA = "advrisk.report/2"  # rises when a field changes its meaning or goes
 FLAGS: Columns = {
     **dict.fromkeys(("flag", "model", "arm"), "text"),
     **dict.fromkeys(("n_flagged", "n_cells"), "count"),
@@ -60,6 +60,8 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "schema": SCHEMA,
         "run": run_name,
         "made_at": time_of_making().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "filter": found.view.as_dict(),
+        "asked": dict(found.asked),
         "headlines": headlines(found),
         "executive": executive_summary(ledger, study, found).as_dict(),
         "provenance": _origin(ledger, study, found),
@@ -67,7 +69,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         **{name: _told(answer) for name, answer in answers.items()},
         "failures": [one.as_dict() for one in found.failures],
         "searches": [one.as_dict() for one in found.searches],
-        "arms": arm_shares(ledger),
+        "arms": arm_shares(ledger, found.arms),
         "flags": list(found.flags),
         "unanswered": {name: why for name, why in answers.items() if isinstance(why, str) and why},
     }
@@ -80,10 +82,14 @@ def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "provenance": origin, "made_at": ""}
 
 
+def leading(found: Findings) -> list[str]:
+    """What was asked first: the scenarios' answers, then damage; empty where neither has one."""
+    return answers(or_why(found.damage)[0], or_why(found.indicators)[0], or_why(found.gate)[0])
+
+
 def headlines(found: Findings) -> list[str]:
     """What a run says, for those who read no further: a sentence or more for each kind of question."""
-    told = [] if isinstance(found.damage, str) else [headline(found.damage)]
-    told += [] if isinstance(found.indicators, str) else scenario_headlines(found.indicators)
+    told = leading(found)
     told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
     told += [] if isinstance(found.gate, str) else [gate_verdicts(found.gate).heading]
     return told + ([] if isinstance(found.certificates, str) else certificate_headlines(found.certificates))
@@ -117,9 +123,9 @@ def findings_tables(found: Findings) -> "dict[str, pa.Table]":
         "failures": (found.failures, FailureModes.columns),
         "search": (found.searches, SearchRecord.columns),
     }
-    for name, (answers, columns) in several.items():
-        if answers:
-            tables[name] = arrow_table([row for one in answers for row in one.rows()], columns)
+    for name, (held, columns) in several.items():
+        if held:
+            tables[name] = arrow_table([row for one in held for row in one.rows()], columns)
     return tables | {"flags": arrow_table(list[Row](found.flags), FLAGS)}
 
 

@@ -14,25 +14,15 @@ from advrisk.risk.monte_carlo import MonteCarloDamage
 _GUESSED = 0.01  # a share of samples beyond the sizes asked about that is worth a word
 
 
-def headline(assessment: DamageAssessment) -> str:
-    """Which model to ship, or why the evidence does not say."""
-    best = assessment.models[0]
-    if len(assessment.models) == 1:
-        return f"Only {best.model} was assessed: there is nothing to compare it with."
-    if assessment.decided:
-        return f"Ship {best.model}: it suffers the least damage of the {len(assessment.models)} models compared."
-    return f"The evidence does not decide: {best.model} is {best.verdict}."
-
-
 def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
     """What a reader should know beside the headline; without `pairs` where every two models are shown anyway."""
     sentences = _on_relative_damage(assessment) if assessment.relative else _on_damage(assessment)
     absolute = isinstance(assessment.comparison, EvasionComparison)
-    bounds = "Damage and shares of broken samples" if absolute else "Shares of broken samples"
+    bounds = "Robust accuracy is an upper bound" + (", damage a lower one" if absolute else "")
     sentences.append(
         f"{counted(len(assessment.distances.samples), 'sample')}, "
         f"{counted(len(assessment.distances.arms), 'attack configuration')}. "
-        f"{bounds} are lower bounds: a better attack can only break more."
+        f"{bounds}: a better attack can only break more."
     )
     if assessment.targeted:
         sentences.append(
@@ -52,7 +42,7 @@ def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
             "“Unnoticed by people” is the share of samples, taken in random order, that were broken without the people "
             "who were shown them noticing."
         )
-    return [*sentences, *assessment.notes, *_left_out(assessment.distances)]
+    return [*assessment.part, *sentences, *assessment.notes, *_left_out(assessment.distances)]
 
 
 def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
@@ -143,19 +133,31 @@ def _on_pairs(assessment: DamageAssessment) -> list[str]:
     """What would decide the pairs that the headline leaves open."""
     undecided = [pair for pair in assessment.pairs if pair.undecided]
     leading = [pair for pair in undecided if assessment.models[0].model in (pair.lower, pair.higher)]
-    sentences = [f"{pair.lower} and {pair.higher} are undecided: {what_would_decide(pair)}." for pair in leading]
+    left = assessment.samples_left
+    sentences = [f"{pair.lower} and {pair.higher} are undecided: {what_would_decide(pair, left)}." for pair in leading]
     if n_more := len(undecided) - len(leading):
         sentences.append(f"{counted(n_more, 'more pair')} of models {'is' if n_more == 1 else 'are'} undecided.")
     return sentences
 
 
-def what_would_decide(pair: Pair) -> str:
-    """The samples that would, or why none will."""
+def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
+    """The samples that would, or why none will; `samples_left` are those that the data set still has, if known."""
+    if pair.conflicts:
+        return "; ".join(text.rstrip(".") for text in pair.conflicts)
     if pair.more_samples is not None:
-        return f"about {pair.more_samples:,} more samples would probably decide"
+        return samples_that_decide(pair.more_samples, samples_left)
     if pair.difference.value == 0:
-        return "no difference was seen, so nobody can say how many samples would decide"
+        return "no difference was seen, so the number of samples that would decide is unknown"
     return "more samples alone will not decide; ask the detector more"
+
+
+def samples_that_decide(n: int, left: int | None = None) -> str:
+    """`about 120 more samples would probably decide`, where the data set may have them."""
+    if left is None or n <= left:
+        return f"about {n:,} more samples would probably decide"
+    if left == 0:
+        return "these samples do not decide, and the data set has no more"
+    return f"the data set has {counted(left, 'more sample')}, probably too few to decide"
 
 
 def damage_name(*, relative: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
+from advrisk.core.numbers import size_text
 from advrisk.core.traits import DETECTOR, Norm
 from advrisk.ledger import Ledger
 from advrisk.report.findings import Findings
@@ -132,7 +133,7 @@ def _on_norms(attacks: Sequence[ArmFacts]) -> list[str]:
     missing = [norm for norm in get_args(Norm) if norm not in largest]
     if not largest:
         return ["No attack has a norm: nothing is said of the smallest change that is needed."]
-    told = ", ".join(norm if eps is None else f"{norm} up to {eps:.4g}" for norm, eps in sorted(largest.items()))
+    told = ", ".join(norm if eps is None else f"{norm} up to {size_text(eps)}" for norm, eps in sorted(largest.items()))
     other = f"; none was limited in {_either(missing)}" if missing else ""
     return [f"Attacks were limited in {told}{other}. Changes of another shape or size were not tried."]
 

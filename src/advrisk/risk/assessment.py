@@ -1,20 +1,22 @@
 """The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import size_text
 from advrisk.core.plain import plain
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
-from advrisk.risk.clean import clean_shares
+from advrisk.risk.clean import clean_shares, correct_samples
 from advrisk.risk.convergence import Convergence, convergence
 from advrisk.risk.damage import (
     DamageComparison,
@@ -29,14 +31,17 @@ from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
 from advrisk.risk.monte_carlo import MonteCarloDamage
+from advrisk.risk.paired_share import share_difference
 from advrisk.risk.people import seen_by_people
 from advrisk.risk.proportion import proportion
 from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
+Flags = NDArray[np.bool_]
 AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
 
 LEAST = "least damage"  # the verdict on the model to ship
+_FEW_SIZES = 4  # of a study, all of which are shown
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,9 @@ class ModelDamage:
     model: str
     clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
     clean_rejection: Estimate | None  # share of clean inputs refused; None where no model of the run refuses anything
-    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it
+    clean_loss: Estimate | None  # clean accuracy given up against the best clean model, paired; None: it is the best
+    robust_accuracy: Mapping[float, Estimate]  # eps -> share correct clean and not broken within it; none of a target
+    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it: the attack success rate
     damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
     relative_damage: Estimate | None  # without either; None for a single model: the number is relative
     clean_error_part: float | None
@@ -76,10 +83,14 @@ class DamageAssessment(Tabular):
     models: tuple[ModelDamage, ...]  # least damage first
     comparison: AnyComparison | None
     pairs: tuple[Pair, ...]  # every two models
+    best_clean: str | None = None  # the model with the highest clean accuracy
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it, where as a fraction
+    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
     curve: Evasion | None = None  # what goes undetected
     detector: MonteCarloDamage | None = None  # asked about the attacks themselves
     cost: float | None = None  # of one damage
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
+    part: tuple[str, ...] = ()  # which models and samples of the run these are, where not all
     notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
 
     columns: ClassVar[Columns] = COLUMNS
@@ -109,6 +120,14 @@ class DamageAssessment(Tabular):
         """The model to ship, or None where the evidence does not decide."""
         return self.models[0].model if self.decided else None
 
+    def size_text(self, eps: float) -> str:
+        """A size as the study writes it."""
+        return self.written.get(eps, size_text(eps))
+
+    def of(self, model: str) -> ModelDamage | None:
+        """What is known of a model, if it was compared."""
+        return next((row for row in self.models if row.model == model), None)
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         relative = self.comparison if isinstance(self.comparison, DamageComparison) else None
@@ -124,11 +143,15 @@ class DamageAssessment(Tabular):
             "detector": _detector_dict(self.detector),
             "decided": self.decided,
             "ship": self.ship,
+            "sizes": [{"eps": eps, "written": self.size_text(eps)} for eps in self.thresholds],
+            "best_clean": self.best_clean,
+            "samples_left": self.samples_left,
             "crafted_on": list(self.crafted_on),
-            "models": [_model_dict(row) for row in self.models],
+            "models": [_model_dict(row, self.size_text) for row in self.models],
             "pairs": [pair.as_dict() for pair in self.pairs],
             "order_changes": [vars(change) for change in relative.order_changes] if relative else [],
             "ties": {model: values._asdict() for model, values in relative.tied.items()} if relative else {},
+            "part": list(self.part),
             "notes": list(self.notes),
         }
         return dict(plain(told))
@@ -148,6 +171,7 @@ def assess_damage(
     cost: float | None = None,
     notes: Sequence[str] = (),
     skewed: bool = False,
+    samples_left: int | None = None,
 ) -> DamageAssessment:
     """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative.
 
@@ -158,6 +182,7 @@ def assess_damage(
     if question.detector:
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
     clean = clean_shares(ledger, level=question.level)
+    targeted = _targeted(ledger)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     return assess_distances(
         distances,
@@ -167,7 +192,9 @@ def assess_damage(
         fixed_eps=_fixed_eps(ledger, distances),
         accuracy=clean.accuracy,
         rejection=clean.rejection,
-        targeted=_targeted(ledger),
+        correct=correct_samples(ledger, distances),
+        targeted=targeted,
+        samples_left=samples_left,
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,
         detection=detection,
@@ -188,7 +215,9 @@ def assess_distances(
     fixed_eps: bool = False,
     accuracy: Mapping[str, Estimate] | None = None,
     rejection: Mapping[str, Estimate] | None = None,
+    correct: Mapping[str, Flags] | None = None,
     targeted: bool = False,
+    samples_left: int | None = None,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
     detection: Detection | None = None,
@@ -202,11 +231,16 @@ def assess_distances(
     stated: dict[str, Any] = {"sizes": (*thresholds, *sizes), "fixed_eps": fixed_eps}
     comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, **stated)
     pairs = decided_pairs(comparison) if comparison else ()
+    best_clean = _best_clean(accuracy or {}, distances)
     rows = [
         ModelDamage(
             model=model,
             clean_accuracy=(accuracy or {}).get(model),
             clean_rejection=(rejection or {}).get(model),
+            clean_loss=_clean_loss(model, best_clean, correct or {}, question.level),
+            robust_accuracy=(
+                {} if targeted else _robust(found, (correct or {}).get(model), thresholds, level=question.level)
+            ),
             success_ratio={eps: _ratio(found, eps, question.level) for eps in thresholds},
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
@@ -226,6 +260,8 @@ def assess_distances(
         models=tuple(rows),
         comparison=comparison,
         pairs=pairs,
+        best_clean=best_clean,
+        samples_left=samples_left,
         curve=_curve(comparison, detection),
         detector=detection.monte_carlo if detection else None,
         cost=cost,
@@ -259,6 +295,7 @@ def assessed_convergence(
         evasion=comparison.evasion if isinstance(comparison, EvasionComparison) else None,
         damage=comparison.damaged if isinstance(comparison, MonteCarloDamage) else None,
         thresholds=found.thresholds,
+        written=found.written,
         points=points,
         resamples=resamples,
         rng=rng,
@@ -333,14 +370,37 @@ def _ratio(found: Floats, eps: float, level: float) -> Estimate:
     return proportion(int((found <= eps).sum()), len(found), level=level)
 
 
+def _robust(
+    found: Floats, correct: Flags | None, thresholds: Sequence[float], *, level: float
+) -> dict[float, Estimate]:
+    """Of samples that are not broken within a size, those that are correct clean, where that is known sample by sample:
+    judged by the label, what is wrong clean has the distance 0."""
+    held = np.ones(len(found), np.bool_) if correct is None else correct
+    return {eps: proportion(int((held & (found > eps)).sum()), len(found), level=level) for eps in thresholds}
+
+
+def _best_clean(accuracy: Mapping[str, Estimate], distances: Distances) -> str | None:
+    """The compared model with the highest clean accuracy; of equals, the first by name."""
+    known = {model: found.value for model, found in sorted(accuracy.items()) if model in distances.by_model}
+    return max(known, key=known.__getitem__, default=None)
+
+
+def _clean_loss(model: str, best: str | None, correct: Mapping[str, Flags], level: float) -> Estimate | None:
+    """The paired difference of clean accuracy, on the samples that are compared."""
+    if best in (None, model) or model not in correct or best not in correct:
+        return None
+    ours, others = correct[model], correct[best]
+    return share_difference(int((others & ~ours).sum()), int((ours & ~others).sum()), len(ours), level=level)
+
+
 def _has_sizes(found: Floats) -> bool:
     return bool(((found > 0) & (found < np.inf)).any())
 
 
 def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
-    """The smallest and the largest eps the arms of this norm were allowed."""
+    """The eps of the arms of this norm: all of a few, else the smallest, a middle one and the largest."""
     sizes = _tried_sizes(ledger, distances)
-    return sorted({sizes[0], sizes[-1]}) if sizes else []
+    return sizes if len(sizes) <= _FEW_SIZES else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
 
 
 def _fixed_eps(ledger: Ledger, distances: Distances) -> bool:
@@ -361,12 +421,14 @@ def _tried_sizes(ledger: Ledger, distances: Distances) -> list[float]:
     return sizes
 
 
-def _model_dict(row: ModelDamage) -> dict[str, Any]:
+def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:
     return {
         "model": row.model,
         "clean_accuracy": row.clean_accuracy.as_dict() if row.clean_accuracy else None,
         "clean_rejection": row.clean_rejection.as_dict() if row.clean_rejection else None,
-        "success_ratio": [{"eps": eps, **ratio.as_dict()} for eps, ratio in row.success_ratio.items()],
+        "clean_loss": row.clean_loss.as_dict() if row.clean_loss else None,
+        "robust_accuracy": [_at_size(eps, size(eps), share) for eps, share in row.robust_accuracy.items()],
+        "attack_success_rate": [_at_size(eps, size(eps), ratio) for eps, ratio in row.success_ratio.items()],
         "damage": row.damage.as_dict() if row.damage else None,
         "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,
         "clean_error_part": row.clean_error_part,
@@ -375,10 +437,14 @@ def _model_dict(row: ModelDamage) -> dict[str, Any]:
         "by_people": row.by_people.as_dict() if row.by_people else None,
         "operational_risk": row.operational_risk.as_dict() if row.operational_risk else None,
         "probability_best": row.probability_best,
-        "minimal_size": _size_dict(row.minimal_size),
-        "mean_size": _size_dict(row.mean_size),
+        "minimal_distance": _size_dict(row.minimal_size),
+        "mean_distance": _size_dict(row.mean_size),
         "verdict": row.verdict,
     }
+
+
+def _at_size(eps: float, written: str, share: Estimate) -> dict[str, Any]:
+    return {"eps": eps, "size": written, **share.as_dict()}
 
 
 def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:

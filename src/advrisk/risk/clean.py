@@ -2,8 +2,12 @@
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
+from advrisk.risk.distances import Distances
 from advrisk.risk.proportion import proportion
 
 # Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class.
@@ -39,6 +43,18 @@ def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
         return {row["model"]: proportion(row[name], row["n"], level=level) for row in rows}
 
     return CleanShares(shares("right_ones"), shares("refused") if some_refuse else {})
+
+
+def correct_samples(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.bool_]]:
+    """Model -> which of these samples it answers correctly; of models whose clean answers are known on all of them."""
+    place = {name: number for number, name in enumerate(distances.samples)}
+    correct = {model: np.zeros(len(place), np.bool_) for model in distances.by_model}
+    known = dict.fromkeys(correct, 0)
+    for row in ledger.query(CLEAN_ROWS).to_pylist():
+        if row["model"] in correct and row["sample"] in place:
+            correct[row["model"]][place[row["sample"]]] = row["is_right"]
+            known[row["model"]] += 1
+    return {model: flags for model, flags in correct.items() if known[model] == len(place)}
 
 
 def on_rejection(rejection: dict[str, Estimate]) -> list[str]:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
+from advrisk.core.numbers import size_text
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.risk.damage import resampled_damage
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, as_curve, checked_sizes, paired_distances
 
-DAMAGE, SMALLEST, MEAN = "damage", "smallest size", "mean size"
+DAMAGE, SMALLEST, MEAN = "damage", "minimal adversarial distance", "mean adversarial distance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Convergence(Tabular):
-    """Bands by model and measure: `damage`, `smallest size`, `mean size` and one `success ratio` per threshold."""
+    """Bands by model and measure: damage, attack success rates, minimal and mean adversarial distance."""
 
     n: NDArray[np.int64]  # numbers of samples, ascending
     models: tuple[str, ...]
@@ -73,17 +74,19 @@ def convergence(
     evasion: Evasion | None = None,
     damage: Mapping[str, ArrayLike] | None = None,
     thresholds: ArrayLike = (),
+    written: Mapping[float, str] | None = None,
     points: int = 40,
     resamples: int = 50,
     band: tuple[float, float] = (0.05, 0.95),
     rng: np.random.Generator,
 ) -> Convergence:
-    """Damage, success ratios and sizes of the first m of n samples drawn with replacement, m up to n.
+    """Damage, attack success rates and distances of the first m of n samples drawn with replacement, m up to n.
 
     Drawn with replacement, so that the band at m = n is as wide as chance makes it; without, it
     would close there whatever n is. All models see the same draws. Without `evasion` damage is
     relative, and its curve is made anew from each draw; a fitted curve is used as it is, without its
-    own uncertainty, since samples do not change it. `damage` gives the damage of each sample, where a
+    own uncertainty, since samples do not change it. `written` says how sizes are
+    written, where not as numbers. `damage` gives the damage of each sample, where a
     detector was asked about the attacks themselves.
     """
     models, matrix = paired_distances(distances_by_model)
@@ -94,7 +97,7 @@ def convergence(
     drawn = rng.integers(n, size=(resamples, n))
     each = _damage_of_each(models, matrix, evasion, damage)
     damages = resampled_damage(matrix, drawn, counts) if each is None else _running_means(each, drawn, counts)
-    measures = {DAMAGE: damages} | _ratios(matrix, drawn, counts, limits) | _sizes(matrix, drawn, counts)
+    measures = {DAMAGE: damages} | _ratios(matrix, drawn, counts, limits, written or {}) | _sizes(matrix, drawn, counts)
     return Convergence(
         n=counts,
         models=models,
@@ -121,16 +124,23 @@ def _running_means(values: Floats, drawn: NDArray[np.int64], counts: NDArray[np.
     return np.stack([np.cumsum(row[drawn], axis=1)[:, counts - 1] / counts for row in values])
 
 
-def _ratios(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64], limits: Floats) -> dict[str, Floats]:
+def _ratios(
+    matrix: Floats,
+    drawn: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    limits: Floats,
+    written: Mapping[float, str],
+) -> dict[str, Floats]:
     finite = np.isfinite(matrix)
+    names = {tau: written.get(tau, size_text(tau)) for tau in limits.tolist()}
     return {
-        f"success ratio at {tau:g}": _running_means(((matrix <= tau) & finite).astype(np.float64), drawn, counts)
-        for tau in limits
+        f"attack success rate at {name}": _running_means(((matrix <= tau) & finite).astype(np.float64), drawn, counts)
+        for tau, name in names.items()
     }
 
 
 def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Floats]:
-    """Smallest and mean size over 0 < d < inf of the first m draws, NaN where there is none."""
+    """Minimal and mean distance over 0 < d < inf of the first m draws, NaN where there is none."""
     smallest, mean = [], []
     for row in matrix:
         used = (row > 0) & np.isfinite(row)

@@ -10,8 +10,8 @@ from advrisk.risk.decision import Pair
 if TYPE_CHECKING:
     from advrisk.risk.assessment import DamageAssessment, ModelDamage
 
-# `eps` is the size of a success ratio, `other` the model that a difference is taken from, `verdict` what stands beside
-# the number that models are ranked by.
+# `eps` is the size of a robust accuracy or an attack success rate, `other` the model that a difference is taken from,
+# `verdict` what stands beside the number that models are ranked by.
 COLUMNS: Columns = {
     "model": "text",
     "name": "text",
@@ -33,6 +33,7 @@ def _of_model(one: "ModelDamage") -> Iterator[Row]:
     beside = one.by_detector
     named: dict[str, Estimate | float | None] = {
         "clean_accuracy": one.clean_accuracy,
+        "clean_loss": one.clean_loss,
         "clean_rejection": one.clean_rejection,
         "damage": one.damage,
         "relative_damage": one.relative_damage,
@@ -42,15 +43,16 @@ def _of_model(one: "ModelDamage") -> Iterator[Row]:
         "by_people": one.by_people,
         "operational_risk": one.operational_risk,
         "probability_best": one.probability_best,
-        "minimal_size": None if one.minimal_size is None else one.minimal_size.estimate,
-        "mean_size": None if one.mean_size is None else one.mean_size.estimate,
+        "minimal_distance": None if one.minimal_size is None else one.minimal_size.estimate,
+        "mean_distance": None if one.mean_size is None else one.mean_size.estimate,
     }
     for name, found in named.items():
         if found is not None:
             verdict = one.verdict if found is one.ranked_by else None
             yield _row(one.model, name, found, verdict=verdict)
-    for eps, ratio in one.success_ratio.items():
-        yield _row(one.model, "success_ratio", ratio, eps=eps)
+    for name, shares in (("robust_accuracy", one.robust_accuracy), ("attack_success_rate", one.success_ratio)):
+        for eps, share in shares.items():
+            yield _row(one.model, name, share, eps=eps)
 
 
 def _of_pair(pair: Pair) -> Row:

@@ -55,7 +55,7 @@ class Pair:
     conflicts: tuple[str, ...] = ()  # numbers that say the opposite, each in words; they make the pair undecided
 
     def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "difference": self.difference.as_dict()}
+        return {**vars(self), "difference": self.difference.as_dict(), "conflicts": list(self.conflicts)}
 
 
 def index_of(model: str, models: tuple[str, ...]) -> int:

@@ -17,7 +17,7 @@ from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dr
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.inputs import calibrate_inputs, write_bounds, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
-from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.layout import DATA_FILE, EVASION_FILE, STUDY_FILE, data_text
 from advrisk.plan import (
     ConfiguredDetector,
     KnownSample,
@@ -31,6 +31,7 @@ from advrisk.plan import (
     make_plan,
     outline_plan,
     refuse_moved,
+    samples_left,
 )
 from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
@@ -40,7 +41,7 @@ from advrisk.run.gate import refuse_gate
 from advrisk.run.overlaps import refuse_overlaps
 from advrisk.run.scenarios import refuse_losses, refuse_scenarios
 from advrisk.run.survival import refuse_survival
-from advrisk.study import Arm, StudySpec, Target, TargetSpec, load_study
+from advrisk.study import Arm, StudySpec, Target, TargetSpec, as_written, load_study
 
 _EVASION = ("assess", "damage", "evasion")
 
@@ -204,6 +205,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
     }
     write_study(study, bench.folder)  # before the first segment: who reads that finds it, also elsewhere
     _keep_evasion(study, bench.folder)
+    _keep_samples_left(study, bench)
     if changed:
         ledger.append(changed)
     _keep_to_calibrate(study, bench)
@@ -360,9 +362,17 @@ def write_study(study: StudySpec, folder: Path) -> None:
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     if study.losses:
         content["losses"] = [without_files(entry, study.where.folder) for entry in study.loss_entries()]
+    content = as_written(content, study.written)
     text = f"# Relative paths are meant against {study.where.folder.resolve()}\n"
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     _write(folder / STUDY_FILE, text)
+
+
+def _keep_samples_left(study: StudySpec, bench: Workbench) -> None:
+    """How many samples the data set still has to evaluate: a report may ask for more only where there are some."""
+    data = bench.material.data
+    given = None if data.split is None else [str(mark) for mark in data.split]
+    _write(bench.folder / DATA_FILE, data_text(samples_left(data.ids, given, splits(study, bench))))
 
 
 def _keep_evasion(study: StudySpec, folder: Path) -> None:

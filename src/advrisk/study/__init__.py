@@ -12,7 +12,7 @@ from advrisk.study.assess import (
     SurvivalSpec,
 )
 from advrisk.study.defence import DefenceSpec
-from advrisk.study.fields import validated
+from advrisk.study.fields import as_written, plain_sizes, validated, written_sizes
 from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, detector_names, expanded, study_ground
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
@@ -71,6 +71,7 @@ __all__ = [
     "Term",
     "TrainedModel",
     "TrainingSource",
+    "as_written",
     "asked_level",
     "asked_of",
     "detector_names",
@@ -80,9 +81,11 @@ __all__ = [
     "parse_requirement",
     "parse_target",
     "parse_targets",
+    "plain_sizes",
     "read_yaml",
     "study_from",
     "study_ground",
     "target_kind",
     "validated",
+    "written_sizes",
 ]

@@ -22,6 +22,9 @@ NUMBER_SCHEMA = {
 }
 
 
+SIZE_KEYS = ("eps", "thresholds")  # of a study, whose values are sizes
+
+
 def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
     def as_list(value: object) -> object:
         return value if isinstance(value, list) else [value]
@@ -62,6 +65,40 @@ class Open(BaseModel):
     @property
     def params(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
+
+
+def written_sizes(data: object, inside: bool = False) -> dict[float, str]:
+    """Size -> how a study writes it, of those that it writes as fractions: 8/255."""
+    if isinstance(data, Mapping):
+        return {
+            size: text for key, value in data.items() for size, text in written_sizes(value, key in SIZE_KEYS).items()
+        }
+    if isinstance(data, list):
+        return {size: text for value in data for size, text in written_sizes(value, inside).items()}
+    if not inside or not isinstance(data, str) or "/" not in data:
+        return {}
+    try:
+        return {parse_number(data): re.sub(r"\s", "", data)}
+    except ValueError:
+        return {}
+
+
+def plain_sizes(data: Any, inside: bool = False) -> Any:
+    """A study's content with its sizes as numbers, however they were written."""
+    if isinstance(data, Mapping):
+        return {key: plain_sizes(value, key in SIZE_KEYS) for key, value in data.items()}
+    if isinstance(data, list):
+        return [plain_sizes(value, inside) for value in data]
+    return next(iter(written_sizes(data, inside)), data)
+
+
+def as_written(data: Any, written: Mapping[float, str], inside: bool = False) -> Any:
+    """A study's content with its sizes as they were written."""
+    if isinstance(data, Mapping):
+        return {key: as_written(value, written, key in SIZE_KEYS) for key, value in data.items()}
+    if isinstance(data, list):
+        return [as_written(value, written, inside) for value in data]
+    return written.get(data, data) if inside and isinstance(data, float) else data
 
 
 def validated(model: type[Checked], data: Mapping[str, Any], source: Source) -> Checked:

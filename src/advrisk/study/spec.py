@@ -27,6 +27,7 @@ from advrisk.study.fields import (
     Sizes,
     Strict,
     validated,
+    written_sizes,
 )
 from advrisk.study.gate import parse_requirement
 from advrisk.study.resources import ResourcesSpec
@@ -243,6 +244,7 @@ class StudySpec(Strict):
     gate: list[Annotated[str, AfterValidator(_a_requirement)]] = Field(default_factory=list)
 
     _where: Source = PrivateAttr(default_factory=Source)
+    _written: dict[float, str] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _named_population(self) -> Self:
@@ -264,6 +266,11 @@ class StudySpec(Strict):
         return [loss.model_dump() for loss in self.losses]
 
     @property
+    def written(self) -> Mapping[float, str]:
+        """Size -> the fraction that it is written as: 8/255."""
+        return self._written
+
+    @property
     def where(self) -> Source:
         """The file and lines this study was read from."""
         return self._where
@@ -280,4 +287,5 @@ def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySp
     source = source or Source()
     study = validated(StudySpec, data, source)
     study._where = source
+    study._written = written_sizes(data)
     return study

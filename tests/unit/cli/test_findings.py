@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from advrisk.cli.findings import Finding, show_finding
+from advrisk.ledger.views import ALL
 
 ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
 PAID = {"cost": 3.0, "answers": "sqlite:///a.db"}
@@ -14,6 +15,8 @@ PAID = {"cost": 3.0, "answers": "sqlite:///a.db"}
 
 class Recorder:
     """Stands in for a run: answers every question with the question."""
+
+    view = ALL
 
     def __getattr__(self, name: str) -> Any:
         def answer(**given: Any) -> Any:

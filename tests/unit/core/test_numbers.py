@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advrisk.core.numbers import level_text, parse_number, percent_text
+from advrisk.core.numbers import level_text, parse_number, percent_text, size_text
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,15 @@ def test_shares_are_told_in_per_cent() -> None:
 )
 def test_a_level_has_four_digits_and_is_never_rounded_up_to_certainty(level: float, text: str) -> None:
     assert level_text(level) == text
+
+
+@pytest.mark.parametrize(
+    "written", ["8/255", "0.1", "1/255", "0.5/255", "254/255", "1/3", "0.0625", "2", "0.003", "12.5"]
+)
+def test_sizes_come_back_as_they_were_written(written: str) -> None:
+    assert size_text(parse_number(written)) == written
+
+
+@given(st.floats(min_value=0, max_value=1e6, allow_nan=False))
+def test_a_size_that_is_shown_is_the_size_to_six_digits(size: float) -> None:
+    assert parse_number(size_text(size)) == pytest.approx(size, rel=1e-5, abs=1e-300)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import DataError, LedgerError
-from advrisk.plan import KnownSample, Shard, choose_splits, cut_shards, refuse_moved
+from advrisk.plan import KnownSample, Shard, choose_splits, cut_shards, refuse_moved, samples_left
 from advrisk.study import DataSpec
 
 IDS = [f"s{i}" for i in range(10)]
@@ -196,3 +196,25 @@ def test_a_dropped_sample_was_evaluated_and_cannot_become_another_split() -> Non
     with pytest.raises(LedgerError, match="was used as 'evaluate'"):
         refuse_moved({"s1": "calibrate"}, {"s1": KnownSample("h", "dropped")})
     refuse_moved({"s1": "evaluate"}, {"s1": KnownSample("h", "dropped")})
+
+
+@pytest.mark.parametrize(
+    ("keys", "given", "left"),
+    [
+        ({"evaluate": 3, "tune": 2}, None, 5),
+        ({"evaluate": "all"}, None, 0),
+        ({"evaluate": 2, "calibrate": 1}, ["evaluate"] * 4 + ["test"] * 6, 2),  # of those that are marked for it
+        ({"evaluate": 3}, ["train"] * 6 + ["test"] * 4, 1),
+    ],
+)
+def test_samples_that_could_still_be_evaluated(keys: dict[str, Any], given: list[str] | None, left: int) -> None:
+    chosen = choose_splits(DataSpec(source="digits", **keys), IDS, given, seed=0)
+    assert samples_left(IDS, given, chosen) == left
+    if left:
+        more = choose_splits(
+            DataSpec(source="digits", **keys | {"evaluate": keys["evaluate"] + left}), IDS, given, seed=0
+        )
+        assert len(more) == len(chosen) + left
+    beyond = keys | {"evaluate": list(chosen.values()).count("evaluate") + left + 1}
+    with pytest.raises(DataError):
+        choose_splits(DataSpec(source="digits", **beyond), IDS, given, seed=0)

@@ -22,7 +22,7 @@ BROKEN = [
 
 def test_the_model_to_ship_leads_at_the_largest_size() -> None:
     assert headline("success", BROKEN, "b") == (
-        "b, the model to ship: broken within linf 0.2: 30.0 % [28.0, 33.0]; over the 2 other models: 40.0 % to 90.0 %"
+        "b, the least bad model: broken within linf 0.2: 30.0 % [28.0, 33.0]; over the 2 other models: 40.0 % to 90.0 %"
     )
 
 
@@ -53,7 +53,7 @@ def test_the_strongest_corruption_of_the_first_loss_leads() -> None:
         number("money under fog,level=5", "a", 9.0, unit="number"),
     ]
     assert headline("corruptions", rows, "a").startswith(
-        "a, the model to ship: misclassified under fog,level=5: 50.0 %"
+        "a, the least bad model: misclassified under fog,level=5: 50.0 %"
     )
 
 

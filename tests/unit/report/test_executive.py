@@ -101,11 +101,12 @@ def told(tmp_path: Path, found: Findings, **more: Any) -> ExecutiveSummary:
 def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path) -> None:
     found = damage({"strong": STRONG, "weak": WEAK})
     summary = told(tmp_path, Findings(damage=found))
-    assert summary.answer == "Ship strong: it suffers the least damage of the 2 models compared."
+    assert summary.answer == "strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2."
+    assert "no requirement (gate)" in summary.ship[1]
     assert summary.undecided == ("Nothing: every comparison that was asked for is decided.",)
     assert str(found.models[0].relative_damage) in summary.sure[0]
     assert str(found.pairs[0].difference) in summary.sure[1]
-    assert any("60 samples and 1 attack configuration" in one and "lower bounds" in one for one in summary.sure)
+    assert any("60 samples and 1 attack configuration" in one and "upper bound" in one for one in summary.sure)
 
 
 def gate(*verdicts: str) -> GateResult:
@@ -117,29 +118,26 @@ def gate(*verdicts: str) -> GateResult:
 @pytest.mark.parametrize(
     ("verdicts", "answer"),
     [
-        (("pass", "fail"), "Ship nothing yet: the study's gate fails (1 pass, 1 fail)."),
-        (("undecided",), "Ship nothing yet: the study's gate is undecided (1 undecided)."),
-        (("pass",), "Ship strong: it suffers the least damage of the 2 models compared."),
+        (("pass", "fail"), "strong fails r1."),
+        (("undecided",), "undecided whether strong meets r0."),
+        (("pass",), "strong meets every stated requirement."),
     ],
 )
-def test_a_gate_that_does_not_pass_comes_first(tmp_path: Path, verdicts: tuple[str, ...], answer: str) -> None:
+def test_what_is_required_stands_in_the_first_sentence(tmp_path: Path, verdicts: tuple[str, ...], answer: str) -> None:
     found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), gate=gate(*verdicts))
     summary = told(tmp_path, found)
-    assert summary.answer == answer
-    if verdicts == ("pass",):
-        assert summary.ship[1] == "The study's gate passes (1 pass)."
-    else:
-        assert summary.ship[1] == "strong suffers the least damage of the 2 models compared."
-        assert not any(one.startswith("Ship strong") for one in summary.ship)
+    assert summary.answer == f"strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2; {answer}"
+    state = {"pass": "passes (1 pass)", "fail": "fails (1 pass, 1 fail)", "undecided": "is undecided (1 undecided)"}
+    assert summary.ship[1] == f"The study's gate {state[verdicts[-1]]}."
     open_ones = [f"Required, r{n}: why; do this." for n, one in enumerate(verdicts) if one == "undecided"]
     assert list(summary.undecided) == (open_ones or ["Nothing: every comparison that was asked for is decided."])
 
 
 def test_a_run_that_is_not_done_comes_first(tmp_path: Path) -> None:
     found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), unfinished="4 of 15 cells")
-    assert told(tmp_path, found).ship == (
-        "Ship nothing yet: the run is not finished (4 of 15 cells are done).",
-        "strong suffers the least damage of the 2 models compared.",
+    assert told(tmp_path, found).ship[:2] == (
+        "Decide nothing yet: the run is not finished (4 of 15 cells are done).",
+        "strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2.",
     )
 
 
@@ -152,7 +150,7 @@ def test_what_would_decide_is_said_of_every_pair_that_is_open(tmp_path: Path) ->
     draws = np.random.default_rng(3).random((2, 60))
     found = damage({"a": draws[0], "b": draws[1]})
     summary = told(tmp_path, Findings(damage=found))
-    assert summary.answer.startswith("The evidence does not decide")
+    assert summary.answer.startswith("Undecided between ")
     assert found.pairs[0].more_samples is not None
     assert summary.undecided == (
         f"{found.pairs[0].lower} or {found.pairs[0].higher}: about {found.pairs[0].more_samples:,} more samples would "
@@ -200,8 +198,10 @@ def test_answers_that_name_different_models_are_called_different(tmp_path: Path)
     assert result.ship == "weak"
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
     summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
-    assert summary.ship[1].startswith("In the scenario town: ship weak")
-    assert "different models (strong, weak)" in summary.ship[2]
+    assert summary.answer.startswith("In the scenario town, weak has the least risk of 2 models: ")
+    assert summary.answer.endswith("; robust accuracy 0.0 % at 0.2."), "the damage of the model that is named"
+    assert summary.ship[1] == "By damage: strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2."
+    assert any("different models (strong, weak)" in one for one in summary.ship)
     assert any("In the scenario town, the risk of weak comes from" in one for one in summary.drivers)
 
 
@@ -314,7 +314,8 @@ def test_another_answer_against_corruptions_is_not_hidden(tmp_path: Path) -> Non
     result = compare_models(tensors, uniform_scenario(tensors["strong"]))
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
     summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
-    assert summary.answer.startswith("Ship strong")
-    assert summary.ship[1].startswith("Against attacks, that is. With all corruptions alike, weak has the least risk (")
-    assert any("With all corruptions alike, the risk of strong comes from" in one for one in summary.drivers)
-    assert risk_headline(result).startswith("If all corruptions counted alike, weak's risk of ")
+    assert summary.answer.startswith("strong is the least bad")
+    equally = "With all corruptions equally weighted, "
+    assert any(one.startswith(f"That is under attack. {equally}weak has the least risk (") for one in summary.ship)
+    assert any(f"{equally}the risk of strong comes from" in one for one in summary.drivers)
+    assert risk_headline(result).startswith(f"{equally}weak has the least risk of 2 models: ")

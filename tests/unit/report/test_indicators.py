@@ -21,6 +21,7 @@ from advrisk.report.indicator_figures import (
 from advrisk.report.indicators import (
     branch_names,
     drivers,
+    in_scenario,
     indicator_content,
     on_pair,
     on_risk,
@@ -242,10 +243,12 @@ def test_lines_of_the_tree_show_depth_and_share(result: ScenarioResult) -> None:
 def test_headlines_say_what_is_decided() -> None:
     decided = result_of({"weak": 1.0, "strong": 0.2})
     amount = loss_interval(decided.models[0].risk, PERCENT)
-    assert risk_headline(decided) == f"Ship strong: its risk of {amount} is the least of 2 models."
-    alike = risk_headline(result_of({"a": 0.5, "b": 0.5}))
-    assert alike.startswith("The evidence does not decide: a has a risk of ")
-    assert alike.endswith("but b may have less.")
+    beside = loss_text(decided.models[1].risk.value, PERCENT)
+    assert risk_headline(decided) == f"strong has the least risk of 2 models: {amount} (weak {beside})."
+    alike = result_of({"a": 0.5, "b": 0.5})
+    risks = [loss_text(one.risk.value, PERCENT) for one in alike.models]
+    assert risk_headline(alike) == f"Undecided between a and b: risk {risks[0]} and {risks[1]}."
+    assert in_scenario(alike).startswith("In the scenario town, undecided between a and b: ")
     assert "no other model" in risk_headline(result_of({"only": 0.5}))
 
 

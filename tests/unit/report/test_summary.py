@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from advrisk.report.summary import findings, headline, on_spare_arms
+from advrisk.report.headline import headline
+from advrisk.report.summary import findings, on_spare_arms
 from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison, ArmOptimality
@@ -27,7 +28,7 @@ def assessment(by_model: dict[str, list[float]], **changes: int) -> DamageAssess
 def test_a_clear_winner_is_named() -> None:
     clear = assessment({"strong": [0.5 + i / 1000 for i in range(60)], "weak": [0.1 + i / 1000 for i in range(60)]})
     assert clear.decided
-    assert headline(clear) == "Ship strong: it suffers the least damage of the 2 models compared."
+    assert headline(clear) == "strong is the least bad of 2 models: mean adversarial distance 0.529 (linf)."
     assert [row.verdict for row in clear.models] == ["least damage", "more damage than strong"]
 
 
@@ -35,12 +36,12 @@ def test_equal_models_are_undecided() -> None:
     draws = np.random.default_rng(3).random((2, 60))
     equal = assessment({"a": draws[0].tolist(), "b": draws[1].tolist()})
     assert not equal.decided
-    assert headline(equal).startswith("The evidence does not decide")
+    assert headline(equal).startswith(("Undecided between a and b: ", "Undecided between b and a: "))
 
 
 def test_one_model_is_not_compared() -> None:
     alone = assessment({"only": [0.1, 0.2]})
-    assert headline(alone) == "Only only was assessed: there is nothing to compare it with."
+    assert headline(alone) == "Only only was assessed: mean adversarial distance 0.15 (linf)."
     assert not alone.decided
 
 

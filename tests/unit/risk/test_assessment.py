@@ -10,6 +10,7 @@ from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.risk.damage import DamageComparison
+from advrisk.risk.convergence import MEAN, SMALLEST
 from advrisk.risk.decision import samples_to_decide
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import average, fit_bayesian, threshold
@@ -107,10 +108,10 @@ def test_everything_is_in_the_dict(assessed: Callable[..., DamageAssessment]) ->
 def test_the_numbers_settle_where_the_assessment_stands(assessed: Callable[..., DamageAssessment]) -> None:
     found = assessed({"strong": STRONG, "weak": WEAK}, spec={"thresholds": [0.2]}, evasion=threshold(0.2))
     settled = assessed_convergence(found, rng=np.random.default_rng(0))
-    assert settled.measures == ("damage", "success ratio at 0.2", "smallest size", "mean size")
+    assert settled.measures == ("damage", "attack success rate at 0.2", SMALLEST, MEAN)
     assert settled.bands["weak"]["damage"].middle[-1] == 1
     assert not settled.relative
-    assert settled.as_dict()["bands"]["strong"]["smallest size"]["middle"][0] is None, "the first sample resists"
+    assert settled.as_dict()["bands"]["strong"][SMALLEST]["middle"][0] is None, "the first sample resists"
 
 
 def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., DamageAssessment]) -> None:

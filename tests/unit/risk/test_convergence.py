@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.core.errors import RiskError
-from advrisk.risk.convergence import convergence
+from advrisk.risk.convergence import MEAN, SMALLEST, convergence
 from advrisk.risk.damage import (
     damage_probability,
     detector_free_damage,
@@ -39,13 +39,13 @@ def test_one_resample_is_the_numbers_of_its_first_draws() -> None:
         for model, row in first.items():
             bands = found.bands[model]
             assert bands["damage"].middle[place] == pytest.approx(damage.estimates[model].value, abs=1e-12)
-            assert bands["success ratio at 0.5"].middle[place] == pytest.approx(float(success_ratio(row, 0.5)))
+            assert bands["attack success rate at 0.5"].middle[place] == pytest.approx(float(success_ratio(row, 0.5)))
             if ((row > 0) & (row < INF)).any():
-                assert bands["smallest size"].middle[place] == minimal_perturbation_size(row).value
-                assert bands["mean size"].middle[place] == pytest.approx(mean_perturbation_size(row).value)
+                assert bands[SMALLEST].middle[place] == minimal_perturbation_size(row).value
+                assert bands[MEAN].middle[place] == pytest.approx(mean_perturbation_size(row).value)
             else:
-                assert np.isnan(bands["smallest size"].middle[place])
-                assert np.isnan(bands["mean size"].middle[place])
+                assert np.isnan(bands[SMALLEST].middle[place])
+                assert np.isnan(bands[MEAN].middle[place])
 
 
 def test_with_a_curve_damage_is_that_of_the_curve() -> None:

@@ -201,7 +201,7 @@ def test_settling_shows_four_measures_of_every_model(run: Path) -> None:
     lines = [trace for trace in traces if "name" in trace]
     assert [line["name"] for line in lines] == found.models * 4
     shown = found.settled.n >= 5
-    for place, measure in enumerate((DAMAGE, "success ratio at 0.05", SMALLEST, MEAN)):
+    for place, measure in enumerate((DAMAGE, "attack success rate at 0.05", SMALLEST, MEAN)):
         line = lines[place * 3]
         assert line["y"] == found.settled.bands[found.models[0]][measure].middle[shown].tolist()
 

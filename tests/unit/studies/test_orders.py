@@ -176,7 +176,7 @@ def test_samples_that_are_all_alike_always_give_the_same_order() -> None:
     distances = arrays({"a": [1] * 20, "b": [2] * 20, "c": [4] * 20})
     found = orders.same_order(distances, counts=[1, 5], thresholds=[1], resamples=7, rng=rng())
     assert found == {
-        "success ratio at 1": orders.Agreement(2, (1, 1)),  # b and c are not told apart by all samples either
+        "attack success rate at 1": orders.Agreement(2, (1, 1)),  # b and c are not told apart by all samples either
         SMALLEST: orders.Agreement(3, (1, 1)),
         MEAN: orders.Agreement(3, (1, 1)),
         DAMAGE: orders.Agreement(3, (1, 1)),
@@ -187,7 +187,7 @@ def test_one_drawn_sample_shows_the_order_as_often_as_it_tells_the_models_apart(
     distances = arrays({"a": [1] * 30 + [9] * 70, "b": [9] * 100})
     found = orders.same_order(distances, counts=[1, 3], thresholds=[5], resamples=4000, rng=rng())
     expected = tuple(told + (1 - told) / 2 for told in (0.3, 1 - 0.7**3))  # a drawn sample is broken in a, or a tie
-    assert found["success ratio at 5"].shares == pytest.approx(expected, abs=0.02)
+    assert found["attack success rate at 5"].shares == pytest.approx(expected, abs=0.02)
     assert found[SMALLEST].shares == pytest.approx(expected, abs=0.02)
 
 
