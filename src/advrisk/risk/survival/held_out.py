@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted
 from advrisk.risk.survival.calibration import Calibration, calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.fitting import fit_survival
@@ -15,10 +14,10 @@ from advrisk.risk.survival.fitting import fit_survival
 def calibrated_on_half(
     frame: Mapping[str, Any], options: Mapping[str, Any], family: str, rng: np.random.Generator
 ) -> tuple[Calibration | None, str]:
-    """The calibration at the median time of an event, and what is to be said of it; or None, and why.
+    """The calibration at the median time of an event; or None, and why.
 
     `frame` has a column `sample`: whole samples are in one half or the other, however few there are. Errors allow for
-    rows of a sample to be alike, and where a half has too few samples for that, none are told.
+    rows of a sample to be alike; where a half has too few samples for that, the calibration has none.
     """
     groups, event = np.asarray(frame["sample"]), np.asarray(frame["event"], dtype=np.bool_)
     names = np.unique(groups)
@@ -32,10 +31,5 @@ def calibrated_on_half(
         time = float(np.median(frame["duration"][event]))
         found = calibration(half, {name: column[~first] for name, column in frame.items()}, time)
     except RiskError as error:
-        return None, f"No calibration is told: {error}."
-    if clustered or not recurring:
-        return found, ""
-    return found.without_errors(), (
-        f"How far chance alone takes the calibration is not told, as {counted(len(names), 'sample')} are too few for "
-        f"errors by sample in each half ({2 * FEWEST_CLUSTERS} are needed)."
-    )
+        return None, f"it could not be checked on samples held out: {error}"
+    return (found, "") if clustered or not recurring else (found.without_errors(), "")
