@@ -106,8 +106,8 @@ def table_faults(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
 def survival_paper() -> Lines:
     """FGM and PGD in l1, l2 and linf, DeepFool, HopSkipJump, Pixel and Threshold, ten steps each.
 
-    Pixel changes 4, 16, 64 and 256 pixels, of however many channels. The paper gives no sizes of Threshold; these are
-    those of Kotyan & Vargas.
+    Pixel changes at most 4, 16, 64 and 256 pixels, of however many channels. The paper gives no sizes of Threshold:
+    here they go from 1/255 to 1.
     """
     grid = {"norm": ["l1", "l2", "linf"], "eps": [0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1]}
     return [
