@@ -160,7 +160,7 @@ def median_text(one: ModelSurvival) -> str:
     """`7 [6, 8]`, or that fewer than half of its attempts succeeded."""
     if one.median is None:
         return "–"
-    return _in_brackets(one.median) if one.reached else "not reached"
+    return _in_brackets(one.median, whole=True) if one.reached else "not reached"
 
 
 def doubt_words(found: SurvivalAssessment) -> str:
@@ -178,7 +178,10 @@ def doubt_words(found: SurvivalAssessment) -> str:
 
 def calibration_words(found: Calibration) -> str:
     """How far the law is off on samples that it had not seen, beside what chance does to a right one."""
-    off = f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI)"
+    off = (
+        f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI) in the "
+        f"shares that fail by {found.at_time:.4g}, of three times the worst"
+    )
     if found.by_chance is None:
         return f"{off}; there are too few samples to say how far chance alone would take it."
     chance = (
@@ -249,7 +252,9 @@ def _on_zero(found: SurvivalAssessment) -> list[str]:
 
 def _on_plateaus(found: SurvivalAssessment) -> list[str]:
     flat = [(one.model, one.curve.plateau) for one in found.models if one.curve is not None and one.curve.plateau]
-    return [f"{model}: {plateau.message}." for model, plateau in flat if plateau]
+    words = [f"{model}: {plateau.message}." for model, plateau in flat if plateau]
+    beyond = "A fitted law lets all of these break in the end: beyond the last event, what it says is extrapolated."
+    return [*words, beyond] if words and found.law is not None else words
 
 
 def cost_words(found: SurvivalAssessment) -> list[str]:
@@ -321,7 +326,15 @@ def number_text(value: float | None) -> str:
     return f"{value:.2e}"
 
 
-def _in_brackets(estimate: Estimate | None) -> str:
+def _in_brackets(estimate: Estimate | None, *, whole: bool = False) -> str:
+    """A number and its interval; with `whole`, numbers of passes without digits that they do not have."""
     if estimate is None:
         return "–"
-    return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
+    ends = (estimate.value, estimate.low, estimate.high)
+    value, low, high = (f"{end:,.0f}" if whole and end == _rounded(end) else number_text(end) for end in ends)
+    return f"{value} [{low}, {'not reached' if whole and not math.isfinite(estimate.high) else high}]"
+
+
+def _rounded(value: float) -> float | None:
+    """The nearest whole number; None where there is none."""
+    return float(round(value)) if math.isfinite(value) else None

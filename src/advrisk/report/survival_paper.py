@@ -59,7 +59,7 @@ def paper_figures(found: SurvivalAssessment, *, places: Places | None = None) ->
             if strengths and (value := number(one)) is not None
         ]
         if len({mark.group for mark in marks} - {UNDEFENDED}):
-            figures[name] = _by_strength(marks, title, share=share)
+            figures[name] = _by_strength(marks, title, colours, share=share)
     trained = [
         _Mark(seconds, one.model, one.model, value)
         for one in found.models
@@ -161,10 +161,10 @@ def _attack_costs(found: SurvivalAssessment) -> list[_Mark]:
     ]
 
 
-def _by_strength(marks: Sequence[_Mark], title: str, *, share: bool) -> Figure:
+def _by_strength(marks: Sequence[_Mark], title: str, colours: Places, *, share: bool) -> Figure:
     """A line for each defence over its strength; models without one as dotted lines across."""
     lines: list[Figure] = []
-    kinds = model_places({mark.group for mark in marks} - {UNDEFENDED})
+    kinds = model_places({mark.group for mark in marks} - {UNDEFENDED})  # marks of defences, dots of models
     digits = ".1%" if share else ".3g"
     for kind, place in kinds.items():
         own = sorted((mark for mark in marks if mark.group == kind), key=lambda mark: (float(mark.x), mark.model))
@@ -187,7 +187,7 @@ def _by_strength(marks: Sequence[_Mark], title: str, *, share: bool) -> Figure:
                 **named(f"{mark.model}, undefended", _LABEL),
                 "x": [0, 1],
                 "y": [mark.value.value] * 2,
-                "line": {"color": GRAY, "dash": "dot", "width": 2},
+                "line": {"color": cycled(COLOURS, colours[mark.model]), "dash": "dot", "width": 2},
                 "hovertemplate": f"{plain_label(mark.model)}, undefended: %{{y:{digits}}}<extra></extra>",
             }
         )

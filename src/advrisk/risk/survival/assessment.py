@@ -29,6 +29,7 @@ from advrisk.risk.survival.durations import Durations, Measure, NoDurationsError
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow
 from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.frames import Floats
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 from advrisk.risk.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fitted_law, why_not_quoted
 from advrisk.risk.survival.models import ModelSurvival, model_survival, own_covariates
@@ -37,6 +38,8 @@ from advrisk.risk.survival.paired import clean_accuracies, failure_rates, traini
 from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 from advrisk.risk.survival.reading import read_durations
 from advrisk.risk.survival.telling import COLUMNS, calibration_dict, fit_dict, survival_rows
+
+_COMPARED = 50  # times at which a law is held beside a curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class SurvivalAssessment(Tabular):
     doubt: str  # why no number of the law is quoted; empty where it holds
     families: tuple[FamilyRow, ...]
     choice: FamilyChoice | None
-    calibrated: Calibration | None
+    calibrations: tuple[Calibration, ...]  # at several times, the worst first
     pareto: tuple[Standing, ...]
     criteria: tuple[Criterion, ...]
     until: float  # of all means: as asked, and no longer than every model was attacked for
@@ -74,6 +77,11 @@ class SurvivalAssessment(Tabular):
         if model not in known:
             raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
         return known[model]
+
+    @property
+    def calibrated(self) -> Calibration | None:
+        """The calibration in which the law is farthest off."""
+        return self.calibrations[0] if self.calibrations else None
 
     @property
     def law(self) -> SurvivalFit | None:
@@ -109,7 +117,7 @@ class SurvivalAssessment(Tabular):
             "law_doubt": self.doubt or None,
             "families": [one.as_dict() for one in self.families],
             "choice": None if self.choice is None else self.choice.message,
-            "calibration": None if self.calibrated is None else calibration_dict(self.calibrated),
+            "calibrations": [calibration_dict(one) for one in self.calibrations],
             "pareto": [one.as_dict() for one in self.pareto],
             "broken_factor": self.broken_factor,
             "hardware": None if self.hardware is None else vars(self.hardware),
@@ -199,7 +207,7 @@ def assess_survival(
         doubt=doubt,
         families=fitted.families,
         choice=fitted.choice,
-        calibrated=fitted.calibrated,
+        calibrations=fitted.calibrations,
         pareto=pareto_set(whole.models, criteria) if criteria and len(whole.models) > 1 else (),
         criteria=criteria,
         until=limit,
@@ -226,13 +234,19 @@ def _doubt(durations: Durations, fitted: Fitted, law: Law) -> str:
     """Why the law is not quoted; empty where it is."""
     if fitted.fit is None:
         return fitted.why_not
-    curves = {model: model_curve(durations, model, law.level) for model in sorted(fitted.models)}
-    known = {model: curve for model, curve in curves.items() if curve is not None}
-    means = {
-        model: fitted.fit.mean(at=own_covariates(fitted, durations, model), until=min(law.until, curve.end))
-        for model, curve in known.items()
-    }
-    return why_not_quoted(fitted, durations, known, means, law)
+    curves = {}
+    for model in sorted(fitted.models):
+        if (seen := model_curve(durations, model, law.level)) is not None:
+            at = own_covariates(fitted, durations, model)
+            times = _some_times(seen.times[(seen.events > 0) & (seen.times <= law.until)])
+            curves[model] = (fitted.fit.curve(times, at=at), seen)
+    return why_not_quoted(fitted, durations, curves, law.tolerance)
+
+
+def _some_times(times: Floats) -> Floats:
+    """Not more than a curve is compared at."""
+    places = np.linspace(0, times.size - 1, min(times.size, _COMPARED)).round().astype(np.intp)
+    return times[np.unique(places)]
 
 
 def _check_arguments(family: str, level: float, limits: Mapping[str, float | None]) -> None:

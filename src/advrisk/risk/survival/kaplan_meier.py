@@ -307,7 +307,6 @@ def _plateau(
     what = f"the last event came at {since:g}" if seen.size else "no event came at all"
     message = (
         f"the curve ends flat at {percent_text(share)}: {what}, and {counted(int(at_risk[times > since][0]), 'row')} "
-        f"went on, to {until:g} at most; a parametric law lets all of these break in the end, so what it says beyond "
-        f"{since:g}, and its mean, is extrapolated"
+        f"went on, to {until:g} at most"
     )
     return Plateau(estimate, since, until, message)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
 from advrisk.core.seeds import generator
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
@@ -23,11 +23,12 @@ from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.held_out import calibrated_on_half
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
+from advrisk.risk.survival.records import Curve
 from advrisk.risk.survival.units import default_units
 
 AUTO = "auto"
 TOLERANCE = 0.02  # a law that is off by no more is taken to hold, however little chance alone would do
-_OFF = 0.1  # share of the rows' mean by which a law's may lie outside its interval
+OFF_THE_BAND = 0.05  # by how much a law may leave the band of the rows' curve: the band holds at each time by itself
 
 
 @dataclass
@@ -63,7 +64,7 @@ class Fitted:
     fit: SurvivalFit | None = None
     families: tuple[FamilyRow, ...] = ()
     choice: FamilyChoice | None = None
-    calibrated: Calibration | None = None
+    calibrations: tuple[Calibration, ...] = ()  # at several times, the worst first
     names: tuple[str, ...] = ()  # of the covariates
     models: frozenset[str] = frozenset()  # in the rows: a model that no attack broke may not be
     why_not: str = ""  # why there is no fit
@@ -93,50 +94,61 @@ def fitted_law(durations: Durations, names: Sequence[str], law: Law, notes: Note
 
 
 def why_not_quoted(
-    fitted: Fitted, durations: Durations, curves: Mapping[str, KaplanMeier], means: Mapping[str, Estimate], law: Law
+    fitted: Fitted, durations: Durations, curves: Mapping[str, tuple[Curve, KaplanMeier]], tolerance: float
 ) -> str:
     """Why no number of the law may be quoted; empty where it holds.
 
-    `curves` are those of the fitted rows, `means` the law's up to the limit, both by model.
+    `curves` are those of the law and of the fitted rows, by model.
     """
     if fitted.fit is None:
         return fitted.why_not
-    checked = fitted.calibrated
-    if checked is None:
-        return fitted.unchecked or "it could not be checked on samples held out"
-    if checked.ici > law.tolerance:
-        if checked.by_chance is None:
-            return (
-                f"on samples held out it is off by {100 * checked.ici:.1f} points on average, and there are too few "
-                f"samples to say whether chance explains that ({2 * FEWEST_CLUSTERS} are needed)"
-            )
-        if checked.ici > checked.by_chance:
-            return (
-                f"on samples held out it is off by {100 * checked.ici:.1f} points on average, where chance takes a "
-                f"right law up to {100 * checked.by_chance:.1f}"
-            )
-    for model, mean in means.items():
-        if complaint := _off_the_curve(mean, curves[model], durations, law):
-            return f"{complaint} of {model}"
+    if not fitted.calibrations:
+        return fitted.unchecked
+    for checked in fitted.calibrations:
+        if complaint := _off_on_held_out(checked, durations.unit, tolerance):
+            return complaint
+    for model, (own, seen) in curves.items():
+        if complaint := _off_the_curve(model, own, seen, durations):
+            return complaint
     return ""
 
 
-def _off_the_curve(mean: Estimate, curve: KaplanMeier, durations: Durations, law: Law) -> str:
-    """A law's mean that lies outside the interval of the rows' own, by more than a tenth of it.
+def _off_on_held_out(checked: Calibration, unit: str, tolerance: float) -> str:
+    """A calibration that is off by more than is tolerated and than chance explains."""
+    off = (
+        f"of samples held out, the shares that fail by {checked.at_time:g} {unit} are off by {100 * checked.ici:.1f} "
+        "points on average"
+    )
+    if checked.ici <= tolerance:
+        return ""
+    if checked.by_chance is None:
+        needed = f"({2 * FEWEST_CLUSTERS} are needed)"
+        return f"{off}, and there are too few samples to say whether chance explains that {needed}"
+    if checked.ici <= checked.by_chance:
+        return ""
+    return f"{off}, where chance takes a correct law up to {100 * checked.by_chance:.1f}"
 
-    A success that was noticed at pass k came after the query before, so the rows' mean is up to that much too long.
+
+def _off_the_curve(model: str, law: Curve, curve: KaplanMeier, durations: Durations) -> str:
+    """A law that leaves the band of the rows' own curve, somewhere by more than `OFF_THE_BAND`.
+
+    A success that is noticed at pass k came after the query before. Where a query is one pass, both curves mean the
+    same at k; where it is several, that of the rows is up to so many passes late.
     """
-    until = min(law.until, curve.end)
-    seen = curve.mean(until)
     events = durations.columns["event"].astype(np.bool_)
     late = durations.columns["duration"][events] - durations.columns["lower"][events]
-    early = float(late.mean()) if durations.measure in COUNTED and events.any() else 0.0
-    beyond = max(seen.low - early - mean.value, mean.value - seen.high)
-    if beyond <= _OFF * seen.value:
+    shift = max(float(late.mean()) - 1, 0.0) if durations.measure in COUNTED and events.any() else 0.0
+    ends = np.minimum(np.searchsorted(curve.times, law.times + shift, side="right") - 1, curve.times.size - 1)
+    starts = np.searchsorted(curve.times, law.times, side="right") - 1
+    beyond = np.maximum(curve.low[ends] - law.survival, law.survival - curve.high[starts])
+    worst = int(np.argmax(beyond))
+    if not beyond.size or beyond[worst] <= OFF_THE_BAND:
         return ""
+    place = starts[worst]
+    seen = f"{percent_text(curve.survival[place])} [{100 * curve.low[place]:.0f}, {100 * curve.high[place]:.0f}]"
     return (
-        f"it gives a mean of {mean.value:.3g} {durations.unit} up to {until:g} where the rows have {seen.value:.3g} "
-        f"[{seen.low:.3g}, {seen.high:.3g}]"
+        f"after {law.times[worst]:g} {durations.unit} it has {percent_text(law.survival[worst])} of {model} left, "
+        f"where the attempts show {seen}"
     )
 
 
