@@ -182,7 +182,7 @@ def assess_survival(
     durations, left_out = with_covariates(whole, every)
     for note in (*left_out, *_on_rows(durations)):
         notes.add(note)
-    if eps_max is not None and not sizes_that_count(whole, eps_max).any():
+    if eps_max is not None and "eps" in every and not sizes_that_count(whole, eps_max).any():
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
     found = {model: curve for model in whole.models if (curve := model_curve(whole, model, level)) is not None}
     limit = _limit(found, until, whole.unit, notes)
