@@ -105,7 +105,7 @@ def survival_content(found: SurvivalAssessment | str, *, places: Places | None =
         "lasts_not": "",
         "lasts_figures": figures,
         "lasts_headline": survival_headline(found),
-        "lasts_words": survival_words(found),
+        "lasts_words": [word for word in survival_words(found) if word != doubt_words(found)],
         "lasts_choices": choices,
         "lasts_factors": factors,
         "lasts_names": factor_names(found),
