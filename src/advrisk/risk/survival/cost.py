@@ -22,7 +22,7 @@ Verdict = Literal["broken", "not broken", "undecided"]
 BROKEN_FACTOR = 10.0
 ON_BROKEN = (
     "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one "
-    "does, also beyond where attacks gave up, and both intervals say so."
+    "does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so."
 )
 
 
