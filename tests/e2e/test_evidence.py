@@ -67,6 +67,7 @@ def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         },
     }
     content["assess"] = {
+        "survival": {},
         "damage": {"norm": "linf", "thresholds": [0.1, 0.2], "resamples": 200, "evasion": 0.1},
         "detection": {"resamples": 100},
         "certificate": {"alpha": 0.2, "zeta": 0.05},

@@ -14,8 +14,8 @@ from typer.main import get_command
 from advrisk import Run, Study
 from advrisk.cli.app import app
 from advrisk.risk.paired_share import share_difference
-from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import AlarmSpec
+from advrisk.study.assess import SurvivalSpec
 
 from .conftest import Command, study_of
 
@@ -209,14 +209,16 @@ def test_a_lost_study_lets_nothing_pass(folder: Path, advrisk: Command, tmp_path
 
 
 def test_a_time_that_nobody_saw_lets_nothing_pass(folder: Path) -> None:
+    """A mean up to a limit that attacks did not reach is not known; up to where they ended, it is."""
     run = Run.open(folder)
-    beyond = [one for one in run.survival().models if is_extrapolated(one.mean)]
-    seen = [one for one in run.survival().models if one.mean is not None and one not in beyond]
-    assert beyond or seen
-    for one in beyond:
-        assert run.gate(f"survival.{one.model} >= 0.001").results[-1].verdict == "undecided"
-    for one in seen:
-        assert run.gate(f"survival.{one.model} >= 0.001").results[-1].verdict == "pass"
+    assert run.study is not None
+    assert run.gate("survival.plain >= 0.001").results[-1].verdict == "pass"
+    far = run.study.assess.model_copy(update={"survival": SurvivalSpec(until=10_000)})
+    late = Run(run.folder, run.ledger, run.study.model_copy(update={"assess": far}))
+    assert late.survival().asked_until == 10_000
+    (last,) = late.gate("survival.plain >= 0.001").results[-1:]
+    assert last.verdict == "undecided"
+    assert "before the limit of 10000" in str(last.as_dict())
 
 
 def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:

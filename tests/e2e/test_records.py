@@ -41,7 +41,7 @@ def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "scenarios": {"town": {"grain": {"weight": 0.4, "of": ["gaussian-noise"]}}},
         "shard": 40,
     }
-    content["assess"] |= {"certificate": {"alpha": 0.2, "zeta": 0.05}}
+    content["assess"] |= {"certificate": {"alpha": 0.2, "zeta": 0.05}, "survival": {}}
     folder = tmp_path_factory.mktemp("everything") / "run"
     Study.from_dict(content).run(folder, workers=0).certify()
     return folder

@@ -61,7 +61,7 @@ def everything(nets: Path) -> dict[str, Any]:
         ],
         "detectors": ["confidence"],
         "scenarios": {"night": night},
-        "assess": base["assess"] | {"certificate": {"alpha": 0.2, "zeta": 0.05}},
+        "assess": base["assess"] | {"certificate": {"alpha": 0.2, "zeta": 0.05}, "survival": None},
     }
 
 
@@ -352,7 +352,7 @@ def inflated(content: bytes) -> bytes:
 def test_markdown_is_short_and_whole(run: Run, hostile: Run, tmp_path: Path) -> None:
     text = run.report(tmp_path / "report.md", form="markdown").read_text()
     assert text.startswith("## digits-study: ")
-    for title in ("Damage", "Detectors", "Risk in the deployment", "How long it lasts", "Certificates"):
+    for title in ("Damage", "Detectors", "Risk in the deployment", "How long it survives", "Certificates"):
         assert f"### {title}" in text
     for row in run.damage().models:
         assert f"| {row.model} |" in text

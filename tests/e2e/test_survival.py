@@ -103,6 +103,31 @@ class TestLedger:
             run.survival(covariates=["kind", "model"])
 
 
+def test_training_may_be_stated_of_any_model(nets: Path, tmp_path: Path) -> None:
+    """The nets here know what their training took; the study knows better."""
+    study = asked(nets)
+    first, second = list(study["models"])[:2]
+    study["models"][first] |= {"train_s": 500, "train_process_s": 900, "train_samples": 1000, "train_cost": 7.2}
+    study["data"] = study["data"] | {"evaluate": 20}
+    study["arms"] = [{"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "steps": 10}]
+    study["assess"] = {"survival": None}
+    run = Study.from_dict(study).run(tmp_path / "run", workers=1)
+    sql = "SELECT train_s, train_process_s, train_samples, train_cost FROM models WHERE model = $model"
+    assert run.query(sql, {"model": first}).to_pylist()[0] == dict(
+        zip(("train_s", "train_process_s", "train_samples", "train_cost"), (500.0, 900.0, 1000, 7.2), strict=True)
+    )
+    for measure, seconds in (("seconds", 500.0), ("process-seconds", 900.0)):
+        cost = run.survival(measure=measure).of(first).cost
+        assert cost is not None
+        assert (cost.break_s is not None, cost.adversarial is not None) == (True, True)
+        assert cost.adversarial.value * cost.break_s.value == pytest.approx(seconds / 1000)  # type: ignore[union-attr]
+    priced = run.survival(measure="seconds", hardware={"name": "one core", "per_hour": 3.6}).of(first).cost
+    assert priced is not None
+    assert priced.train_cost == 7.2  # and not 0.5, which 500 s of that core cost
+    assert priced.adversarial.value * priced.break_cost.value == pytest.approx(7.2 / 1000)  # type: ignore[union-attr]
+    assert run.survival().of(second).facts.train_s != 500
+
+
 class TestCommandLine:
     def test_it_prints_what_the_library_says(self, run: Run, advrisk: Callable[..., Printed]) -> None:
         done = advrisk("show", run.folder, "survival")
@@ -125,6 +150,16 @@ class TestCommandLine:
         }
         assert means == {one["model"]: pytest.approx(one["mean"]["value"]) for one in told["models"]}
 
+    def test_the_reference_and_the_unit_may_be_named(self, run: Run, advrisk: Callable[..., Printed]) -> None:
+        models = [one.model for one in run.survival().models]
+        for name in models:
+            done = advrisk(
+                "show", run.folder, "survival", "--reference", f"model={name}", "--unit", "eps=0.01", "--json"
+            )
+            found = json.loads(done.stdout)["fit"]["coefficients"]
+            assert {one["reference"] for one in found} == {None, name}
+            assert [one["unit_text"] for one in found if one["name"] == "eps"] == ["0.01"]
+
     def test_no_line_is_too_long_for_a_narrow_terminal(self, run: Run, advrisk: Callable[..., Printed]) -> None:
         done = advrisk("show", run.folder, "survival", "--model", "plain", columns=60)
         assert max(map(len, done.stdout.splitlines())) <= 60
@@ -136,6 +171,10 @@ class TestCommandLine:
             (("--covariate", "epz"), "did you mean 'eps'"),
             (("--arm", "fgsm*"), "no arm has a duration in forward passes"),
             (("--until", "-3"), "until"),
+            (("--reference", "model"), "--reference is NAME=VALUE, as in model=plain; found 'model'"),
+            (("--reference", "model=nobody"), "'nobody' does not occur"),
+            (("--unit", "eps=none"), "eps"),
+            (("--tolerance", "3"), "tolerance"),
             (("--detector", "lid"), "has no use for --detector"),
         ],
     )
@@ -160,12 +199,14 @@ class TestInBrowser:
 
     @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
     def test_everything_draws_and_nothing_is_complained_of(
-        self, browser: Any, report: Path, width: int, scheme: str
+        self, browser: Any, report: Path, run: Run, width: int, scheme: str
     ) -> None:
         visit = Visit(browser, report, width=width, scheme=scheme)
         section = visit.page.locator("#survival")
         figures = section.locator(".figure")
-        assert figures.count() == 5  # curves, by covariate, factors, calibration, Pareto
+        shown = set(run.figures()) & {figures.nth(n).get_attribute("data-figure") for n in range(figures.count())}
+        assert len(shown) == figures.count()
+        assert shown >= {"survival curves", "survival calibration", "survival pareto", "cost ratio by attack"}
         for place in range(figures.count()):
             assert figures.nth(place).locator(".trace").count() > 0, "an empty plot"
         visit.page.locator("nav a[href='#survival']").click()
@@ -192,6 +233,13 @@ class TestInBrowser:
 def test_a_study_without_durations_says_nothing_of_them(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert run.study is not None
+    unasked = type(run.study.assess)(damage=run.study.assess.damage)
+    other = Run(run.folder, run.ledger, run.study.model_copy(update={"assess": unasked}))
+    assert 'id="survival"' not in other.report(tmp_path / "unasked.html").read_text()  # though there are durations
+    assert "survives longest" not in json.dumps(other.record()["executive"])
+    assert not [name for name in other.figures() if name.startswith("survival")]
+
     def nothing(*_: Any, **__: Any) -> None:
         from advrisk.risk.survival.durations import NoDurationsError
 
@@ -199,11 +247,7 @@ def test_a_study_without_durations_says_nothing_of_them(
 
     monkeypatch.setattr(Run, "survival", nothing)
     page = Run.open(run.folder).report(tmp_path / "asked.html").read_text()
-    assert "Nothing can be said of how long models last: no arm has a duration" in page  # the study asks
-    assert run.study is not None
-    unasked = type(run.study.assess)(damage=run.study.assess.damage)
-    other = Run(run.folder, run.ledger, run.study.model_copy(update={"assess": unasked}))
-    assert 'id="survival"' not in other.report(tmp_path / "not-asked.html").read_text()
+    assert "Nothing can be said of how long models survive: no arm has a duration" in page  # the study asks
 
 
 @pytest.mark.parametrize(
@@ -216,6 +260,9 @@ def test_a_study_without_durations_says_nothing_of_them(
         ),
         ({"covariates": ["n_forward"]}, r"assess.survival.covariates.*comes from the outcome"),
         ({"shape_covariates": ["knid"]}, r"assess.survival.shape_covariates.*no covariate is called 'knid'"),
+        ({"reference": {"kind": "nobody"}}, r"assess.survival.reference.*no kind is 'nobody'"),
+        ({"reference": {"colour": "red"}}, r"assess.survival.reference.*no covariate is called 'colour'"),
+        ({"units": {"esp": "1/255"}}, r"assess.survival.units.*no covariate is called 'esp'; did you mean 'eps'"),
         ({"norm": "l1"}, r"assess.survival.norm.*no attack that counts is in l1; there are attacks in l2, linf"),
     ],
 )

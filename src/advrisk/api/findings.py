@@ -16,7 +16,6 @@ from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.failures import FailureModes, failure_modes
 from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.survival.durations import NoDurationsError
 from advrisk.risk.walk import detectors_of
 
 if TYPE_CHECKING:
@@ -101,12 +100,11 @@ def _failures(run: "Run", found: IndicatorAssessment) -> list[FailureModes]:
 
 
 def _survival(run: "Run") -> SurvivalAssessment | str:
-    """Nothing where nobody asked and no arm has a duration."""
-    asked = bool(run.study and "survival" in run.study.assess.model_fields_set)
+    """Nothing where the study does not ask for it (`assess: {survival: {…}}`)."""
+    if run.study is None or "survival" not in run.study.assess.model_fields_set:
+        return ""
     try:
         return run.survival(norm=run.asked.get("norm"), arms=run.asked.get("arms"))
-    except NoDurationsError as error:
-        return str(error) if asked else ""
     except RiskError as error:
         return str(error)
 

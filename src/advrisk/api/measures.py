@@ -41,7 +41,6 @@ from advrisk.risk.gate.reading import (
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import DamageSpec, Requirement, Term
 
 if TYPE_CHECKING:
@@ -254,17 +253,17 @@ class Measures:
         return measured_number(estimate, n=found.n, unit=0.0, n_left_out=left_out, pending=self.pending, notes=notes)
 
     def _survival(self, left: Term) -> Measured:
-        found = self._survivals.of(str(left.subject))
+        assessed = self._survivals
+        found = assessed.of(str(left.subject))
         if found.mean is None:
-            raise RiskError(self._survivals.unfitted or "no attack broke any of its samples, so nothing was fitted")
+            raise RiskError("no attempt on it has a duration")
         failed, cut = found.tally.error, found.tally.timeout
-        notes = [f"mean up to {self._survivals.until:g} {self._survivals.unit}"]
+        notes = [f"mean up to {assessed.until:g} {assessed.unit}"]
         notes += [f"{cut} rows ended in a timeout, and count as held until then"] if cut else []
         n = n_labelled(self.run.ledger) or found.mean.n
         told = measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
-        beyond = (
-            "attacks on it ended before, and a fitted law goes on from there" if is_extrapolated(found.mean) else ""
-        )
+        early = assessed.asked_until is not None and assessed.asked_until > assessed.until
+        beyond = f"attacks ended at {assessed.until:g}, before the limit of {assessed.asked_until:g}" if early else ""
         return replace(told, untried=beyond, on_untried="attacks that last longer, or an earlier limit (`until`)")
 
     def certificate_flags(self, term: Term) -> tuple[str, ...]:

@@ -371,6 +371,9 @@ class Run:
         measure: str | None = None,
         covariates: list[str] | None = None,
         shape_covariates: list[str] | None = None,
+        reference: Mapping[str, str] | None = None,
+        units: Mapping[str, float | str] | None = None,
+        tolerance: float | None = None,
         family: str | None = None,
         norm: Norm | None = None,
         models: list[str] | None = None,
@@ -385,12 +388,16 @@ class Run:
         """How long until each model breaks, what that depends on, and what it costs (Meyers et al.), as the study asks.
 
         `measure` is forward, gradient, seconds or process-seconds; `covariates` are things known before the attack, by
-        default those that differ; `shape_covariates` change the shape of the law, too; `family` is weibull, lognormal,
-        loglogistic or auto; `hardware` is as in `{"name": "one GPU", "per_hour": 2.5}`.
+        default those that differ; `shape_covariates` change the shape of the law, too; `reference` is as in
+        `{"defence": "none"}`, `units` as in `{"eps": "1/255"}`; a law that is off by more than `tolerance` is not
+        quoted; `family` is weibull, lognormal, loglogistic or auto; `hardware` is as in
+        `{"name": "one GPU", "per_hour": 2.5}`.
         """
         given: dict[str, Any] = {"measure": measure, "covariates": covariates, "family": family, "norm": norm}
         given |= {"arms": arms, "level": self.level(level), "until": until, "eps_max": eps_max, "hardware": hardware}
-        given |= {"broken_factor": broken_factor, "shape_covariates": shape_covariates}
+        given |= {"broken_factor": broken_factor, "shape_covariates": shape_covariates, "tolerance": tolerance}
+        given |= {"reference": None if reference is None else dict(reference)}
+        given |= {"units": None if units is None else dict(units)}
         base = self.study.assess.survival if self.study else SurvivalSpec()
         changed = {name: value for name, value in given.items() if value is not None}
         asked = validated(SurvivalSpec, base.model_dump() | changed, Source())

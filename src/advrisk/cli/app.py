@@ -133,7 +133,8 @@ def train(
         accuracy = (
             "" if model.test_accuracy is None else f", {percent_text(model.test_accuracy, 1)} right on test samples"
         )
-        done = "there already" if model.skipped else f"trained in {model.train_s:.1f} s"
+        busy = "" if model.train_process_s is None else f" ({model.train_process_s:.1f} processor seconds)"
+        done = "there already" if model.skipped else f"trained in {model.train_s:.1f} s{busy}"
         print(f"{model.path}: {done} on {model.train_samples} samples{accuracy}")
 
 

@@ -63,6 +63,24 @@ OfShape = Annotated[
     list[str] | None,
     typer.Option("--shape-covariate", help="Survival: what changes the shape of the law; repeat for more."),
 ]
+OfReference = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference",
+        metavar="COVARIATE=LEVEL",
+        help="Survival: the level that others are compared with, as in model=plain; repeat for more.",
+    ),
+]
+OfUnit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit", metavar="COVARIATE=SIZE", help="Survival: the unit of an effect, as in eps=1/255; repeat for more."
+    ),
+]
+OfTolerance = Annotated[
+    float | None,
+    typer.Option("--tolerance", help="Survival: how far off a law may be and still be quoted (default: 0.02)."),
+]
 OfLevel = Annotated[
     float | None, typer.Option("--level", help="Survival: how sure intervals are (default: the study's, 0.95).")
 ]
@@ -119,6 +137,17 @@ def hardware_of(text: str | None) -> dict[str, Any] | None:
         return {"name": name.strip(), "per_hour": float(price)}
     except ValueError:
         raise StudyError(f"--hardware is NAME=PRICE, as in one-gpu=2.5; found {text!r}") from None
+
+
+def pairs_of(option: str, given: list[str] | None, example: str) -> dict[str, str] | None:
+    """`NAME=VALUE`, each once, as a mapping."""
+    if given is None:
+        return None
+    pairs = [text.partition("=") for text in given]
+    for (name, sign, value), text in zip(pairs, given, strict=True):
+        if not (name.strip() and sign and value.strip()):
+            raise StudyError(f"{option} is NAME=VALUE, as in {example}; found {text!r}")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def alarm_of(detectors: list[str] | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:

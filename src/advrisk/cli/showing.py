@@ -25,14 +25,18 @@ from advrisk.cli.options import (
     OfMeasure,
     OfModels,
     OfNorm,
+    OfReference,
     OfShape,
     OfThreshold,
+    OfTolerance,
+    OfUnit,
     OfUntil,
     OfWhere,
     RunFolder,
     alarm_of,
     alarm_threshold,
     hardware_of,
+    pairs_of,
     sizes_of,
 )
 from advrisk.core.errors import StudyError
@@ -64,6 +68,7 @@ _USED_BY = {
     "--csv": tuple(one for one in get_args(Finding) if one not in _ROWS),
     **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
     **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware", "--shape-covariate"), ("survival",)),
+    **dict.fromkeys(("--reference", "--unit", "--tolerance"), ("survival",)),
     **dict.fromkeys(("--alpha", "--zeta"), ("certificate",)),
     **dict.fromkeys(("--scenario", "--loss"), ("indicators", "failures")),
     **dict.fromkeys(("--scenarios", "--what-if"), ("indicators",)),
@@ -123,6 +128,9 @@ def show(
     family: OfFamily = None,
     until: OfUntil = None,
     shape_covariate: OfShape = None,
+    reference: OfReference = None,
+    unit: OfUnit = None,
+    tolerance: OfTolerance = None,
     level: OfLevel = None,
     eps_max: OfEpsMax = None,
     broken_factor: OfBrokenFactor = None,
@@ -158,7 +166,9 @@ def show(
         return
     if what == "survival":
         laws: dict[str, Any] = {"measure": measure, "covariates": covariate, "family": family, "until": until}
-        laws |= {"shape_covariates": shape_covariate}
+        laws |= {"shape_covariates": shape_covariate, "tolerance": tolerance}
+        laws |= {"reference": pairs_of("--reference", reference, "model=plain")}
+        laws |= {"units": pairs_of("--unit", unit, "eps=1/255")}
         laws |= {"level": level, "eps_max": eps_max, "broken_factor": broken_factor, "hardware": hardware_of(hardware)}
         show_survival(opened, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **laws)
         return

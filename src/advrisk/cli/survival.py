@@ -1,4 +1,4 @@
-"""Survival as text for a terminal: how long each model lasts, what that depends on, and what breaking it costs."""
+"""Survival as text for a terminal: how long each model survives, what that depends on, and what breaking it costs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from advrisk.report.survival import (
     calibration_words,
     cost_words,
     extrapolated_text,
-    factor_names,
+    median_text,
     number_text,
     probabilities,
     probability_columns,
@@ -27,10 +27,14 @@ from advrisk.report.survival import (
     survival_words,
     verdict_text,
 )
+from advrisk.report.survival_laws import coefficient_table, factor_names
 
 if TYPE_CHECKING:
     from advrisk.api import Run
-    from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+    from advrisk.risk.survival.assessment import SurvivalAssessment
+    from advrisk.risk.survival.families_table import FamilyRow
+    from advrisk.risk.survival.models import ModelSurvival
+    from advrisk.risk.survival.records import AccelerationFactor
 
 
 def show_survival(run: "Run", *, out_csv: str | None, as_json: bool, **asked: Any) -> None:
@@ -40,12 +44,13 @@ def show_survival(run: "Run", *, out_csv: str | None, as_json: bool, **asked: An
 
 
 def print_survival(found: "SurvivalAssessment") -> None:
-    """The models, what explains them, the laws, the costs, and who is beaten."""
+    """The models, what explains them, the laws, the costs, and the Pareto front."""
     console = Console()
     _say(console, [survival_headline(found)])
     _print_models(console, found)
     _print_probabilities(console, found)
     _print_factors(console, found)
+    _print_coefficients(console, found)
     _print_families(console, found)
     _print_costs(console, found)
     if found.pareto:
@@ -59,8 +64,8 @@ def _print_models(console: Console, found: "SurvivalAssessment") -> None:
     rows = [
         [
             one.model,
-            _timed(one.mean),
-            _timed(one.median),
+            _stacked(one.mean),
+            median_text(one).replace(" [", "\n["),
             str(one.tally.events),
             str(one.tally.censored),
             str(one.tally.at_zero),
@@ -93,32 +98,49 @@ def _print_probabilities(console: Console, found: "SurvivalAssessment") -> None:
 
 
 def _print_pareto(console: Console, found: "SurvivalAssessment") -> None:
-    console.print("Beaten in everything, or not:", markup=False, highlight=False)
+    console.print("Pareto front:", markup=False, highlight=False)
     rows = [[one.model, *_clean_shares(found, found.of(one.model)), standing_text(one)] for one in found.pareto]
     print_fitting(console, ["model", *_clean_columns(found), "standing"], rows)
 
 
 def _print_factors(console: Console, found: "SurvivalAssessment") -> None:
-    factors = () if found.fit is None else found.fit.acceleration_factors()
+    """What covariates do, where the law holds; else why nothing is said of them."""
+    factors = () if found.law is None else found.law.acceleration_factors()
     if not factors:
         return
-    console.print("What makes it last longer (above 1) or shorter:", markup=False, highlight=False)
+    console.print("What makes it survive longer (above 1) or shorter:", markup=False, highlight=False)
     names = factor_names(found)
-    rows = [[names[one.name], _stacked(one.per_range), _stacked(one.per_unit)] for one in factors]
-    print_fitting(console, ["covariate", "times as long, whole range", "for one unit"], rows)
+    rows = [[names[one.name], _stacked(one.per_range), *_per_unit(one)] for one in factors]
+    print_fitting(console, ["covariate", "times as long, whole range", "for one unit", "unit"], rows)
+
+
+def _per_unit(one: "AccelerationFactor") -> list[str]:
+    """The factor of one unit and that unit; of names there is none."""
+    return ["–", "–"] if "=" in one.name else [_stacked(one.per_unit), one.unit_text]
+
+
+def _print_coefficients(console: Console, found: "SurvivalAssessment") -> None:
+    """All laws side by side."""
+    rows = [[row.name, *map(_stacked, row.effects)] for row in coefficient_table(found)]
+    if not rows:
+        return
+    console.print("Coefficients of all laws, on the log of time, whole range:", markup=False, highlight=False)
+    families = [f"{one.family}{' (taken)' if one.chosen else ''}" for one in found.families]
+    print_fitting(console, ["coefficient", *families], rows)
 
 
 def _print_families(console: Console, found: "SurvivalAssessment") -> None:
     if not found.families:
         return
-    columns = ["law", "AIC", "BIC", "log-likelihood", "concordance", "behind", "mean", "extrapolated", "median"]
+    columns = ["law", "AIC", "BIC", "log-likelihood", "concordance", "behind"]
+    columns += ["mean", "extrapolated", "median"] if found.law is not None else []
     rows = [
         [
             f"{one.family}{' (taken)' if one.chosen else ''}",
             *(f"{value:.1f}" for value in (one.aic, one.bic, one.log_likelihood)),
             f"{one.concordance:.3f}",
             "–" if one.behind is None else f"{one.behind:.1f}",
-            *(_timed(one.mean), _stacked(one.endless_mean), _timed(one.median)),
+            *_law_times(found, one),
         ]
         for one in found.families
     ]
@@ -129,18 +151,25 @@ def _print_families(console: Console, found: "SurvivalAssessment") -> None:
     _say(console, said)
 
 
+def _law_times(found: "SurvivalAssessment", one: "FamilyRow") -> list[str]:
+    """What a law says of all rows together; nothing where no law is quoted."""
+    if found.law is None:
+        return []
+    return [_timed(one.mean), _stacked(one.endless_mean), _timed(one.median)]
+
+
 def _print_costs(console: Console, found: "SurvivalAssessment") -> None:
     costs = [one.cost for one in found.models if one.cost is not None]
     if not costs:
         return
     console.print("\nWhat breaking costs beside training:", markup=False, highlight=False)
     columns = ["model", "cheap to break", "seconds to break", "ratio, attacked", "ratio, extrapolated", "ratio, benign"]
+    columns += ["ratio, clean"]
     rows = [
         [
             one.model,
             verdict_text(one),
-            *map(_timed, (one.break_s, one.adversarial)),
-            *map(_stacked, (one.extrapolated, one.benign)),
+            *map(_stacked, (one.break_s, one.adversarial, one.extrapolated, one.benign, one.benign_rate)),
         ]
         for one in costs
     ]

@@ -54,7 +54,9 @@ class Model:
     random: bool = False
     device: str = "cpu"
     train_s: float | None = None
+    train_process_s: float | None = None
     train_samples: int | None = None
+    train_cost: float | None = None
     keyed: "Callable[[Draw], Model] | None" = None
     unkeyed: bool = False
     rejects: bool = False

@@ -14,7 +14,7 @@ from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.tables import TABLES
 
 # Columns that say when, how fast and by whom, and not what.
-TIMES = ("run", "first_s", "spent_s", "wall_s", "process_s", "inference_s", "train_s")
+TIMES = ("run", "first_s", "spent_s", "wall_s", "process_s", "inference_s", "train_s", "train_process_s")
 _PROGRAM = ("version", "torch")  # of a cell: what ran it
 _MOST = 10  # examples of each kind
 Rows = dict[tuple[Any, ...], list[tuple[Any, ...]]]

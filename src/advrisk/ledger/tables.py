@@ -130,7 +130,9 @@ TABLES: dict[str, pa.Schema] = {
             "input_shape": pa.list_(pa.int32()),
             "random": pa.bool_(),
             "train_s": pa.float64(),
+            "train_process_s": pa.float64(),  # null in ledgers before version 6, as is the cost
             "train_samples": pa.int64(),
+            "train_cost": pa.float64(),  # as the study states it, in any unit
             "tags": pa.string(),  # JSON
         }
     ),

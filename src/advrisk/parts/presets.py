@@ -104,14 +104,18 @@ def table_faults(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
 
 @presets.register("survival-paper", traits=SourceTraits("you want the arms of Meyers et al.; images in [0, 1]"))
 def survival_paper() -> Lines:
-    """FGM and PGD in l1, l2 and linf, DeepFool, HopSkipJump, Pixel and Threshold, ten steps each."""
+    """FGM and PGD in l1, l2 and linf, DeepFool, HopSkipJump, Pixel and Threshold, ten steps each.
+
+    Pixel changes at most 4, 16, 64 and 256 pixels, of however many channels. The paper gives no sizes of Threshold:
+    here they go from 1/255 to 1.
+    """
     grid = {"norm": ["l1", "l2", "linf"], "eps": [0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 1]}
     return [
         {"attack": "fgsm", **grid},
         {"attack": "pgd", "steps": 10, **grid},
         {"attack": "deepfool", "norm": "l2", "candidates": [1, 3, 5, 10], "steps": 10},
         {"attack": "hopskipjump", "norm": "l2", "steps": 10, "initial_evaluations": 10, "max_evaluations": 10},
-        {"attack": "pixel", "eps": [1, 4, 16, 64, 255], "generations": 10},
+        {"attack": "pixel", "pixels": [4, 16, 64, 256], "generations": 10},
         {"attack": "threshold", "eps": ["1/255", "4/255", "16/255", "64/255", 1], "generations": 10},
     ]
 

@@ -8,7 +8,7 @@ from advrisk.core.errors import AdvriskError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.plan.grids import grid, shown
-from advrisk.study import DefenceSpec, Loc, StudySpec
+from advrisk.study import DefenceSpec, Loc, ModelSpec, StudySpec
 
 # What the literature calls a defence, and is an option of training here.
 _TRAINED = {
@@ -59,9 +59,10 @@ def model_names(study: StudySpec, registries: Registries) -> list[str]:
 def tags_of(study: StudySpec, defended: Sequence[DefendedModel]) -> dict[str, dict[str, str | int | float | bool]]:
     """Model -> its tags: of a defended one those of the model inside, the defence's name, its parameters, and its own.
 
-    Of stacked defences the names are joined by `+`; a parameter whose name is taken is called `defence-parameter`.
+    Options of a model stand among its tags, so that they can explain something. Of stacked defences the names are
+    joined by `+`; a parameter whose name is taken is called `defence-parameter`.
     """
-    tags = {name: dict(spec.tags) for name, spec in study.models.items()}
+    tags = {name: _options(spec) | dict(spec.tags) for name, spec in study.models.items()}
     for one in defended:
         own = dict(tags[one.of])
         own["defence"] = f"{own['defence']}+{one.defence}" if "defence" in own else one.defence
@@ -70,6 +71,17 @@ def tags_of(study: StudySpec, defended: Sequence[DefendedModel]) -> dict[str, di
                 own[f"{one.defence}-{name}" if name in own else name] = value
         tags[one.name] = own | dict(one.tags)
     return tags
+
+
+def _options(spec: ModelSpec) -> dict[str, str | int | float | bool]:
+    """Numbers among a model's options, what its factory is called with, and its precision; no paths, no addresses."""
+    args = spec.params.get("args")
+    named: dict[str, Any] = {
+        **(args if isinstance(args, Mapping) else {}),
+        "precision": getattr(spec, "precision", None),
+    }
+    found = {name: value for name, value in spec.params.items() if isinstance(value, int | float) or name in named}
+    return {name: value for name, value in (named | found).items() if isinstance(value, str | int | float | bool)}
 
 
 def _made(

@@ -162,6 +162,8 @@ def survival_numbers(source: Source) -> Iterator[Number]:
     for row in found.models:
         if row.mean is not None:
             yield Number(f"mean {found.unit} until a sample breaks, up to {found.until:g}", row.model, row.mean)
+            if row.median is not None and row.reached:
+                yield Number(f"median {found.unit} until a sample breaks", row.model, row.median)
         if row.adversarial is not None:
             yield Number(f"failures under attack per {row.adversarial.unit}", row.model, row.adversarial.estimate)
         if row.cost is not None and row.cost.adversarial is not None:
@@ -241,9 +243,12 @@ def provenance_numbers(source: Source) -> Iterator[Number]:
 
 
 def compute_numbers(source: Source) -> Iterator[Number]:
-    for row in source.ledger.query("SELECT model, train_s FROM models ORDER BY model").to_pylist():
-        if row["train_s"] is not None:
-            yield Number("seconds of training", row["model"], exact=row["train_s"])
+    names = {"train_s": "seconds of training", "train_process_s": "processor seconds of training"}
+    names |= {"train_cost": "cost of training, as stated"}
+    for row in source.ledger.query(f"SELECT model, {', '.join(names)} FROM models ORDER BY model").to_pylist():
+        for column, what in names.items():
+            if row[column] is not None:
+                yield Number(what, row["model"], exact=row[column])
     if passes := source.ledger.query(_PASSES)["passes"][0].as_py():
         yield Number("forward and backward passes of this run", exact=passes)
     seconds = source.ledger.query("SELECT process_s FROM cells WHERE process_s IS NOT NULL")["process_s"].to_pylist()

@@ -156,11 +156,11 @@ TOPICS: Mapping[str, _Row] = {
         lambda source: _because("no detector scored this run; add `detectors` to the study", source.found.detection),
     ),
     "survival": (
-        "How long it lasts",
+        "How long it survives",
         "survival",
         "Work until the first success, up to a limit.",
         survival_numbers,
-        lambda source: _because("no attack of this run has a duration", source.found.survival),
+        lambda source: _because("the study does not ask for it; add `survival: {}` to `assess`", source.found.survival),
     ),
     "certificates": (
         "Certificates",

@@ -33,7 +33,6 @@ from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.study import StudySpec
 
 T = TypeVar("T")
@@ -141,7 +140,7 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
             "better attack can only break more."
         )
     if survival := _of(found.survival, SurvivalAssessment):
-        told += [survival_headline(survival), *_on_doubtful_law(survival)]
+        told.append(survival_headline(survival))
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     if certificates := _of(found.certificates, CertificateAssessment):
@@ -150,12 +149,6 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
             f"are wrong at most {100 * certificates.zeta:.4g} % of the time."
         )
     return told or ["There is no number to be sure of."]
-
-
-def _on_doubtful_law(found: SurvivalAssessment) -> list[str]:
-    """Means that go beyond what was seen, of a law that may be wrong, are not to be taken for measurements."""
-    beyond = [one.model for one in found.models if is_extrapolated(one.mean)]
-    return [f"These times are extrapolated by a fitted law for {', '.join(beyond)}."] if beyond else []
 
 
 def _on_least_risk(one: ScenarioResult) -> str:

@@ -139,7 +139,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
-        ("survival", "How long it lasts", bool(shown["lasts"] or shown["lasts_not"])),
+        ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
         ("search", "Searches", bool(shown["searches"])),
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         ("arms", "Arm by arm", True),

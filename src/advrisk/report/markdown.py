@@ -17,7 +17,7 @@ from advrisk.report.marks import escaped
 from advrisk.report.palette import cut
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
-from advrisk.report.survival import number_text
+from advrisk.report.survival import median_text, number_text
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.detection.assessment import DetectionAssessment
@@ -100,15 +100,16 @@ def _survival(found: Findings) -> list[str]:
     survival = found.survival
     if not isinstance(survival, SurvivalAssessment):
         return []
-    head = ["model", f"mean {survival.unit}, up to {survival.until:.4g}", "broken", "held", "wrong already"]
+    head = ["model", f"mean {survival.unit}, up to {survival.until:.4g}", "median"]
+    head += ["broken", "held", "incorrect already"]
     rows = [
         [
-            *(_name(one.model), _any(one.mean)),
+            *(_name(one.model), _any(one.mean), median_text(one)),
             *(f"{one.tally.events:,}", f"{one.tally.censored:,}", f"{one.tally.at_zero:,}"),
         ]
         for one in survival.models
     ]
-    return _section("How long it lasts", head, rows, "tnnnn")
+    return _section("How long it survives", head, rows, "tnnnnn")
 
 
 def _certificates(found: Findings) -> list[str]:

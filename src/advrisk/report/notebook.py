@@ -14,7 +14,7 @@ from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, on_spare_arms, percent
-from advrisk.report.survival import number_text, survival_headline
+from advrisk.report.survival import doubt_words, median_text, number_text, survival_headline
 from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment
@@ -124,7 +124,7 @@ def _(found: SurvivalAssessment) -> str:
         [
             one.model,
             _to_three(one.mean),
-            _to_three(one.median),
+            median_text(one),
             one.tally.events,
             one.tally.censored,
             percent(one.clean_accuracy),
@@ -132,7 +132,8 @@ def _(found: SurvivalAssessment) -> str:
         for one in found.models
     ]
     columns = ["model", f"mean up to {found.until:.4g}", "median", "broken", "held", "clean accuracy"]
-    notes = [f"Durations in {found.unit}.", *found.notes]
+    doubt = [doubt_words(found)] if found.doubt else []
+    notes = [f"Durations in {found.unit}.", *doubt, *found.notes]
     return html_block(survival_headline(found), html_table(columns, rows), notes=notes)
 
 

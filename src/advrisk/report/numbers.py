@@ -81,7 +81,7 @@ def _survival(found: SurvivalAssessment) -> Iterator[Row]:
     for one in found.models:
         told = {
             "survival_mean": one.mean,
-            "survival_median": one.median,
+            "survival_median": one.median if one.reached else None,
             "failure_rate_clean": None if one.benign is None else one.benign.estimate,
             "failure_rate_attacked": None if one.adversarial is None else one.adversarial.estimate,
         }

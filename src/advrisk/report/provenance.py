@@ -119,7 +119,7 @@ def _shown(found: Findings) -> Sequence[tuple[str, str, bool]]:
         ("attacks", "Which attacks earn their passes", found.attacks is not None),
         ("detection", "Detectors", not isinstance(found.detection, str)),
         ("indicators", "Risk in your deployment", not isinstance(found.indicators, str)),
-        ("survival", "How long it lasts", not isinstance(found.survival, str)),
+        ("survival", "How long it survives", not isinstance(found.survival, str)),
         ("search", "Searches", bool(found.searches)),
         ("certificate", "Certificates", not isinstance(found.certificates, str)),
     )

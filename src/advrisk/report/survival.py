@@ -1,4 +1,7 @@
-"""Survival in words and tables, and which figures the report shows of it."""
+"""Survival in words and tables, and which figures the report shows of it.
+
+Sentences quote the rows (Kaplan and Meier); the fitted law is quoted for covariates only, and only where it holds.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,37 +15,39 @@ from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
     MOST_MODELS,
     calibration_plot,
+    coefficient_plot,
     covariate_curves,
     factor_plot,
+    hazard_plot,
     pareto_plot,
     survival_curves,
 )
+from advrisk.report.survival_laws import coefficient_table, factor_names, family_name
+from advrisk.report.survival_paper import paper_figures, paper_sections, why_no_strength
 from advrisk.risk.clean import on_rejection
-from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.choice import FamilyChoice
-from advrisk.risk.survival.coding import NumberCovariate
 from advrisk.risk.survival.durations import COUNTED
 from advrisk.risk.survival.fit import is_extrapolated
+from advrisk.risk.survival.models import ModelSurvival
 from advrisk.risk.survival.money import ModelCost
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
 from advrisk.risk.survival.pareto import Standing
 from advrisk.risk.survival.records import AccelerationFactor
 
 ON_TIME = (
-    "A duration is the work that an attack did until its first success within eps. Samples that held are counted as "
-    "lasting at least as long as they were attacked; samples that were wrong from the start are counted apart."
+    "A duration is the work that an attack did until its first success within eps. Samples that held survive for at "
+    "least as long as they were attacked; samples that were incorrect from the start are counted apart. Means and "
+    "medians are those of the attempts (Kaplan and Meier); a mean is restricted to the limit."
 )
 ON_COST = (
     "The ratio is training seconds for each training sample over the mean seconds until a sample breaks. Above 1, "
     "breaking one sample takes less time than training on one did. It means something only if both were measured on "
     "like machines."
 )
-ON_PROCESS = (
-    "Training seconds are those of the clock, the others those of processors: where training or attacks used several "
-    "processors at once, or waited, the ratio compares unlike things; `seconds` compares like with like."
-)
-ON_CONCORDANCE = "Concordance says how often the covariates order two times rightly; 0.5 is chance."
+ON_PROCESS = "Training seconds are processor seconds, as those of the attacks are."
+ON_CONCORDANCE = "Concordance says how often the covariates order two times correctly; 0.5 is chance."
 ON_RATES = (
     "f_ben and f_adv, and what follows from them, are not to be held against each other: clean inputs pass by at full "
     "speed, many of them while an attacker is still at work on one sample. A larger f_ben does not mean that attacks "
@@ -54,9 +59,9 @@ ON_PROBABILITY = (
 )
 ON_CHEAP = (
     "A model is called cheap to break where training on one sample took at least {factor:g} times as long as breaking "
-    "one does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so. “No” says "
-    "that breaking one costs more than 1/{factor:g} of training on one. It does not say that samples hold: all of them "
-    "may break."
+    "one does, also beyond where attacks gave up (by the fitted law, where it holds), and both intervals say so. “No” "
+    "says that breaking one costs more than 1/{factor:g} of training on one. It does not say that samples hold: all of "
+    "them may break."
 )
 _CHEAP = {"broken": "yes", "not broken": "no"}
 _KINDS = ("some clean input passing by is wrong", "an attacker at work breaks some sample")
@@ -80,26 +85,35 @@ def survival_content(found: SurvivalAssessment | str, *, places: Places | None =
     figures["survival curves"] = survival_curves(found, shown, places=places)
     choices = []
     factors: Sequence[AccelerationFactor] = ()
-    if found.fit is not None:
-        factors = found.fit.acceleration_factors()
-        for name in (one.name for one in found.fit.scale_coding.covariates):
+    if found.law is not None:
+        factors = found.law.acceleration_factors()
+        for name in (one.name for one in found.law.scale_coding.covariates):
             figures[f"survival by {name}"] = covariate_curves(found, name, places=places)
             choices.append(Choice(f"survival by {name}", name))
         if factors:
             figures["survival factors"] = factor_plot(factors, factor_names(found))
+        figures["survival hazard"] = hazard_plot(found, shown, places=places)
+        if len(found.families) > 1:
+            figures["survival coefficients"] = coefficient_plot(found)
     if found.calibrated is not None:
         figures["survival calibration"] = calibration_plot(found.calibrated)
     if found.pareto and {ACCURACY, FAILURES} <= {one.name for one in found.criteria}:
         figures["survival pareto"] = pareto_plot(found, places=places)
+    figures |= paper_figures(found, places=places)
     return {
         "lasts": found,
         "lasts_not": "",
         "lasts_figures": figures,
         "lasts_headline": survival_headline(found),
-        "lasts_words": survival_words(found),
+        "lasts_words": [word for word in survival_words(found) if word != doubt_words(found)],
         "lasts_choices": choices,
         "lasts_factors": factors,
         "lasts_names": factor_names(found),
+        "lasts_doubt": doubt_words(found),
+        "lasts_laws": coefficient_table(found),
+        "lasts_costs": any(one.cost is not None for one in found.models),
+        "lasts_paper": paper_sections(figures),
+        "median_text": median_text,
         "lasts_more": len(found.models) - len(shown),
         "lasts_left_out": left_out_words(found),
         "on_cost": cost_words(found),
@@ -118,47 +132,71 @@ def survival_content(found: SurvivalAssessment | str, *, places: Places | None =
 
 
 def survival_headline(found: SurvivalAssessment) -> str:
-    """Which model lasts longest, in a sentence."""
+    """Which model survives longest, in a sentence; every number is read off the attempts, none off a law."""
     told = [one for one in found.models if one.mean is not None]
     if not told:
-        return f"No law could be fitted: {found.unfitted}." if found.unfitted else "Nothing could be fitted."
+        return "No attempt has a duration."
     first = told[0]
-    mean = _in_brackets(first.mean)
+    average = f"{_in_brackets(first.mean)} {found.unit} on average up to {found.until:.4g}"
     if len(told) == 1:
-        return f"A sample of {first.model} takes {mean} {found.unit} to break, on average up to {found.until:.4g}."
-    if not any(one.at for one in told):
+        return f"A sample of {first.model} survives {average}, {_median_words(first)}."
+    alike = [one.model for one in told[1:] if not found.outlasts(first.model, one.model)]
+    if alike:
         return (
-            f"A sample takes {mean} {found.unit} to break, on average up to {found.until:.4g}; nothing in the law "
-            "tells the models apart."
+            f"Undecided which model survives longest: {first.model}, with {average} ({_median_words(first)}), or "
+            f"{_some(alike)}."
         )
-    last = told[-1]
-    average = f"{mean} {found.unit} on average up to {found.until:.4g}"
-    if not all(found.outlasts(first.model, one.model) for one in told[1:]):
-        alike = [one.model for one in told[1:] if not found.outlasts(first.model, one.model)]
-        return f"Undecided which model lasts longest: {first.model}, with {average}, or {_some(alike)}."
-    if not all(found.outlasts(one.model, last.model) for one in told[:-1]):
-        return f"{first.model} lasts longest: {average}; undecided which model breaks first."
-    return f"{first.model} lasts longest: {average}; {last.model} breaks first, after {_in_brackets(last.mean)}."
+    last, leads = told[-1], f"{first.model} survives longest: {average} ({_median_words(first)})"
+    if not all(found.outlasts(one.model, last.model) for one in told[1:-1]):
+        return f"{leads}; undecided which model fails first."
+    return f"{leads}; {last.model} fails first, after {_in_brackets(last.mean)} ({_median_words(last)})."
+
+
+def _median_words(one: ModelSurvival) -> str:
+    return f"median {median_text(one)}"
+
+
+def median_text(one: ModelSurvival) -> str:
+    """`7 [6, 8]`, or that fewer than half of its attempts succeeded."""
+    if one.median is None:
+        return "–"
+    return _in_brackets(one.median, whole=True) if one.reached else "not reached"
+
+
+def doubt_words(found: SurvivalAssessment) -> str:
+    """Why no law is quoted, and what might help; empty where one is."""
+    if not found.doubt:
+        return ""
+    if found.fit is None:
+        return f"No law could be fitted: {found.doubt}."
+    return (
+        f"The fitted law ({family_name(found.fit.family)}) is not quoted: {found.doubt}. Curves, means and medians "
+        "need no law. A law may hold with covariates of its shape (`shape_covariates`), another `family`, fewer "
+        "attacks (`arms`) or more samples."
+    )
 
 
 def calibration_words(found: Calibration) -> str:
     """How far the law is off on samples that it had not seen, beside what chance does to a right one."""
-    off = f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI)"
+    off = (
+        f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI) in the "
+        f"shares that fail by {found.at_time:.4g}, of three times the worst"
+    )
     if found.by_chance is None:
-        return f"{off}; a right law is off by some points, too."
+        return f"{off}; there are too few samples to say how far chance alone would take it."
     chance = (
-        f"chance alone takes a right law up to {100 * found.by_chance:.1f} in {level_text(found.level)} of such runs"
+        f"chance alone takes a correct law up to {100 * found.by_chance:.1f} in {level_text(found.level)} of such runs"
     )
-    return (
-        f"{off}; {chance}{': it may be right' if found.ici <= found.by_chance else ', so chance hardly explains this'}."
-    )
+    within = found.ici <= found.by_chance
+    return f"{off}; {chance}{': it may be correct' if within else ', so chance hardly explains this'}."
 
 
 def survival_words(found: SurvivalAssessment) -> list[str]:
     """What must be known to read the numbers."""
-    words = [ON_TIME, *_on_family(found), *_on_extrapolated(found), *_on_zero(found), *_on_plateaus(found)]
+    words = [ON_TIME, *_on_family(found), *_on_zero(found), *_on_plateaus(found)]
     words += on_rejection({one.model: one.clean_rejection for one in found.models if one.clean_rejection is not None})
-    return [*words, *found.notes, *left_out_words(found)]
+    strength = [why] if (why := why_no_strength(found)) else []
+    return [*words, *found.notes, *strength, *left_out_words(found)]
 
 
 def left_out_words(found: SurvivalAssessment) -> list[str]:
@@ -175,25 +213,14 @@ def _some(arms: Sequence[str]) -> str:
 
 
 def _on_family(found: SurvivalAssessment) -> list[str]:
-    if found.fit is None:
-        return [f"The curves stand alone, without a fitted law: {found.unfitted}."] if found.unfitted else []
+    if (law := found.law) is None:
+        return [doubt_words(found)] if found.doubt else []
     by = "" if found.choice is None else f" {_on_choice(found.choice)}"
     explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
-    shaping = [one.name for one in found.fit.shape_coding.covariates]
+    shaping = [one.name for one in law.shape_coding.covariates]
     explained += f", its shape by {', '.join(shaping)}" if shaping else ""
-    doubt = [f"{found.fit.doubt}."] if found.fit.doubt else []
-    return [f"The law is {family_name(found.fit.family)}{explained}, from {counted(found.fit.n, 'row')}.{by}", *doubt]
-
-
-def _on_extrapolated(found: SurvivalAssessment) -> list[str]:
-    """Which times go beyond what was seen of the model."""
-    told = []
-    for one in found.models:
-        names = [name for name in ("mean", "median") if is_extrapolated(getattr(one, name))]
-        told += [f"{one.model} beyond {one.seen:.4g} ({' and '.join(names)})"] if names else []
-    if not told:
-        return []
-    return [f"Extrapolated by the law, as no attack, or not all of them, went on for longer: {', '.join(told)}."]
+    doubt = [f"{law.doubt}."] if law.doubt else []
+    return [f"The law is {family_name(law.family)}{explained}, from {counted(law.n, 'row')}.{by}", *doubt]
 
 
 def refusing(found: SurvivalAssessment) -> bool:
@@ -217,7 +244,7 @@ def _on_zero(found: SurvivalAssessment) -> list[str]:
     told = [f"{one.model} {one.tally.at_zero}" for one in found.models if one.tally.at_zero]
     lost = [f"{one.model} {one.tally.error}" for one in found.models if one.tally.error]
     cut = [f"{one.model} {one.tally.timeout}" for one in found.models if one.tally.timeout]
-    words = [f"Rows that needed no work, as the sample was wrong already: {', '.join(told)}."] if told else []
+    words = [f"Rows that needed no work, as the sample was incorrect already: {', '.join(told)}."] if told else []
     if cut:
         words.append(f"Rows that ran out of time, counted as not broken by then: {', '.join(cut)}.")
     return [*words, *([f"Rows that ended in an error are left out: {', '.join(lost)}."] if lost else [])]
@@ -225,7 +252,9 @@ def _on_zero(found: SurvivalAssessment) -> list[str]:
 
 def _on_plateaus(found: SurvivalAssessment) -> list[str]:
     flat = [(one.model, one.curve.plateau) for one in found.models if one.curve is not None and one.curve.plateau]
-    return [f"{model}: {plateau.message}." for model, plateau in flat if plateau]
+    words = [f"{model}: {plateau.message}." for model, plateau in flat if plateau]
+    beyond = "A fitted law lets all of these break in the end: beyond the last event, what it says is extrapolated."
+    return [*words, beyond] if words and found.law is not None else words
 
 
 def cost_words(found: SurvivalAssessment) -> list[str]:
@@ -233,7 +262,8 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
     costs = [one.cost for one in found.models if one.cost is not None]
     words = [ON_COST, ON_CHEAP.format(factor=found.broken_factor)]
     words.append(
-        f"Means are up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, they are extrapolated."
+        f"Means are those of the attempts, up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, "
+        "they are extrapolated by the law, where it holds."
     )
     if found.durations.measure in COUNTED:
         words.append("Intervals leave out the clock: the seconds of a pass are the mean of this run, taken as exact.")
@@ -245,6 +275,10 @@ def cost_words(found: SurvivalAssessment) -> list[str]:
         words.append("No arm has an eps near 0, so the benign ratio lies outside the data: take it as a guess.")
     if found.hardware is not None:
         words.append(f"Costs are those of {found.hardware.name} at {found.hardware.per_hour:g} an hour.")
+    if any(one.benign_rate is not None for one in costs):
+        words.append(
+            "The clean ratio is training seconds for each sample over the mean seconds until a clean input fails."
+        )
     words += [f"{one.model}: no ratio, as {one.why_not}." for one in costs if one.why_not]
     return words
 
@@ -272,28 +306,12 @@ def verdict_text(cost: ModelCost | None) -> str:
 
 
 def standing_text(one: Standing) -> str:
-    """Where a model stands in the Pareto set."""
+    """Where a model stands beside the Pareto front."""
     if one.on_front:
         doubt = "" if one.decided else f", though that is not sure of {', '.join(one.undecided_against)}"
-        return f"nobody is better in everything{doubt}"
+        return f"on the Pareto front{doubt}"
     verb, doubt = "is" if len(one.dominated_by) == 1 else "are", "" if one.decided else ", though that is not sure"
     return f"{', '.join(one.dominated_by)} {verb} at least as good in everything{doubt}"
-
-
-def factor_names(found: SurvivalAssessment) -> dict[str, str]:
-    """What each factor compares, in words."""
-    names: dict[str, str] = {}
-    for one in found.fit.scale_coding.covariates if found.fit is not None else ():
-        if isinstance(one, NumberCovariate):
-            names[one.name] = f"{one.name}, {one.high:.4g} against {one.low:.4g}"
-        else:
-            names |= {f"{one.name}={level}": f"{one.name} {level}, against {one.reference}" for level in one.others}
-    return names
-
-
-def family_name(family: str) -> str:
-    """`log-logistic`."""
-    return {"weibull": "Weibull", "lognormal": "log-normal", "loglogistic": "log-logistic"}[family]
 
 
 def number_text(value: float | None) -> str:
@@ -308,7 +326,15 @@ def number_text(value: float | None) -> str:
     return f"{value:.2e}"
 
 
-def _in_brackets(estimate: Estimate | None) -> str:
+def _in_brackets(estimate: Estimate | None, *, whole: bool = False) -> str:
+    """A number and its interval; with `whole`, numbers of passes without digits that they do not have."""
     if estimate is None:
         return "–"
-    return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
+    ends = (estimate.value, estimate.low, estimate.high)
+    value, low, high = (f"{end:,.0f}" if whole and end == _rounded(end) else number_text(end) for end in ends)
+    return f"{value} [{low}, {'not reached' if whole and not math.isfinite(estimate.high) else high}]"
+
+
+def _rounded(value: float) -> float | None:
+    """The nearest whole number; None where there is none."""
+    return float(round(value)) if math.isfinite(value) else None

@@ -21,9 +21,11 @@ from advrisk.report.palette import (
     plain_label,
     short_label,
 )
-from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+from advrisk.report.survival_laws import coefficient_table, family_name
+from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
+from advrisk.risk.survival.models import ModelSurvival
 from advrisk.risk.survival.paired import ACCURACY, FAILURES, TRAINING
 from advrisk.risk.survival.records import AccelerationFactor, Curve
 
@@ -37,23 +39,23 @@ _LABEL = 26
 def survival_curves(
     found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None
 ) -> Figure:
-    """What the rows show of each model as steps, and the fit as a line."""
+    """What the rows show of each model as steps, and the law, where it holds, as a line."""
     lines: list[Figure] = []
     places = places_of([one.model for one in found.models], places)
     for one in models:
         colour = cycled(COLOURS, places[one.model])
         if one.curve is not None:
             lines += _steps(one.curve, one.model, places[one.model])
-        if found.fit is not None and one.mean is not None:
-            lines.append(_law(found.fit.curve(_times(found), at=one.at), one.model, colour, show=one.curve is None))
+        if found.law is not None and one.law_mean is not None:
+            lines.append(_law(found.law.curve(_times(found), at=one.at), one.model, colour, show=one.curve is None))
     return {"data": lines, "layout": _time_layout(found)}
 
 
 def covariate_curves(found: SurvivalAssessment, covariate: str, *, places: Places | None = None) -> Figure:
     """Survival if every row had one value of a covariate, all else as it is."""
-    assert found.fit is not None
+    assert found.law is not None
     values = covariate_values(found, covariate)
-    effects = found.fit.partial_effects(covariate, values, _times(found))
+    effects = found.law.partial_effects(covariate, values, _times(found))
     lines: list[Figure] = []
     own = {value: place for place, value in enumerate(values)}
     own = places_of(values, places) if covariate == "model" else own
@@ -76,7 +78,7 @@ def covariate_values(found: SurvivalAssessment, covariate: str) -> list[Any]:
 
 
 def _fitted_models(found: SurvivalAssessment) -> list[str]:
-    return [one.model for one in found.models if one.mean is not None]
+    return [one.model for one in found.models if one.law_mean is not None]
 
 
 def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str]) -> Figure:
@@ -103,28 +105,72 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
         ],
         "layout": {
             "xaxis": {"title": {"text": "times as long"}, "type": "log", "tickvals": _ticks(values)},
-            "yaxis": {
-                "type": "category",
-                "automargin": True,
-                "autorange": "reversed",
-                "tickvals": labels,
-                "ticktext": [_two_lines(label) for label in labels],
-            },
-            "shapes": [
-                {
-                    "type": "line",
-                    "x0": 1,
-                    "x1": 1,
-                    "y0": 0,
-                    "y1": 1,
-                    "yref": "paper",
-                    "line": {"color": GRAY, "dash": "dot"},
-                }
-            ],
+            "yaxis": _names_axis(labels),
+            "shapes": [_upright(1.0)],
             "margin": {"t": 16},
             "height": 120 + 44 * len(rows),
         },
     }
+
+
+def coefficient_plot(found: SurvivalAssessment) -> Figure:
+    """Coefficients of all laws side by side, on the log scale of time, over whole ranges (Meyers et al., Fig. 1)."""
+    rows = coefficient_table(found)
+    labels = [row.name for row in rows]
+    points = []
+    for place, family in enumerate(one.family for one in found.families):
+        values = [row.effects[place] for row in rows]
+        there = [(label, one) for label, one in zip(labels, values, strict=True) if one is not None]
+        points.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                **named(family_name(family)),
+                "x": [one.value for _, one in there],
+                "y": [label for label, _ in there],
+                "marker": {"size": 10, "color": cycled(COLOURS, place), "symbol": cycled(SYMBOLS, place)},
+                "error_x": _whiskers([one for _, one in there]),
+                "text": [f"{one.value:.3g} [{one.low:.3g}, {one.high:.3g}]" for _, one in there],
+                "hovertemplate": f"{family_name(family)}: %{{text}}<extra></extra>",
+            }
+        )
+    return {
+        "data": points,
+        "layout": {
+            "xaxis": {"title": {"text": "log time"}, "zeroline": True},
+            "yaxis": _names_axis(labels),
+            "shapes": [_upright(0.0)],
+            "scattermode": "group",
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 140 + 62 * len(rows),
+        },
+    }
+
+
+def hazard_plot(found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None) -> Figure:
+    """h(t) of each model by the law: failures among those that are left (Meyers et al., Eq. 3)."""
+    lines: list[Figure] = []
+    places = places_of([one.model for one in found.models], places)
+    for one in (one for one in models if one.hazard):
+        place = places[one.model]
+        times = np.array([time for time, _, _ in one.hazard])
+        value, low, high = (np.array([getattr(h, end) for _, h, _ in one.hazard]) for end in ("value", "low", "high"))
+        lines += _band(times, low, high, one.model, cycled(COLOURS, place), shape="linear")
+        lines.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                **named(one.model, _LABEL),
+                "legendgroup": one.model,
+                "x": times.tolist(),
+                "y": value.tolist(),
+                "line": _line(cycled(COLOURS, place), cycled(DASHES, place)),
+                "hovertemplate": f"{plain_label(one.model)}<br>at %{{x:.4g}}: %{{y:.3g}}<extra></extra>",
+            }
+        )
+    layout = _time_layout(found)
+    title = f"failures per {found.durations.one_unit}, of what is left"
+    return {"data": lines, "layout": layout | {"yaxis": {"title": {"text": title}, "rangemode": "tozero"}}}
 
 
 def calibration_plot(found: Calibration) -> Figure:
@@ -186,7 +232,7 @@ def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> F
                     "line": {"color": cycled(COLOURS, place), "width": 2},
                 },
                 "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.durations.one_unit}<br>"
-                f"%{{y:.1%}} right clean{told}<extra></extra>",
+                f"%{{y:.1%}} correct clean{told}<extra></extra>",
             }
         )
     return {
@@ -201,6 +247,21 @@ def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> F
             "height": 400,
         },
     }
+
+
+def _names_axis(labels: Sequence[str]) -> Figure:
+    return {
+        "type": "category",
+        "automargin": True,
+        "autorange": "reversed",
+        "tickvals": list(labels),
+        "ticktext": [_two_lines(label) for label in labels],
+    }
+
+
+def _upright(x: float) -> Figure:
+    ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
+    return {"type": "line", **ends, "line": {"color": GRAY, "dash": "dot"}}
 
 
 def _times(found: SurvivalAssessment) -> list[float]:

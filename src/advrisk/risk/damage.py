@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import percent_text, size_text
 from advrisk.risk.absolute import (
     EvasionComparison,
     compare_damage,
@@ -157,9 +157,7 @@ class DamageComparison:
         if self._robust_gain(lower, higher, eps).high >= 0:
             return ""
         below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
-        return (
-            f"{self._favours(lower, higher)}, robust accuracy at {eps:.4g} favours {higher} ({above} against {below})"
-        )
+        return f"{self._favours(lower, higher)}, robust accuracy at {size_text(eps)} favours {higher} ({above} against {below})"
 
     def _unsupported(self, lower: str, higher: str) -> str:
         """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
@@ -171,7 +169,7 @@ class DamageComparison:
         below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
         return (
             f"{self._favours(lower, higher)}, but robust accuracy does not tell them apart ({below} against {above} at "
-            f"{eps:.4g}), and attacks at a fixed eps do not measure distances; add `preset: minimal-distance`"
+            f"{size_text(eps)}), and attacks at a fixed eps do not measure distances; add `preset: minimal-distance`"
         )
 
     def _favours(self, lower: str, higher: str) -> str:

@@ -29,10 +29,11 @@ class Course:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a training came: whole epochs, and the seconds they took."""
+    """How far a training came: whole epochs, and the seconds of the clock and of processors that they took."""
 
     epoch: int = 0
     train_s: float = 0.0
+    process_s: float = 0.0
 
 
 def begin_course(module: nn.Module, spec: TrainedModel, *, n_samples: int, seed: int, name: str) -> Course:
@@ -74,6 +75,7 @@ def write_checkpoint(path: Path, course: Course, identity: str, reached: Reached
         "identity": _full(identity),
         "epoch": str(reached.epoch),
         "train_s": repr(reached.train_s),
+        "train_process_s": repr(reached.process_s),
         "groups": json.dumps(optimiser["param_groups"]),
         "schedule": json.dumps(course.schedule.state_dict()),
     }
@@ -100,7 +102,7 @@ def go_on(path: Path, course: Course, identity: str) -> Reached:
     course.schedule.load_state_dict(json.loads(note["schedule"]))
     course.generator.set_state(tensors["generator"])
     torch.set_rng_state(tensors["layers"])
-    return Reached(int(note["epoch"]), float(note["train_s"]))
+    return Reached(int(note["epoch"]), float(note["train_s"]), float(note.get("train_process_s", "nan")))
 
 
 def _full(identity: str) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -125,11 +125,11 @@ def _load_model(
                     f"source: {OBJECT} needs a torch module, run(…, modules={{{name!r}: …}}); {given} was given"
                 )
             settings = Part("models", OBJECT, from_module, 1, None).bind(spec.params)
-            return checked_model(name, from_module(module, **settings), data, device=device)
+            return replace(checked_model(name, from_module(module, **settings), data, device=device), **spec.training)
         source = registries.models.get(spec.source)
         settings = source.bind(spec.params, folder=study.where.folder, beside=ModelSpec.model_fields)
         loaded = source.function(**settings)
-        return checked_model(name, loaded, data, device=device)
+        return replace(checked_model(name, loaded, data, device=device), **spec.training)
     except AdvriskError as error:
         raise study.where.error(("models", name), str(error)) from None
 

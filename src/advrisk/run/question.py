@@ -250,7 +250,9 @@ def _models(bench: Workbench) -> list[dict[str, Any]]:
             "input_shape": list(model.input_shape),
             "random": model.random,
             "train_s": model.train_s,
+            "train_process_s": model.train_process_s,
             "train_samples": model.train_samples,
+            "train_cost": model.train_cost,
             "tags": json.dumps(dict(bench.material.tags[name]), sort_keys=True),
         }
         for name, model in bench.material.models.items()

@@ -1,20 +1,20 @@
-"""What a study asks of survival, looked at before anything runs: the answer must not come after all the work."""
+"""Check what a study asks of survival before anything runs, so that no mistake is reported after all the work."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean, matches, no_match
-from advrisk.risk.survival.covariates import CLASS, OF_ARM, OF_MODEL, refuse_outcome
+from advrisk.risk.survival.covariates import CLASS, OF_ARM, OF_MODEL, PLAIN_LEVELS, refuse_outcome
 from advrisk.study import Arm, StudySpec
 
 _PLACE = ("assess", "survival")
 
 
 def refuse_survival(
-    study: StudySpec, arms: Sequence[Arm], tags: Iterable[Mapping[str, Any]], strata: Iterable[str]
+    study: StudySpec, arms: Sequence[Arm], tags: Sequence[Mapping[str, Any]], strata: Iterable[str]
 ) -> None:
-    """Patterns that no attack fits, a norm that none has, and covariates that nobody knows.
+    """Patterns that no attack fits, a norm that none has, unknown covariates, and reference levels that do not occur.
 
     What a search will find has no name yet, so that patterns of a study that searches are not looked at.
     """
@@ -36,6 +36,33 @@ def refuse_survival(
         for place, name in enumerate(names):
             if complaint := _no_covariate(name, known_names):
                 raise study.where.error((*_PLACE, key, place), complaint)
+    named = None if asked.covariates is None else [*asked.covariates, *asked.shape_covariates]
+    for key, names in (("reference", list(asked.reference)), ("units", list(asked.units))):
+        for name in names:
+            complaint = _no_covariate(name, known_names if named is None else named)
+            if complaint:
+                raise study.where.error((*_PLACE, key, name), complaint)
+    _refuse_levels(study, attacks, tags)
+
+
+def _refuse_levels(study: StudySpec, attacks: Sequence[Arm], tags: Sequence[Mapping[str, Any]]) -> None:
+    """Reference levels of attacks, norms and tags that nothing in the study has."""
+    levels: dict[str, set[str]] = {
+        "attack": {arm.family for arm in attacks},
+        "norm": {arm.norm for arm in attacks if arm.norm is not None},
+        "arm": {arm.id for arm in attacks},
+    }
+    for own in tags:
+        for name, value in own.items():
+            levels.setdefault(name, set()).add(str(value))
+    for name, plain in PLAIN_LEVELS.items():
+        if any(name not in own for own in tags):
+            levels.setdefault(name, set()).add(plain)
+    for name, level in study.assess.survival.reference.items():
+        known = levels.get(name.removeprefix("tags."))
+        if known is not None and level not in known and not study.search:
+            complaint = f"no {name} is {level!r}; {did_you_mean(level, sorted(known))}"
+            raise study.where.error((*_PLACE, "reference", name), complaint)
 
 
 def _no_covariate(name: str, known: Sequence[str]) -> str:

@@ -41,6 +41,7 @@ class Trained:
     name: str
     path: Path
     train_s: float
+    train_process_s: float | None  # of all processors; None for weights of before they were counted
     train_samples: int
     test_accuracy: float | None
     skipped: bool = False
@@ -241,18 +242,19 @@ def _train_one(
     with torch.random.fork_rng(devices=()):
         course = begin_course(job.module, job.spec, n_samples=len(x), seed=job.seed, name=job.name)
         reached = go_on(checkpoint, course, job.identity)
-        began = time.perf_counter() - reached.train_s
+        began, process_began = time.perf_counter() - reached.train_s, time.process_time() - reached.process_s
         for epoch in range(reached.epoch + 1, job.spec.epochs + 1):
             loss = run_epoch(course, loss_of, x, y, batch=job.spec.batch)
             if not math.isfinite(loss):
                 checkpoint.unlink(missing_ok=True)
                 raise RunError(f"{job.name}: the loss is {loss} after epoch {epoch}; a smaller learning_rate may help")
-            reached = Reached(epoch, time.perf_counter() - began)
+            reached = Reached(epoch, time.perf_counter() - began, time.process_time() - process_began)
             if epoch < job.spec.epochs:
                 write_checkpoint(checkpoint, course, job.identity, reached)
             on_epoch(job.name, epoch, job.spec.epochs, loss)
     return {
         "train_s": f"{reached.train_s:.3f}",
+        **({"train_process_s": f"{reached.process_s:.3f}"} if math.isfinite(reached.process_s) else {}),
         "train_samples": str(len(x)),
         "recipe": job.identity,
         "settings": json.dumps(job.spec.model_dump(exclude_none=True) | dict(job.settings), sort_keys=True),
@@ -299,4 +301,5 @@ def _read_note(path: Path) -> dict[str, str] | None:
 def _trained(name: str, path: Path, *, skipped: bool) -> Trained:
     note = _read_note(path) or {}
     accuracy = float(note["test_accuracy"]) if "test_accuracy" in note else None
-    return Trained(name, path, float(note["train_s"]), int(note["train_samples"]), accuracy, skipped)
+    process_s = float(note["train_process_s"]) if "train_process_s" in note else None
+    return Trained(name, path, float(note["train_s"]), process_s, int(note["train_samples"]), accuracy, skipped)

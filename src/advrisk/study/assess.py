@@ -116,18 +116,42 @@ class HardwareSpec(Strict):
     per_hour: Size
 
 
+def _level_text(value: object) -> object:
+    """A level as text, also where YAML reads a number, `none` being text anyway."""
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError(f"a level, as in {{defence: none}}, is needed; found {value!r}")
+
+
+def _unit(value: object) -> object:
+    """A size above 0, kept as written, so that `1/255` stays `1/255`."""
+    if not parse_number(value) > 0:
+        raise ValueError(f"a unit is a number above 0, found {value!r}")
+    return value
+
+
+Level = Annotated[str, BeforeValidator(_level_text)]
+Unit = Annotated[str | int | float, BeforeValidator(_unit), WithJsonSchema(NUMBER_SCHEMA)]
+
+
 class SurvivalSpec(Strict):
     """How durations are measured, what explains them, and what counts as broken.
 
     `covariates` are things known before the attack: eps, attack, norm, objective, model, tags of models, strata. By
-    default those that differ. `shape_covariates` change the shape of the law, too. `until` is the time up to which
-    means are taken; by default the longest one spent. `eps_max` limits the sizes whose cost is told. `broken_factor`
-    says how many times longer training on a sample must have taken than breaking one.
+    default those that differ. `shape_covariates` change the shape of the law, too. `reference` is the level that others
+    of a covariate are compared with, as in `{defence: none}`; `units` is for how much of a number an effect is
+    reported, as in `{eps: 1/255}`. A law that is off by more than `tolerance` on samples held out, and by more than
+    chance explains, is not quoted. `until` is the time up to which means are taken; by default, and at most, as long as
+    every model was attacked. `eps_max` limits the sizes whose cost is reported. `broken_factor` says how many times
+    longer training on a sample must have taken than breaking one.
     """
 
     measure: Literal["forward", "gradient", "seconds", "process-seconds"] = "forward"
     covariates: list[str] | None = None  # an empty list: nothing explains them
     shape_covariates: list[str] = Field(default_factory=list)
+    reference: dict[str, Level] = Field(default_factory=dict)
+    units: dict[str, Unit] = Field(default_factory=dict)
+    tolerance: Annotated[Number, Field(gt=0, lt=1)] = 0.02
     family: Literal["auto", "weibull", "lognormal", "loglogistic"] = "auto"
     norm: Norm | None = None
     arms: Names | None = None
@@ -174,11 +198,16 @@ class CertificateSpec(Strict):
     search_guarantee: SearchGuaranteeSpec | None = None
 
 
+def _asked(value: object) -> object:
+    """`survival:` with nothing after it asks for survival with all its defaults."""
+    return {} if value is None else value
+
+
 class AssessSpec(Strict):
     """The questions to answer."""
 
     damage: DamageSpec = DamageSpec()
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
-    survival: SurvivalSpec = SurvivalSpec()
+    survival: Annotated[SurvivalSpec, BeforeValidator(_asked)] = SurvivalSpec()
     certificate: CertificateSpec | None = None

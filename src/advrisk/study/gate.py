@@ -63,7 +63,7 @@ QUANTITIES: dict[str, Quantity] = {
         inside=("model",),
         bound=True,
     ),
-    "survival": Quantity("mean time that a model lasts, up to the limit", "number", bound=True),
+    "survival": Quantity("mean time that a model survives, up to the limit", "number", bound=True),
     "certificate": Quantity("whether the certificate was given", "yes", size="allowed"),
     "error_rows": Quantity("rows that ended in an error or a timeout", "count", of="anything"),
     "flagged": Quantity("cells that are flagged", "count", of="anything", inside=("flag",)),

@@ -52,12 +52,24 @@ class DataSpec(Open):
 class ModelSpec(Open):
     """A model to assess: a source, that source's parameters, and free tags (depth, training, …).
 
-    With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it.
+    With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it. What
+    its training took may be stated: seconds of the clock (`train_s`) and of processors (`train_process_s`), the number
+    of training samples, and its cost in any unit. What is stated goes before what `advrisk train` kept beside weights.
     """
 
     source: str
     surrogate: bool = False
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    train_s: Annotated[Number, Field(gt=0)] | None = None
+    train_process_s: Annotated[Number, Field(gt=0)] | None = None
+    train_samples: PositiveInt | None = None
+    train_cost: Annotated[Number, Field(gt=0)] | None = None
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """What the study states of its training."""
+        names = ("train_s", "train_process_s", "train_samples", "train_cost")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def _nearest_kind(params: Mapping[str, Any]) -> str:

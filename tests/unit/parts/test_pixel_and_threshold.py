@@ -75,6 +75,21 @@ class TestPlanted:
         assert (changed.flatten(1).sum(1) == 1).all()
         assert changed[:, 5, 2].all()
 
+    @pytest.mark.parametrize("pixels", [1, 3])
+    def test_pixels_are_counted_whatever_their_channels(self, pixels):
+        """Four features of an RGB image are one pixel and a bit; four pixels are up to twelve features."""
+        x0 = toys.images(8, channels=3) * 0.8
+        model = planted(lambda x: (x - 0.9).clamp(min=0).sum((1, 2, 3)) - 0.1 * (3 * pixels - 2.5), shape=(3, 8, 8))
+        points, probe = attacked("pixel", model, x0, pixels=pixels, generations=100)
+        tried = torch.cat([x.view(8, -1, 3, 8, 8) for x in points], 1)
+        changed = (tried != x0[:, None]).any(2).flatten(2).sum(2)
+        assert changed.max() == pixels
+        kept = probe.memory.kept != x0
+        assert probe.memory.success.all()
+        features = kept.flatten(1).sum(1)
+        assert (features > 3 * pixels - 2.5).all()  # which fewer pixels do not have
+        assert (kept.any(1).flatten(1).sum(1) <= pixels).all()
+
     def test_two_pixels_where_one_is_not_enough(self):
         model = planted(lambda x: torch.minimum(x[:, 0, 5, 2], x[:, 0, 1, 6]) - 0.9)
         _, probe = attacked("pixel", model, self.x0, generations=200)

@@ -48,11 +48,11 @@ def test_mead(preset: str, turn: float, shift: float) -> None:
 
 def test_survival() -> None:
     arms = arms_of("survival-paper")
-    assert [arm.eps for arm in arms if arm.family == "pixel"] == [1, 4, 16, 64, 255]
+    assert [arm.params["pixels"] for arm in arms if arm.family == "pixel"] == [4, 16, 64, 256]
     assert [arm.eps for arm in arms if arm.family == "threshold"] == [1 / 255, 4 / 255, 16 / 255, 64 / 255, 1]
     assert {arm.params["generations"] for arm in arms if arm.family in ("pixel", "threshold")} == {10}
     assert [arm.params["steps"] for arm in arms if arm.family == "hopskipjump"] == [10]
-    assert len(arms) == 2 * 27 + 4 + 1 + 5 + 5
+    assert len(arms) == 2 * 27 + 4 + 1 + 4 + 5
 
 
 @pytest.mark.parametrize(("preset", "left_out"), [("sensor", {"colour-cast"}), ("noise", set())])

@@ -23,6 +23,22 @@ def study(defences: dict[str, Any], models: dict[str, Any] | None = None, **more
     return study_from(content | more)
 
 
+def test_options_of_a_model_are_among_its_tags() -> None:
+    """So that a depth, a width or a precision can explain durations; paths and addresses are none of them."""
+    options = {"source": "torch", "factory": "nets:make", "weights": "w.pt", "args": {"depth": 18, "norm": "batch"}}
+    models = {
+        "deep": options | {"draws": 3, "verbose": True},
+        "own": options | {"tags": {"depth": 34, "site": "a"}},
+        "plain": SOURCE,
+    }
+    asked = study({"noisy": {"of": "deep", "name": "gauss-out", "sigma": 0.1}}, models)
+    tags = tags_of(asked, expand_defences(asked, REGISTRIES))
+    assert tags["deep"] == {"depth": 18, "norm": "batch", "draws": 3, "verbose": True}
+    assert tags["own"] == {"depth": 34, "norm": "batch", "site": "a"}
+    assert tags["plain"] == {}
+    assert tags["noisy"]["depth"] == 18
+
+
 def names(defences: dict[str, Any]) -> list[str]:
     return [one.name for one in expand_defences(study(defences), REGISTRIES)]
 

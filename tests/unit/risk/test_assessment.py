@@ -9,8 +9,8 @@ import pytest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
-from advrisk.risk.damage import DamageComparison
 from advrisk.risk.convergence import MEAN, SMALLEST
+from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import samples_to_decide
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import average, fit_bayesian, threshold

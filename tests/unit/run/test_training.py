@@ -66,6 +66,7 @@ def test_a_model_is_trained_and_says_how(recipe, train):
         note = file.metadata()
     assert int(note["train_samples"]) == 1297
     assert float(note["train_s"]) == trained.train_s > 0
+    assert float(note["train_process_s"]) == trained.train_process_s > 0
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(recipe, train):

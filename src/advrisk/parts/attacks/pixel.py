@@ -27,40 +27,54 @@ from advrisk.parts.attacks.square import layout_of
         random=True,
     ),
 )
-def pixel(probe: Probe, *, population: Annotated[int, Ge(2)] = 20, generations: Annotated[int, Ge(1)] = 250) -> None:
+def pixel(
+    probe: Probe,
+    *,
+    pixels: Annotated[int, Ge(1)] | None = None,
+    population: Annotated[int, Ge(2)] = 20,
+    generations: Annotated[int, Ge(1)] = 250,
+) -> None:
     """Few-pixel attack (Su et al. 2019, arXiv:1710.08864; Kotyan & Vargas 2022, arXiv:1906.06026) by NSGA-II.
 
     Candidates are weighed by what they lack to succeed and by how many features they change. At the start they have
     1, …, as many random pixels as eps allows. A child is its mother with a rectangle of its father's; then it loses one
     of its changed pixels, gets a new one, or both. Every other new one lies at or beside one that has changed. A pixel
-    is all channels at a place, or a feature of what is no image.
+    is all channels at a place, or a feature of what is no image. `eps` limits changed features, as l0 counts them;
+    `pixels` limits changed pixels, however many channels they have.
     """
+    most = _n_places(probe) if pixels is None else pixels
     for rows in groups(probe, population):
         evolve(
             probe,
-            _some_pixels(probe, rows, population),
+            _some_pixels(probe, rows, population, most),
             rows,
             generations=generations,
             build=lambda genes, _: genes[0].reshape(-1, *probe.x0.shape[1:]),
-            vary=partial(_exchange, probe),
+            vary=partial(_exchange, probe, most),
         )
 
 
-def _some_pixels(probe: Probe, rows: Tensor, population: int) -> Genes:
+def _n_places(probe: Probe) -> int:
+    """How many pixels an input has."""
+    _, height, width = layout_of(probe)
+    return height * width
+
+
+def _some_pixels(probe: Probe, rows: Tensor, population: int, pixels: int) -> Genes:
     """The clean inputs with random pixels: 1 for the first candidate, as many as may change for the last."""
     free, (channels, height, width) = _free_places(probe), layout_of(probe)
-    most = len(free) * channels if probe.task.eps is None else min(len(free) * channels, probe.eps)
+    features = len(free) * channels if probe.task.eps is None else min(len(free) * channels, probe.eps)
     spread = torch.linspace(0, 1, population, dtype=torch.float64, device=free.device)
-    count = (max(1, int(most) // channels) ** spread).round()
+    count = (min(max(1, int(features) // channels), pixels) ** spread).round()
     lot = probe.noise.uniform(rows, (population, len(free)))
     changed = torch.zeros(len(rows), population, height * width, dtype=torch.bool, device=free.device)
     changed[:, :, free] = lot.argsort(dim=2, stable=True).argsort(dim=2) < count[:, None]
     value = _random_values(probe, rows, (population, channels, height, width))
     x = torch.where(changed.view(len(rows), population, 1, height, width), value, _clean(probe, rows))
-    return (_allowed(probe, rows, x),)
+    return (_allowed(probe, rows, x, pixels),)
 
 
-def _exchange(probe: Probe, mothers: Genes, fathers: Genes, rows: Tensor) -> Genes:
+def _exchange(probe: Probe, pixels: int, mothers: Genes, fathers: Genes, rows: Tensor) -> Genes:
     """A rectangle of the father's pixels; then a third of the children each lose a pixel, gain one, or do both."""
     n, (channels, height, width) = mothers[0].shape[1], layout_of(probe)
     drawn, clean = probe.noise.uniform(rows, (n, 11)), _clean(probe, rows)
@@ -73,7 +87,7 @@ def _exchange(probe: Probe, mothers: Genes, fathers: Genes, rows: Tensor) -> Gen
     for place, wanted, new in ((lost, loses, clean), (gained, gains, value)):
         here = (torch.arange(height * width, device=x.device) == place[..., None]) & wanted[..., None]
         x = torch.where(here.view(-1, n, 1, height, width), new, x)
-    return (_allowed(probe, rows, x),)
+    return (_allowed(probe, rows, x, pixels),)
 
 
 def _new_places(probe: Probe, changed: Tensor, drawn: Tensor) -> Tensor:
@@ -116,7 +130,17 @@ def _clean(probe: Probe, rows: Tensor) -> Tensor:
     return probe.x0[rows].view(-1, 1, *layout_of(probe))
 
 
-def _allowed(probe: Probe, rows: Tensor, x: Tensor) -> Tensor:
-    """Candidates put back into the space and within eps."""
-    points = x.reshape(-1, *probe.x0.shape[1:])
+def _allowed(probe: Probe, rows: Tensor, x: Tensor, pixels: int) -> Tensor:
+    """Candidates put back into the space and within eps; of more changed pixels, those changed most stay."""
+    points = _most_changed(probe, rows, x, pixels).reshape(-1, *probe.x0.shape[1:])
     return probe.project(points, rows.repeat_interleave(x.shape[1])).view_as(x)
+
+
+def _most_changed(probe: Probe, rows: Tensor, x: Tensor, pixels: int) -> Tensor:
+    """Candidates whose pixels are clean again but for so many."""
+    clean = _clean(probe, rows)
+    by = (x - clean).abs().sum(2).flatten(2)
+    if pixels >= by.shape[2]:
+        return x
+    kept = torch.zeros_like(by, dtype=torch.bool).scatter_(2, by.topk(pixels, dim=2).indices, True)
+    return torch.where(kept.view(*by.shape[:2], 1, *x.shape[3:]), x, clean)

@@ -54,6 +54,7 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
         random=random,
         device=device,
         train_s=loaded.train_s,
+        train_process_s=loaded.train_process_s,
         train_samples=loaded.train_samples,
     )
 

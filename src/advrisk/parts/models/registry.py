@@ -29,4 +29,5 @@ class Loaded:
     bounds: tuple[float, float] | None = None
     min_rows: int = 1
     train_s: float | None = None
+    train_process_s: float | None = None
     train_samples: int | None = None

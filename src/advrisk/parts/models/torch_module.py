@@ -86,6 +86,7 @@ def torch_factory(
     return replace(
         loaded,
         train_s=float(training["train_s"]) if "train_s" in training else None,
+        train_process_s=float(training["train_process_s"]) if "train_process_s" in training else None,
         train_samples=int(training["train_samples"]) if "train_samples" in training else None,
     )
 

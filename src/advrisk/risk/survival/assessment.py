@@ -1,8 +1,12 @@
-"""The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?"""
+"""The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?
+
+How long is read off the rows (Kaplan and Meier); a fitted law says what covariates do, and only where it holds.
+"""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,86 +15,50 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
 from advrisk.core.plain import plain
-from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
-from advrisk.risk.clean import CleanShares, clean_shares
+from advrisk.risk.clean import clean_shares
 from advrisk.risk.survival.calibration import Calibration
-from advrisk.risk.survival.checks import FEWEST_CLUSTERS, as_names
+from advrisk.risk.survival.checks import as_names, check_units
 from advrisk.risk.survival.choice import FamilyChoice
-from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, benign_rate, failure_rate
-from advrisk.risk.survival.covariates import default_covariates, of_model, with_covariates
-from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Measure, NoDurationsError, Tally
+from advrisk.risk.survival.cost import BROKEN_FACTOR
+from advrisk.risk.survival.covariates import default_covariates, with_covariates
+from advrisk.risk.survival.curves import common_end, model_curve
+from advrisk.risk.survival.durations import Durations, Measure, NoDurationsError, Tally
 from advrisk.risk.survival.families import family_named
-from advrisk.risk.survival.families_table import FamilyRow, families_table
+from advrisk.risk.survival.families_table import FamilyRow
 from advrisk.risk.survival.fit import SurvivalFit
-from advrisk.risk.survival.held_out import calibrated_on_half
-from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
-from advrisk.risk.survival.money import Hardware, ModelCost, model_cost
+from advrisk.risk.survival.frames import Floats
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
+from advrisk.risk.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fitted_law, why_not_quoted
+from advrisk.risk.survival.models import ModelSurvival, model_survival, own_covariates
+from advrisk.risk.survival.money import Hardware, Limits, sizes_that_count
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
 from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 from advrisk.risk.survival.reading import read_durations
-from advrisk.risk.survival.telling import COLUMNS, calibration_dict, curve_dict, estimate_dict, fit_dict, survival_rows
+from advrisk.risk.survival.telling import COLUMNS, calibration_dict, fit_dict, survival_rows
 
-AUTO = "auto"
-
-
-@dataclass(frozen=True)
-class ModelSurvival:
-    """One model: what became of its rows, how long it lasts, and how often it fails."""
-
-    model: str
-    tally: Tally
-    facts: Facts
-    curve: KaplanMeier | None  # None where it has no row with a duration
-    seen: float | None  # for how long every attack on it was watched; None: all its attempts succeeded
-    clean_accuracy: Estimate | None
-    clean_rejection: Estimate | None  # None also where no model ever refuses anything
-    at: Mapping[str, Any]  # the covariates that are its own
-    mean: Estimate | None  # up to the limit, by the fit; the next two, too
-    endless_mean: Estimate | None
-    median: Estimate | None
-    benign: Rate | None  # failures of clean inputs
-    adversarial: Rate | None  # failures under attack
-    cost: ModelCost | None
-    times: tuple[float, ...]  # over which rates are told as probabilities: one unit, and the limit
-
-    def as_dict(self) -> dict[str, Any]:
-        facts = self.facts
-        return {
-            "model": self.model,
-            "rows": self.tally.as_dict(),
-            "seen": self.seen,
-            "clean_accuracy": estimate_dict(self.clean_accuracy),
-            "clean_rejection": estimate_dict(self.clean_rejection),
-            "clean_rejected": facts.n_clean_rejected,
-            "inference_s": facts.inference_s,
-            "at": dict(self.at),
-            "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
-            "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
-            **{name: estimate_dict(getattr(self, name)) for name in ("mean", "endless_mean", "median")},
-            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
-            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
-            "cost": None if self.cost is None else self.cost.as_dict(),
-        }
+_COMPARED = 50  # times at which a law is held beside a curve
 
 
 @dataclass(frozen=True, eq=False)
 class SurvivalAssessment(Tabular):
-    """Durations of all models, the fit that explains them, and what breaking costs."""
+    """Durations of all models, the law that explains them, and what breaking costs."""
 
     durations: Durations
     models: tuple[ModelSurvival, ...]  # the longest mean first
     covariates: tuple[str, ...]
     fit: SurvivalFit | None
     unfitted: str  # why there is no fit
+    doubt: str  # why no number of the law is quoted; empty where it holds
     families: tuple[FamilyRow, ...]
     choice: FamilyChoice | None
-    calibrated: Calibration | None
+    calibrations: tuple[Calibration, ...]  # at several times, the worst first
     pareto: tuple[Standing, ...]
     criteria: tuple[Criterion, ...]
-    until: float
+    until: float  # of all means: as asked, and no longer than every model was attacked for
+    asked_until: float | None
     eps_max: float | None
     broken_factor: float
     hardware: Hardware | None
@@ -110,12 +78,24 @@ class SurvivalAssessment(Tabular):
             raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
         return known[model]
 
+    @property
+    def calibrated(self) -> Calibration | None:
+        """The calibration in which the law is farthest off."""
+        return self.calibrations[0] if self.calibrations else None
+
+    @property
+    def law(self) -> SurvivalFit | None:
+        """The fitted law, where it holds."""
+        return None if self.doubt else self.fit
+
+    def difference(self, first: str, second: str) -> Estimate | None:
+        """By how much one model's mean exceeds another's, on the same samples; None where one has no curve."""
+        one, other = self.of(first).curve, self.of(second).curve
+        return None if one is None or other is None else one.mean_difference(other, self.until)
+
     def outlasts(self, first: str, second: str) -> bool:
-        """Whether the fit shows that one model lasts longer than another: the interval of their ratio is above 1."""
-        one, other = self.of(first), self.of(second)
-        if self.fit is None or one.mean is None or other.mean is None or not one.at:
-            return False
-        return self.fit.contrast(one.at, other.at).low > 0
+        """Whether one model survives longer than another: the interval of the difference of their means is above 0."""
+        return (found := self.difference(first, second)) is not None and found.low > 0
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -124,16 +104,20 @@ class SurvivalAssessment(Tabular):
             "unit": self.unit,
             "level": self.level,
             "until": self.until,
+            "asked_until": self.asked_until,
             "arms": sorted(self.durations.arms),
             "not_fitted": dict(self.durations.left_out),
             "models": [one.as_dict() for one in self.models],
+            "differences": self._differences(),
             "covariates": list(self.covariates),
             "shape_covariates": [] if self.fit is None else [one.name for one in self.fit.shape_coding.covariates],
             "fit": None if self.fit is None else fit_dict(self.fit),
             "unfitted": self.unfitted or None,
+            "law_holds": self.law is not None,
+            "law_doubt": self.doubt or None,
             "families": [one.as_dict() for one in self.families],
             "choice": None if self.choice is None else self.choice.message,
-            "calibration": None if self.calibrated is None else calibration_dict(self.calibrated),
+            "calibrations": [calibration_dict(one) for one in self.calibrations],
             "pareto": [one.as_dict() for one in self.pareto],
             "broken_factor": self.broken_factor,
             "hardware": None if self.hardware is None else vars(self.hardware),
@@ -141,18 +125,15 @@ class SurvivalAssessment(Tabular):
         }
         return dict(plain(told))
 
+    def _differences(self) -> list[dict[str, Any]]:
+        """Of each model and the next: means, paired by sample."""
+        pairs = pairwise([one.model for one in self.models if one.curve is not None])
+        found = [(first, second, self.difference(first, second)) for first, second in pairs]
+        return [{"longer": a, "shorter": b, **one.as_dict()} for a, b, one in found if one is not None]
+
     def rows(self) -> list[Row]:
         """Every number with what it is about, whose it is, and its unit."""
         return list(survival_rows(self))
-
-
-@dataclass
-class _Notes:
-    said: list[str] = field(default_factory=list)
-
-    def add(self, note: str) -> None:
-        if note and note not in self.said:
-            self.said.append(note)
 
 
 def assess_survival(
@@ -161,7 +142,10 @@ def assess_survival(
     measure: Measure = "forward",
     covariates: Sequence[str] | None = None,
     shape_covariates: Sequence[str] = (),
+    reference: Mapping[str, str] | None = None,
+    units: Mapping[str, float | str] | None = None,
     family: str = AUTO,
+    tolerance: float = TOLERANCE,
     norm: Norm | None = None,
     usual_norm: Norm | None = None,
     models: Sequence[str] | None = None,
@@ -173,35 +157,46 @@ def assess_survival(
     hardware: Hardware | None = None,
     seed: int = 0,
 ) -> SurvivalAssessment:
-    """Read durations, fit them, and tell what that means for every model.
+    """Read durations, and say what they mean for every model: curves and means of the rows, and a law of covariates.
 
     Without `covariates`, those that differ are taken, and where they cannot be fitted the curves stand alone, with the
     reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
-    of `usual_norm` where there are some.
+    of `usual_norm` where there are some. `reference` names the level that others of a covariate are compared with,
+    `units` for how much of a number an effect is reported. A law that is off by more than `tolerance` on samples held
+    out, and by more than chance explains, is not quoted.
     """
-    _check_arguments(family, level, until, eps_max, broken_factor)
-    notes = _Notes()
+    limits = {"until": until, "eps_max": eps_max, "broken_factor": broken_factor, "tolerance": tolerance}
+    _check_arguments(family, level, limits)
+    notes = Notes()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
-    durations = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
-    whole = durations
-    if not len(durations.columns["duration"]):
+    whole = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
+    if not len(whole.columns["duration"]):
         raise NoDurationsError(
-            f"no attempt has a duration in {durations.unit}: {_without_durations(whole)}; `advrisk status` tells why"
+            f"no attempt has a duration in {whole.unit}: {_without_durations(whole)}; `advrisk status` shows why"
         )
-    names = default_covariates(durations) if covariates is None else as_names(covariates)
+    names = default_covariates(whole) if covariates is None else as_names(covariates)
     shape = as_names(shape_covariates)
-    durations, left_out = with_covariates(durations, [*names, *(name for name in shape if name not in names)])
+    every = [*names, *(name for name in shape if name not in names)]
+    if covariates is not None:
+        check_units(units or {}, every)
+    durations, left_out = with_covariates(whole, every)
     for note in (*left_out, *_on_rows(durations)):
         notes.add(note)
-    limit = float(durations.columns["duration"].max()) if until is None else until
-    if eps_max is not None and "eps" not in (*names, *shape):
-        notes.add("eps is no covariate, so eps_max limits nothing.")
-    elif eps_max is not None and not any(0 < eps <= eps_max for eps in set(durations.columns["eps"].tolist())):
+    if eps_max is not None and "eps" in every and not sizes_that_count(whole, eps_max).any():
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
-    fitted = _fitted(durations, names, _Law(tuple(shape), family, level, limit, seed, covariates is not None), notes)
-    limits = {"until": limit, "eps_max": eps_max, "factor": broken_factor, "hardware": hardware}
+    found = {model: curve for model in whole.models if (curve := model_curve(whole, model, level)) is not None}
+    limit = _limit(found, until, whole.unit, notes)
+    asked = covariates is not None or bool(reference)
+    law = Law(tuple(shape), family, level, limit, seed, asked, reference or {}, units or {}, tolerance)
+    fitted = fitted_law(durations, names, law, notes)
+    doubt = _doubt(durations, fitted, law)
+    counted_to = Limits(limit, level, eps_max, broken_factor, hardware)
     clean = clean_shares(ledger, level=level)
-    rows = tuple(_model(model, whole, durations, fitted, limits, level, clean) for model in whole.models)
+    rows = []
+    for model in whole.models:
+        at = own_covariates(fitted, durations, model)
+        quoted = fitted.fit if not doubt and model in fitted.models else None
+        rows.append(model_survival(model, whole, found.get(model), quoted, at, counted_to, clean))
     criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
@@ -209,12 +204,14 @@ def assess_survival(
         covariates=fitted.names if fitted.fit is not None else tuple(names),
         fit=fitted.fit,
         unfitted=fitted.why_not,
+        doubt=doubt,
         families=fitted.families,
         choice=fitted.choice,
-        calibrated=fitted.calibrated,
+        calibrations=fitted.calibrations,
         pareto=pareto_set(whole.models, criteria) if criteria and len(whole.models) > 1 else (),
         criteria=criteria,
         until=limit,
+        asked_until=until,
         eps_max=eps_max,
         broken_factor=broken_factor,
         hardware=hardware,
@@ -223,15 +220,42 @@ def assess_survival(
     )
 
 
-def _check_arguments(
-    family: str, level: float, until: float | None, eps_max: float | None, broken_factor: float
-) -> None:
+def _limit(curves: Mapping[str, KaplanMeier], asked: float | None, unit: str, notes: Notes) -> float:
+    """Up to when all means are taken: no longer than every model was attacked for."""
+    end = common_end(curves)
+    if asked is None or asked <= end or all(curve.end >= asked for curve in curves.values()):
+        return end if asked is None else asked
+    first = min(curves, key=lambda model: curves[model].end)
+    notes.add(f"Means are up to {end:g} {unit}, not {asked:g}: attacks on {first} gave up there.")
+    return end
+
+
+def _doubt(durations: Durations, fitted: Fitted, law: Law) -> str:
+    """Why the law is not quoted; empty where it is."""
+    if fitted.fit is None:
+        return fitted.why_not
+    curves = {}
+    for model in sorted(fitted.models):
+        if (seen := model_curve(durations, model, law.level)) is not None:
+            at = own_covariates(fitted, durations, model)
+            times = _some_times(seen.times[(seen.events > 0) & (seen.times <= law.until)])
+            curves[model] = (fitted.fit.curve(times, at=at), seen)
+    return why_not_quoted(fitted, durations, curves, law.tolerance)
+
+
+def _some_times(times: Floats) -> Floats:
+    """Not more than a curve is compared at."""
+    places = np.linspace(0, times.size - 1, min(times.size, _COMPARED)).round().astype(np.intp)
+    return times[np.unique(places)]
+
+
+def _check_arguments(family: str, level: float, limits: Mapping[str, float | None]) -> None:
     """Before anything is read, so that no fit that fails hides a mistake of the caller."""
     if family != AUTO:
         family_named(family)
     if not _is_number(level) or not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level!r}")
-    for name, value in (("until", until), ("eps_max", eps_max), ("broken_factor", broken_factor)):
+    for name, value in limits.items():
         if value is not None and (not _is_number(value) or not 0 < value < math.inf):
             raise RiskError(f"{name} must be a finite number above 0, found {value!r}")
 
@@ -240,194 +264,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True)
-class _Law:
-    """Which law is to be fitted, and how."""
-
-    shape: tuple[str, ...]  # covariates of the shape
-    family: str
-    level: float
-    until: float
-    seed: int
-    asked: bool  # whether the covariates were named
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    fit: SurvivalFit | None = None
-    families: tuple[FamilyRow, ...] = ()
-    choice: FamilyChoice | None = None
-    calibrated: Calibration | None = None
-    names: tuple[str, ...] = ()  # of the covariates
-    models: frozenset[str] = frozenset()  # that are in the rows: one that nobody broke may not be
-    why_not: str = ""
-
-
-def _fitted(durations: Durations, names: Sequence[str], law: _Law, notes: _Notes) -> _Fitted:
-    """The fit of the chosen family, and all families beside it; or why there is none.
-
-    Covariates that nobody asked for are dropped from the last one on until the rest can be fitted.
-    """
-    durations, kept = _breakable(durations, names, notes)
-    law = replace(law, shape=tuple(name for name in law.shape if name in kept or name not in names))
-    first: RiskError | None = None
-    for n in range(len(kept), -1, -1):
-        try:
-            found = _fitted_with(durations, kept[:n], law, notes)
-        except RiskError as error:
-            if law.asked or law.shape:
-                raise
-            first = first or error
-            continue
-        if first is not None:
-            notes.add(f"Not among the covariates: {', '.join(kept[n:])}. With it, {first}.")
-        return found
-    return _Fitted(why_not=str(first))
-
-
-def _fitted_with(durations: Durations, names: Sequence[str], law: _Law, notes: _Notes) -> _Fitted:
-    frame, options = _frame(durations, names, law.level, notes)
-    frame |= {name: durations.columns[name] for name in law.shape}
-    options |= {"shape_covariates": list(law.shape)}
-    families, choice = families_table(
-        frame,
-        options,
-        chosen=None if law.family == AUTO else law.family,
-        until=law.until,
-        rng=generator("survival", law.seed),
-    )
-    fit = next(one.fit for one in families if one.chosen)
-    if isinstance(choice, str) and law.family == AUTO:
-        notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
-    checked, why_not = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
-    notes.add(why_not)
-    for note in _on_models(durations, names):
-        notes.add(note)
-    models = frozenset(durations.columns["model"].tolist())
-    decided = None if isinstance(choice, str) else choice
-    return _Fitted(fit, families, decided, checked, tuple(names), models)
-
-
-def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
-    """Covariates that are one value for each model: samples say nothing of what another such model would do."""
-    columns = durations.columns
-    models = np.unique(columns["model"])
-    own = [
-        name
-        for name in names
-        if name != "model" and all(len(np.unique(columns[name][columns["model"] == one])) == 1 for one in models)
-    ]
-    if own and len(models) > 1:
-        yield (
-            f"{', '.join(own)}: one value for each of {counted(len(models), 'model')}. The interval and the p-value "
-            "know of samples only, not of how models differ otherwise: they hold for these models, not for others."
-        )
-
-
-def _breakable(durations: Durations, names: Sequence[str], notes: _Notes) -> tuple[Durations, list[str]]:
-    """Without the models that nobody broke, where the model is a covariate: their effect would be infinite."""
-    columns = durations.columns
-    never = [model for model in durations.models if not columns["event"][columns["model"] == model].any()]
-    if "model" not in names or not never or len(never) == len(durations.models):
-        return durations, list(names)
-    notes.add(f"Not in the fit, as no attack broke any of its samples: {', '.join(never)}.")
-    alone = len(never) == len(durations.models) - 1
-    kept = durations.kept(np.asarray(~np.isin(columns["model"], never), dtype=np.bool_))
-    return kept, [name for name in names if not (alone and name == "model")]
-
-
-def _frame(
-    durations: Durations, names: Sequence[str], level: float, notes: _Notes
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The rows to fit, and how."""
-    columns = durations.columns
-    options: dict[str, Any] = {"duration": "duration", "event": "event", "covariates": list(names), "level": level}
-    if durations.measure in COUNTED:
-        options["lower"] = "lower"
-    if (n := len(set(columns["sample"]))) >= FEWEST_CLUSTERS:
-        options["cluster"] = "sample"
-    else:
-        notes.add(
-            f"Rows count as independent, as {counted(n, 'sample')} are too few for errors by sample "
-            f"({FEWEST_CLUSTERS} are needed): the fit's intervals are too narrow where samples recur."
-        )
-    wanted = ("duration", "event", "sample", *names, *([options["lower"]] if "lower" in options else []))
-    return {name: columns[name] for name in dict.fromkeys(wanted)}, options
-
-
-def _model(
-    model: str,
-    whole: Durations,
-    durations: Durations,
-    fitted: _Fitted,
-    limits: Mapping[str, Any],
-    level: float,
-    clean: CleanShares,
-) -> ModelSurvival:
-    """Curve, tally and rates are of all its rows; means and costs of those that the covariates explain."""
-    rows = whole.of_model(model)
-    facts = whole.facts[model]
-    at = of_model(durations, model, fitted.names if fitted.fit is None else fitted.fit.covariates)
-    predicted = fitted.fit if model in fitted.models else None
-    seen = _seen(durations, model)
-    end = math.inf if seen is None else seen
-    cost = None if predicted is None else model_cost(model, durations, predicted, at, seen=end, **limits)
-    return ModelSurvival(
-        model=model,
-        tally=whole.tallies[model],
-        facts=facts,
-        curve=_curve({name: column[rows] for name, column in whole.columns.items()}, level) if rows.any() else None,
-        seen=seen,
-        clean_accuracy=clean.accuracy.get(model),
-        clean_rejection=clean.rejection.get(model),
-        at=at,
-        mean=None if predicted is None else predicted.mean(at=at, until=limits["until"], seen=end),
-        endless_mean=None if predicted is None else predicted.mean(at=at),
-        median=None if predicted is None else predicted.median(at=at, seen=end),
-        benign=_benign(whole, facts, level),
-        adversarial=_adversarial(whole, model, level),
-        cost=cost,
-        times=tuple(dict.fromkeys((1.0, float(limits["until"])))),
-    )
-
-
-def _seen(durations: Durations, model: str) -> float | None:
-    """For how long its attempts were watched: the longest of the attack that ended first; None if nothing held."""
-    rows, columns = durations.of_model(model), durations.columns
-    held = rows & ~columns["event"].astype(np.bool_)
-    arms = set(columns["arm"][held].tolist())
-    return min((float(columns["duration"][rows & (columns["arm"] == arm)].max()) for arm in arms), default=None)
-
-
-def _curve(columns: Mapping[str, Any], level: float) -> KaplanMeier:
-    """The curve of a model's rows, up to where the first of its attacks gave up.
-
-    Beyond, only the longer attacks go on, and what they do says nothing of those that ended. Rows of one sample depend
-    on each other.
-    """
-    duration, event, samples = columns["duration"], columns["event"].astype(np.bool_), columns["sample"]
-    held = [duration[(columns["arm"] == arm) & ~event] for arm in np.unique(columns["arm"])]
-    end = min((float(times.max()) for times in held if times.size), default=float(duration.max()))
-    cluster = samples if len(np.unique(samples)) > 1 else None
-    return kaplan_meier(np.minimum(duration, end), event & (duration <= end), cluster=cluster, level=level)
-
-
-def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
-    """Clean inputs follow each other: one forward pass apart, or so many seconds. A refusal is no failure."""
-    time = {"forward": 1.0, "seconds": facts.inference_s}.get(durations.measure)
-    if not facts.right or not time:
-        return None
-    n = len(facts.right)
-    wrong = n - sum(facts.right.values()) - facts.n_clean_rejected
-    return benign_rate(wrong, n, time, unit=durations.unit, level=level)
-
-
-def _adversarial(durations: Durations, model: str, level: float) -> Rate | None:
-    failures, spent = durations.by_sample(model)
-    return failure_rate(failures, spent, unit=durations.unit, level=level) if spent.sum() > 0 else None
-
-
-def _criteria(durations: Durations, level: float, notes: _Notes) -> tuple[Criterion, ...]:
+def _criteria(durations: Durations, level: float, notes: Notes) -> tuple[Criterion, ...]:
     """What models are compared by: what is known of all of them."""
     if len(durations.models) < 2:
         return ()
@@ -442,7 +279,7 @@ def _criteria(durations: Durations, level: float, notes: _Notes) -> tuple[Criter
     return tuple(one for one in found if one is not None)
 
 
-def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes: _Notes) -> Durations:
+def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes: Notes) -> Durations:
     """The rows of one norm, where one was named or sizes differ in several."""
     norms = {arm: row["norm"] for arm, row in durations.arms.items()}
     if norm is None:
@@ -475,9 +312,8 @@ def _on_rows(durations: Durations) -> list[str]:
     return notes
 
 
-def _lasting(row: ModelSurvival) -> tuple[bool, float, str]:
-    """The one that lasts longest first; those that nobody broke before all others."""
-    if row.mean is not None:
-        return True, -row.mean.value, row.model
-    held = 0.0 if row.curve is None else -float(row.curve.survival[-1])
-    return False, held, row.model
+def _lasting(row: ModelSurvival) -> tuple[float, float, str]:
+    """The one that survives longest first, then by the share that is left at the end."""
+    if row.mean is None or row.curve is None:
+        return math.inf, 0.0, row.model
+    return -row.mean.value, -float(row.curve.survival[-1]), row.model

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
+from advrisk.core.numbers import parse_number
 from advrisk.risk.survival.coding import Coding, TextCovariate
 from advrisk.risk.survival.frames import Columns, Floats, numbers
 from advrisk.risk.survival.likelihood import Model
@@ -94,6 +95,19 @@ def check_reference(reference: Mapping[str, str], covariates: Sequence[str]) -> 
     for name in reference:
         if name not in covariates:
             raise RiskError(f"reference names {name!r}, which is no covariate here; {did_you_mean(name, covariates)}")
+
+
+def check_units(units: Mapping[str, float | str], covariates: Sequence[str]) -> None:
+    """A unit is a number above 0, of a covariate which is fitted."""
+    for name, unit in units.items():
+        if name not in covariates:
+            raise RiskError(f"units names {name!r}, which is no covariate here; {did_you_mean(name, covariates)}")
+        try:
+            size = parse_number(unit)
+        except ValueError as error:
+            raise RiskError(f"unit of {name!r}: {error}") from None
+        if not size > 0:
+            raise RiskError(f"unit of {name!r}: a number above 0 is needed, found {unit!r}")
 
 
 def few_events(n_events: int, n_coefficients: int) -> str:

@@ -11,7 +11,10 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import parse_number
 from advrisk.risk.survival.frames import Columns, Floats, numbers
+
+_FEW_WHOLE = 100  # a range of whole numbers up to which one step of 1 is worth reporting
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class NumberCovariate:
     name: str
     low: float
     high: float
+    unit: float = 1.0  # for which effects are reported beside those of the whole range
+    unit_text: str = "1"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -126,20 +131,37 @@ class Coding:
         return replaced
 
 
-def coding_of(columns: Columns, names: Sequence[str], reference: Mapping[str, str]) -> Coding:
+def coding_of(
+    columns: Columns, names: Sequence[str], reference: Mapping[str, str], units: Mapping[str, float | str]
+) -> Coding:
     """How to code these columns of a frame; constant ones are refused."""
-    return Coding(tuple(_covariate(columns, name, reference) for name in names))
+    return Coding(tuple(_covariate(columns, name, reference, units) for name in names))
 
 
-def _covariate(columns: Columns, name: str, reference: Mapping[str, str]) -> Covariate:
+def useful_unit(values: Floats, given: float | str | None) -> tuple[float, str]:
+    """The unit of an effect, and its name: the one given, 1 for small whole numbers, else one standard deviation."""
+    if given is not None:
+        return parse_number(given), str(given) if isinstance(given, str) else f"{given:g}"
+    if (values == np.round(values)).all() and values.max() - values.min() <= _FEW_WHOLE:
+        return 1.0, "1"
+    return (sd := float(np.std(values))), f"{sd:.3g}, one standard deviation"
+
+
+def _covariate(
+    columns: Columns, name: str, reference: Mapping[str, str], units: Mapping[str, float | str]
+) -> Covariate:
     if columns[name].dtype.kind == "f":
+        if name in reference:
+            raise RiskError(f"reference of {name!r}: it is a number, and only text has a reference level; leave it out")
         values = numbers(columns, name, "a covariate")
         low, high = float(values.min()), float(values.max())
         if low == high:
             raise RiskError(
                 f"covariate {name!r} is {low:g} in every row, so nothing can be learned of it; leave it out"
             )
-        return NumberCovariate(name, low, high)
+        return NumberCovariate(name, low, high, *useful_unit(values, units.get(name)))
+    if name in units:
+        raise RiskError(f"unit of {name!r}: it is text, and only numbers have a unit; leave it out")
     levels = tuple(np.unique(columns[name]).tolist())
     if len(levels) == 1:
         raise RiskError(

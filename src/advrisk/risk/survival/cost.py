@@ -1,4 +1,4 @@
-"""What breaking costs, beside what training cost: rates of failure, cost ratios, and the models nobody beats.
+"""What breaking costs, beside what training cost: rates of failure and cost ratios.
 
 Meyers et al., Eq. 5-8, with two repairs: a rate is no probability (that is 1 - exp(-r t)), and the time to be compared
 with training is E[T], the integral of the survival function.
@@ -143,12 +143,19 @@ def scaled(estimate: Estimate, factor: float, method: str) -> Estimate:
     return Estimate(value, low, high, estimate.level, estimate.n, method)
 
 
-def broken(ratio: Estimate, factor: float = BROKEN_FACTOR, *, extrapolated: Estimate | None = None) -> Verdict:
+def broken(
+    ratio: Estimate,
+    factor: float = BROKEN_FACTOR,
+    *,
+    extrapolated: Estimate | None = None,
+    censored: bool = False,
+) -> Verdict:
     """Whether breaking is cheaper than training by that factor; undecided where an interval holds it.
 
     A mean up to a limit is at most E[T], so `ratio` is at least what it would be without a limit: below the factor it
-    decides, above it the `extrapolated` one, where given, must be, too. Else a model that nobody breaks would be called
-    broken because attacks gave up early.
+    decides, above it the `extrapolated` one, where given, must be, too. Else a model that no attack breaks would be
+    called broken because attacks gave up early. So with `censored` rows, and no law to follow beyond the limit, a ratio
+    above the factor decides nothing.
 
     One order of magnitude by default: seconds on one machine vary by less than that, and the paper calls a model broken
     where orders of magnitude lie between the two.
@@ -156,6 +163,8 @@ def broken(ratio: Estimate, factor: float = BROKEN_FACTOR, *, extrapolated: Esti
     _check_positive("factor", factor)
     if ratio.high < factor:
         return "not broken"
+    if extrapolated is None and censored:
+        return "undecided"
     return (
         "broken" if min(ratio.low, ratio.low if extrapolated is None else extrapolated.low) >= factor else "undecided"
     )

@@ -1,8 +1,8 @@
 """What durations may be explained by: things that were known before the attack began.
 
-Of the arm (its size, norm, attack, objective), of the model (its name, tags, training, seconds of a clean pass, clean
-accuracy) and of the sample (its class and strata). What the attack itself brought about explains nothing, so it is
-refused.
+Of the arm (its size, norm, attack, strength, objective), of the model (its name, tags, options, training, seconds of a
+clean pass, clean accuracy) and of the sample (its class and strata). What the attack itself brought about explains
+nothing, so it is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,30 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.risk.survival.durations import Column, Durations
+from advrisk.risk.survival.strength import (
+    ATTACK_STRENGTH,
+    DEFENCE,
+    DEFENCE_STRENGTH,
+    UNDEFENDED,
+    attack_strengths,
+    defence_strengths,
+)
 
-OF_ARM = ("eps", "norm", "attack", "objective", "arm")
-OF_MODEL = ("model", "train_s", "train_samples", "train_s_per_sample", "inference_s", "clean_accuracy")
+OF_ARM = ("eps", "norm", "attack", ATTACK_STRENGTH, "objective", "arm")
+OF_MODEL = (
+    "model",
+    "train_s",
+    "train_process_s",
+    "train_samples",
+    "train_s_per_sample",
+    "train_cost",
+    "inference_s",
+    "clean_accuracy",
+    DEFENCE_STRENGTH,
+)
 CLASS = "class"
-DEFENCE, UNDEFENDED = "defence", "none"  # the tag of a defended model, and what stands for it in a bare one
+# Tags that stand for something in a model that lacks them, where another model has one; also their reference level.
+PLAIN_LEVELS = {DEFENCE: UNDEFENDED, "precision": "float32"}
 _TAGS, _STRATA = "tags.", "strata."
 
 # Names under which the outcome of an attack goes by in ledgers and papers.
@@ -124,6 +143,23 @@ def _coded(values: Sequence[Any]) -> list[NDArray[np.float64]]:
     return [np.array([[value == level] for value in values], dtype=np.float64) for level in sorted(set(values))[1:]]
 
 
+def default_reference(
+    durations: Durations, names: Sequence[str], given: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """The reference levels given, and the undefended model for `defence`; and what to say of those without a use."""
+    known = known_covariates(durations)
+    for name in given:
+        if name not in names and name not in known:
+            raise RiskError(f"reference names {name!r}, which is no covariate; {did_you_mean(name, known)}")
+    found = {name: str(level) for name, level in given.items() if name in names}
+    unused = [name for name in given if name not in names]
+    for name in names:
+        plain = PLAIN_LEVELS.get(name.removeprefix(_TAGS))
+        if plain is not None and name not in found and plain in durations.columns[name].tolist():
+            found[name] = plain
+    return found, [f"{name} is no covariate of this fit, so its reference has no use." for name in unused]
+
+
 def of_model(durations: Durations, model: str, names: Sequence[str]) -> dict[str, Any]:
     """The values of those covariates that belong to the model itself."""
     rows = durations.of_model(model)
@@ -167,6 +203,8 @@ def _column(durations: Durations, name: str) -> Column:
 def _of_arm(durations: Durations, name: str) -> Column:
     if name == "arm":
         return durations.columns["arm"]
+    if name == ATTACK_STRENGTH:
+        return _looked_up(durations.columns["arm"], attack_strengths(durations), name)
     field = "family" if name == "attack" else name
     return _looked_up(durations.columns["arm"], {arm: row[field] for arm, row in durations.arms.items()}, name)
 
@@ -174,17 +212,24 @@ def _of_arm(durations: Durations, name: str) -> Column:
 def _of_model(durations: Durations, name: str) -> Column:
     if name == "model":
         return durations.columns["model"]
+    if name == DEFENCE_STRENGTH:
+        return _looked_up(durations.columns["model"], defence_strengths(durations), name)
     values = {model: getattr(facts, name) for model, facts in durations.facts.items()}
     remedy = {
         "inference_s": "run the clean arm again with this version",
         "clean_accuracy": "let the clean arm run",
-    }.get(name, "train it with `advrisk train`, which keeps that beside the weights, or leave this covariate out")
+        "train_cost": "state `train_cost` of the model in the study",
+    }.get(
+        name,
+        f"state `{name.removesuffix('_per_sample')}` of the model in the study, train it with `advrisk train`, which "
+        "keeps that beside the weights, or leave this covariate out",
+    )
     return _looked_up(durations.columns["model"], values, name, remedy)
 
 
 def _tags(durations: Durations, tag: str) -> Mapping[str, Any]:
     """A tag of every model: numbers where all are, else text. A model without a defence has the defence `none`."""
-    absent = UNDEFENDED if tag == DEFENCE else None
+    absent = PLAIN_LEVELS.get(tag)
     values = {model: facts.tags.get(tag, absent) for model, facts in durations.facts.items()}
     if all(isinstance(value, bool | int | float) for value in values.values() if value is not None):
         return values

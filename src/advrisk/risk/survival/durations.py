@@ -83,8 +83,14 @@ class Facts:
     train_s: float | None
     train_samples: int | None
     inference_s: float | None  # seconds of a clean pass, for each sample
-    right: Mapping[str, bool] | None  # sample -> whether its clean input is read rightly; None where nobody asked
+    right: Mapping[str, bool] | None  # sample -> whether its clean input is classified correctly; None: no clean arm
     n_clean_rejected: int = 0
+    train_process_s: float | None = None  # processor seconds of training
+    train_cost: float | None = None  # as the study states it, in any unit
+
+    def training_seconds(self, measure: Measure) -> float | None:
+        """Seconds of training in the unit of the durations: of processors for `process-seconds`, else of the clock."""
+        return self.train_process_s if measure == "process-seconds" else self.train_s
 
     @property
     def clean_accuracy(self) -> float | None:

@@ -13,6 +13,7 @@ from advrisk.risk.survival.choice import FamilyChoice, choose_family
 from advrisk.risk.survival.families import FAMILIES
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
+from advrisk.risk.survival.telling import coefficient_dicts
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,12 @@ class FamilyRow:
     fit: SurvivalFit = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        numbers = {
             name: value.as_dict() if isinstance(value, Estimate) else _finite(value)
             for name, value in vars(self).items()
             if name != "fit"
         }
+        return numbers | {"coefficients": coefficient_dicts(self.fit)}
 
 
 def families_table(
@@ -64,7 +66,8 @@ def families_table(
         raise refused[chosen or FAMILIES[0]]
     choice: FamilyChoice | str
     try:
-        choice = choose_family(frame, families=tuple(fits), rng=rng, **{**options, "cluster": "sample"})
+        how = {name: value for name, value in options.items() if name != "units"} | {"cluster": "sample"}
+        choice = choose_family(frame, families=tuple(fits), rng=rng, **how)
     except RiskError as error:
         choice = str(error)
     by_aic = min(fits, key=lambda name: fits[name].aic)

@@ -27,6 +27,7 @@ from advrisk.risk.survival.prediction import (
     Predicted,
     Scale,
     below,
+    density_at,
     interval,
     mean_time,
     mean_until,
@@ -130,6 +131,27 @@ class SurvivalFit:
             return self._estimate(1.0, 1.0, 1.0, "nothing fails before it is tried")
         return self._averaged(survival_at(time), at, LOG_LOG, f"survival at {time:g}")
 
+    def density(self, time: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
+        """f(t) = h(t) S(t): failures in each unit of time about a time, as a share of all that began."""
+        _check_time(time, least=0.0, above=True)
+        return self._averaged(density_at(time), at, LOG, f"density at {time:g}")
+
+    def hazard(self, time: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
+        """Meyers et al., Eq. 3: h(t) = f(t)/S(t), failures in each unit of time among those that are left.
+
+        Over several rows f and S are means over the rows: those that fail early leave the others behind, so this is the
+        rate of the whole, not the mean of the rows' rates. S(t) = exp(-integral of h up to t), the paper's Eq. 4.
+        """
+        _check_time(time, least=0.0, above=True)
+        (f, f_slope, n), (s, s_slope, _) = (self._mean_of(law(time), at) for law in (density_at, survival_at))
+        over = "" if n == 1 else f", of {n} rows together"
+        what = f"hazard at {time:g}{over}"
+        if not (f > 0 and s > 0):
+            return self._estimate(0.0, 0.0, np.inf, f"{what}: beyond what numbers hold")
+        slope = (f_slope - f / s * s_slope) / s
+        low, high = interval(f / s, self._error(slope), self.interval_quantile, LOG)
+        return self._estimate(f / s, low, high, what)
+
     def quantile(self, share: float, *, at: Mapping[str, Any] | None = None, seen: float | None = None) -> Estimate:
         """The time by which this share has failed: over several rows, the mean of each row's time.
 
@@ -186,14 +208,16 @@ class SurvivalFit:
         return PartialEffects(covariate, tuple(values), curves)
 
     def acceleration_factors(self) -> tuple[AccelerationFactor, ...]:
-        """exp(beta) of each covariate: by what its whole range, or one unit, multiplies survival times."""
+        """exp(beta) of each covariate: by what its whole range, or one useful unit, multiplies survival times."""
         changing = {one.name for one in self.shape_coding.covariates}
         where = "where 63 % have failed" if self.family == "weibull" else "at the median"
         return tuple(
             AccelerationFactor(
                 one.name,
                 _exponential(one.scaled.estimate),
-                _exponential(one.natural.estimate),
+                _exponential(one.per_unit.estimate),
+                one.unit,
+                one.unit_text,
                 where if one.covariate in changing else "at every quantile",
             )
             for one in self.coefficients
@@ -269,20 +293,26 @@ class SurvivalFit:
         return self.scale_coding.replaced(x, given), self.shape_coding.replaced(v, given)
 
     def _averaged(self, law: Law, at: Mapping[str, Any] | None, scale: Scale, what: str) -> Estimate:
-        x, v = self._rows_at(at)
-        family = self._model.family
-        found: Predicted = law(family, *predictors(family, self._theta, x, v))
-        n = len(x)
-        slope = np.concatenate([found.eta @ x, family.shape_sign * (found.u @ v)]) / n
-        value = float(found.value.mean())
-        error = math.sqrt(max(float(slope @ self._covariance @ slope), 0.0))
+        value, slope, n = self._mean_of(law, at)
         over = "" if n == 1 else f", mean over {n} rows"
         if not np.isfinite(value) or not 0 < value < (1 if scale is LOG_LOG else np.inf):
             return self._estimate(
                 value, 0.0, 1.0 if scale is LOG_LOG else np.inf, f"{what}{over}: beyond what numbers hold"
             )
-        low, high = interval(value, error, self.interval_quantile, scale)
+        low, high = interval(value, self._error(slope), self.interval_quantile, scale)
         return self._estimate(value, low, high, f"{what}{over}")
+
+    def _mean_of(self, law: Law, at: Mapping[str, Any] | None) -> tuple[float, Floats, int]:
+        """The mean of a prediction over the rows, its slopes in the coefficients, and the number of rows."""
+        x, v = self._rows_at(at)
+        family = self._model.family
+        found: Predicted = law(family, *predictors(family, self._theta, x, v))
+        slope = np.concatenate([found.eta @ x, family.shape_sign * (found.u @ v)]) / len(x)
+        return float(found.value.mean()), slope, len(x)
+
+    def _error(self, slope: Floats) -> float:
+        """The standard error of what has these slopes in the coefficients."""
+        return math.sqrt(max(float(slope @ self._covariance @ slope), 0.0))
 
     def _without_mean(self, at: Mapping[str, Any] | None, quantiles: float) -> bool:
         """Whether some row's sigma, so many standard errors up, is 1 or more in a log-logistic law."""

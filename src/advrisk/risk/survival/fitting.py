@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.risk.survival import checks
-from advrisk.risk.survival.coding import Coding, TextCovariate, coding_of
+from advrisk.risk.survival.coding import Coding, Covariate, TextCovariate, coding_of
 from advrisk.risk.survival.divergence import refuse_divergence
 from advrisk.risk.survival.families import Family, family_named
 from advrisk.risk.survival.fit import Outcome, SurvivalFit
@@ -27,6 +27,7 @@ def fit_survival(
     lower: str | None = None,
     cluster: str | None = None,
     reference: Mapping[str, str] | None = None,
+    units: Mapping[str, float | str] | None = None,
     forbidden: Collection[str] = (),
     level: float = 0.95,
 ) -> SurvivalFit:
@@ -34,18 +35,22 @@ def fit_survival(
 
     `family` is weibull, lognormal or loglogistic. `event` is 1 where the event was seen and 0 where the row is censored
     at `duration`. With `lower`, an event lies in (lower, duration]: a pass count k stands for (k - 1, k]. `covariates`
-    move the scale, `shape_covariates` the shape; text is coded by level against its `reference`, the first by sort
-    order unless told. With `cluster`, standard errors allow for rows of one cluster (say, sample) to be alike.
-    `forbidden` names covariates that are known to be computed from the outcome.
+    move the scale, `shape_covariates` the shape; text is coded by level against its `reference`, by default the first
+    by sort order. `units` says for how much of a number an effect is reported beside that of its whole range: by
+    default for 1 of small whole numbers, else for one standard deviation. With `cluster`, standard errors allow for
+    rows of one cluster (say, sample) to be alike. `forbidden` names covariates that are known to
+    be computed from the outcome.
     """
     law, outcome = family_named(family), Outcome(duration, event, lower, cluster)
     checks.check_level(level)
     covariates, shape_covariates = checks.as_names(covariates), checks.as_names(shape_covariates)
     checks.check_reference(reference or {}, [*covariates, *shape_covariates])
+    checks.check_units(units or {}, [*covariates, *shape_covariates])
     for given in (covariates, shape_covariates):
         checks.check_names(list(given), outcome.columns[: 3 if lower else 2], forbidden)
     columns = read_columns(frame, [*outcome.columns, *covariates, *shape_covariates])
-    model, codings, columns = _prepared(columns, outcome, law, (covariates, shape_covariates), reference or {})
+    how = (reference or {}, units or {})
+    model, codings, columns = _prepared(columns, outcome, law, (covariates, shape_covariates), how)
     found = maximise(model.at, starting_point(model), longest=model.longest_step)
     refuse_divergence(model, found, codings[0])
     return described(model, found, outcome, codings, level, _clusters(columns, cluster), columns[duration].max())
@@ -56,13 +61,13 @@ def _prepared(
     outcome: Outcome,
     law: Family,
     names: tuple[Sequence[str], Sequence[str]],
-    reference: Mapping[str, str],
+    how: tuple[Mapping[str, str], Mapping[str, float | str]],
 ) -> tuple[Model, tuple[Coding, Coding], Columns]:
     """The checked model, its codings, and the columns in the order of the model's rows: by kind, then by time."""
     times, events = checks.checked_duration(columns, outcome.duration), checks.checked_event(columns, outcome.event)
     if outcome.lower:
         checks.checked_lower(columns, outcome.lower, times, events)
-    scale, shape = (coding_of(columns, given, reference) for given in names)
+    scale, shape = (coding_of(columns, given, *how) for given in names)
     checks.check_outcome(outcome.duration, times, events, len(scale.columns) + len(shape.columns))
     by_time = np.argsort(times, kind="stable")
     checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events, by_time)
@@ -170,7 +175,7 @@ def _coefficients(
             ]
             for values, variance in pair
         )
-        owners = [(None, None), *((one.name, _reference(one)) for one in coding.covariates for _ in one.columns)]
+        owners = [(None, None, 1.0, "1"), *(_owner(one) for one in coding.covariates for _ in one.columns)]
         entries += [
             Coefficient(name, part, *owner, s, u)
             for name, owner, s, u in zip(coding.columns, owners, scaled, natural, strict=True)
@@ -178,5 +183,8 @@ def _coefficients(
     return tuple(entries)
 
 
-def _reference(covariate: object) -> str | None:
-    return covariate.reference if isinstance(covariate, TextCovariate) else None
+def _owner(covariate: Covariate) -> tuple[str, str | None, float, str]:
+    """The covariate of a coefficient: its name, its reference, and the unit of its effect."""
+    if isinstance(covariate, TextCovariate):
+        return covariate.name, covariate.reference, 1.0, "1"
+    return covariate.name, None, covariate.unit, covariate.unit_text

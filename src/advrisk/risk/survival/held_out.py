@@ -6,19 +6,23 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted
 from advrisk.risk.survival.calibration import Calibration, calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.fitting import fit_survival
 
+SHARES = (0.25, 0.5, 0.75)  # of the events, at whose times a law is calibrated
+
 
 def calibrated_on_half(
     frame: Mapping[str, Any], options: Mapping[str, Any], family: str, rng: np.random.Generator
-) -> tuple[Calibration | None, str]:
-    """The calibration at the median time of an event, and what is to be said of it; or None, and why.
+) -> tuple[tuple[Calibration, ...], str]:
+    """The calibrations at the quartiles of the times of events, the worst first; or none, and why.
+
+    A law may be right about the middle and wrong about the rest, so that one time is not enough. What chance explains
+    is that of all of them together: each at the level 1 - (1 - level)/3.
 
     `frame` has a column `sample`: whole samples are in one half or the other, however few there are. Errors allow for
-    rows of a sample to be alike, and where a half has too few samples for that, none are told.
+    rows of a sample to be alike; where a half has too few samples for that, the calibration has none.
     """
     groups, event = np.asarray(frame["sample"]), np.asarray(frame["event"], dtype=np.bool_)
     names = np.unique(groups)
@@ -27,15 +31,23 @@ def calibrated_on_half(
     clustered = recurring and len(names) // 2 >= FEWEST_CLUSTERS
     how = {name: value for name, value in options.items() if name != "cluster"}
     how |= {"cluster": "sample"} if clustered else {}
+    how |= {"level": 1 - (1 - how["level"]) / len(SHARES)}
+    found, refused = [], ""
     try:
         half = fit_survival({name: column[first] for name, column in frame.items()}, family=family, **how)
-        time = float(np.median(frame["duration"][event]))
-        found = calibration(half, {name: column[~first] for name, column in frame.items()}, time)
     except RiskError as error:
-        return None, f"No calibration is told: {error}."
-    if clustered or not recurring:
-        return found, ""
-    return found.without_errors(), (
-        f"How far chance alone takes the calibration is not told, as {counted(len(names), 'sample')} are too few for "
-        f"errors by sample in each half ({2 * FEWEST_CLUSTERS} are needed)."
-    )
+        return (), f"it could not be checked on samples held out: {error}"
+    for time in np.unique(np.quantile(frame["duration"][event], SHARES, method="inverted_cdf")):
+        try:
+            found.append(calibration(half, {name: column[~first] for name, column in frame.items()}, float(time)))
+        except RiskError as error:
+            refused = str(error)
+    if not found:
+        return (), f"it could not be checked on samples held out: {refused}"
+    checked = found if clustered or not recurring else [one.without_errors() for one in found]
+    return tuple(sorted(checked, key=_badness, reverse=True)), ""
+
+
+def _badness(one: Calibration) -> float:
+    """How far off, in units of what chance explains where that is known."""
+    return one.ici / one.by_chance if one.by_chance else one.ici

@@ -4,6 +4,7 @@ Pass counts need no interval method here: an event noticed at pass k lies in (k 
 and on its points the curve is the same.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -66,24 +67,98 @@ class KaplanMeier:
         return Estimate(value, low, high, self.level, self.n, "Kaplan-Meier, log(-log) interval")
 
     def mean(self, until: float) -> Estimate:
-        """The mean time up to `until`, the area under the curve; its interval is on the log."""
+        """The mean time up to `until`, the area under the curve; its interval is on the log.
+
+        Where no row differs from another, the spread is 0 and says nothing: the interval then allows for as many rows
+        (clusters) of any time as are consistent with having seen none.
+        """
+        value, weights = self._area(until)
+        method = f"Kaplan-Meier, mean time up to {until:g}"
+        spread = self._rows.spread(weights)
+        if not spread > 0:
+            half = self._unseen(until)
+            return Estimate(value, max(value - half, 0.0), min(value + half, until), self.level, self.n, method)
+        half = self._quantile * math.sqrt(spread) / value
+        return Estimate(value, value * math.exp(-half), min(value * math.exp(half), until), self.level, self.n, method)
+
+    def mean_difference(self, other: "KaplanMeier", until: float) -> Estimate:
+        """By how much the mean time up to `until` exceeds that of another curve; paired where both have clusters.
+
+        Clusters of the same name (the attempts on one sample, say) are in both curves, so the variance is that of the
+        differences of their influences on the two means.
+        """
+        (mine, weights), (theirs, others) = self._area(until), other._area(until)
+        value = mine - theirs
+        spreads = (self._rows.spread(weights), other._rows.spread(others))
+        both = _paired(self._rows.influence(weights), other._rows.influence(others))
+        if both is None:
+            error, quantile, n = float(np.sqrt(sum(spreads))), max(self._quantile, other._quantile), self.n + other.n
+        else:
+            n = both.size
+            error, quantile = float(np.sqrt((both**2).sum() * n / (n - 1))), float(t_quantile(n, self.level))
+        unseen = [one._unseen(until) for one, spread in zip((self, other), spreads, strict=True) if not spread > 0]
+        half = quantile * error + sum(unseen)
+        method = f"Kaplan-Meier, {'paired ' if both is not None else ''}difference of mean times up to {until:g}"
+        return Estimate(value, value - half, value + half, self.level, n, method)
+
+    def quantile(self, share: float) -> Estimate:
+        """The time by which this share has failed; infinite where the curve does not come down as far.
+
+        The interval is that of Brookmeyer and Crowley (1982): the times at which the curve's band holds that share.
+        """
+        if not 0 < share < 1:
+            raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
+        low, value, high = (
+            _first_below(self.times, curve, 1 - share) for curve in (self.low, self.survival, self.high)
+        )
+        what = "median" if share == 0.5 else f"time by which a share of {share:g} has failed"
+        beyond = "" if np.isfinite(value) else f", not reached within {self.longest:g}"
+        return Estimate(value, low, high, self.level, self.n, f"Kaplan-Meier, {what}{beyond}")
+
+    def median(self) -> Estimate:
+        """The time by which half have failed; infinite where that was not reached."""
+        return self.quantile(0.5)
+
+    @property
+    def end(self) -> float:
+        """Up to when means are known: the longest duration, or any time once nothing is left."""
+        return np.inf if self.survival[-1] == 0 else self.longest
+
+    def _area(self, until: float) -> tuple[float, Floats]:
+        """The area under the curve up to a time, and what of it lies after each time."""
+        if until > self.longest and self.survival[-1] == 0:  # nothing is left, so nothing is added
+            until = self.longest
         self._check(until)
         inside = self.times < until
         starts = np.concatenate([[0.0], self.times[inside]])
         heights = np.concatenate([[1.0], self.survival[inside]])
         areas = heights * np.diff(np.append(starts, until))
-        value = float(areas.sum())
         after = np.cumsum(areas[::-1])[::-1][1:]
-        weights = np.concatenate([after, np.zeros(self.times.size - after.size)])
-        half = self._quantile * float(np.sqrt(self._rows.spread(weights))) / value
-        method = f"Kaplan-Meier, mean time up to {until:g}"
-        return Estimate(value, value * np.exp(-half), min(value * np.exp(half), until), self.level, self.n, method)
+        return float(areas.sum()), np.concatenate([after, np.zeros(self.times.size - after.size)])
+
+    def _unseen(self, until: float) -> float:
+        """How far a mean may be off where all rows are alike: a share that no row shows, times the whole length."""
+        return until * (1 - _none_seen(self.n_clusters or self.n, self.level))
 
     def _check(self, time: float) -> None:
         if not 0 < time <= self.longest * (1 + 1e-12):
             raise RiskError(
                 f"a Kaplan-Meier curve says nothing of time {time:g}: the longest duration is {self.longest:g}"
             )
+
+
+def _first_below(times: Floats, curve: Floats, height: float) -> float:
+    """The first time at which a curve is at that height or below; infinite where it never is."""
+    there = np.flatnonzero(curve <= height + 1e-12)
+    return float(times[there[0]]) if there.size else np.inf
+
+
+def _paired(mine: dict[str, float] | None, theirs: dict[str, float] | None) -> Floats | None:
+    """Differences of influences by cluster; a cluster that is in one curve only has none on the other."""
+    if mine is None or theirs is None:
+        return None
+    names = sorted(mine.keys() | theirs.keys())
+    return np.array([mine.get(name, 0.0) - theirs.get(name, 0.0) for name in names])
 
 
 def kaplan_meier(
@@ -102,12 +177,12 @@ def kaplan_meier(
     duration, happened = checked_duration(columns, "durations"), checked_event(columns, "event")
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
-    codes = _codes(cluster, duration.size)
+    names, codes = _codes(cluster, duration.size)
     times, place = np.unique(duration, return_inverse=True)
     events: Floats = np.bincount(place, weights=happened, minlength=times.size).astype(np.float64)
     at_risk = (duration.size - np.concatenate([[0], np.cumsum(np.bincount(place))[:-1]])).astype(np.float64)
     survival: Floats = np.asarray(np.cumprod(1 - events / at_risk), dtype=np.float64)
-    rows = _Rows(place, happened, events, at_risk, codes)
+    rows = _Rows(place, happened, events, at_risk, codes, names)
     n_clusters = None if codes is None else int(codes.max()) + 1
     quantile = float(ndtri((1 + level) / 2) if n_clusters is None else t_quantile(n_clusters, level))
     low, high = _band(survival, rows, quantile, level)
@@ -117,15 +192,15 @@ def kaplan_meier(
     )
 
 
-def _codes(cluster: ArrayLike | None, n: int) -> NDArray[np.intp] | None:
+def _codes(cluster: ArrayLike | None, n: int) -> tuple[tuple[str, ...], NDArray[np.intp] | None]:
     if cluster is None:
-        return None
-    codes: NDArray[np.intp] = np.unique(np.asarray(cluster), return_inverse=True)[1]
+        return (), None
+    names, codes = np.unique(np.asarray(cluster), return_inverse=True)
     if codes.size != n:
         raise RiskError(f"there must be a cluster for each of the {n} rows, found {codes.size}")
     if codes.max() == 0:
         raise RiskError("all rows are of one cluster, which says nothing of how much clusters differ")
-    return codes
+    return tuple(map(str, names.tolist())), codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +212,7 @@ class _Rows:
     events: Floats
     at_risk: Floats
     codes: NDArray[np.intp] | None
+    names: tuple[str, ...] = ()  # of the clusters
 
     def running_spread(self) -> Floats:
         """The variance of log S, from each time on."""
@@ -153,11 +229,19 @@ class _Rows:
         """The variance of the sum over times of these weights times the steps of log S."""
         if self.codes is None:
             return float((weights**2 * self._greenwood()).sum())
+        return float((self._totals(weights) ** 2).sum() * self._few())
+
+    def influence(self, weights: Floats) -> dict[str, float] | None:
+        """Each cluster's influence on that sum; None where rows count as independent."""
+        return None if self.codes is None else dict(zip(self.names, self._totals(weights).tolist(), strict=True))
+
+    def _totals(self, weights: Floats) -> Floats:
+        assert self.codes is not None
         total, first = np.zeros(int(self.codes.max()) + 1), 0
         for steps in self._steps():
             total += steps @ weights[first : first + steps.shape[1]]
             first += steps.shape[1]
-        return float((total**2).sum() * self._few())
+        return total
 
     def _greenwood(self) -> Floats:
         d, y = self.events, self.at_risk
@@ -223,7 +307,6 @@ def _plateau(
     what = f"the last event came at {since:g}" if seen.size else "no event came at all"
     message = (
         f"the curve ends flat at {percent_text(share)}: {what}, and {counted(int(at_risk[times > since][0]), 'row')} "
-        f"went on, to {until:g} at most; a parametric law lets all of these break in the end, so what it says beyond "
-        f"{since:g}, and its mean, is extrapolated"
+        f"went on, to {until:g} at most"
     )
     return Plateau(estimate, since, until, message)

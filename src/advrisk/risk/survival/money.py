@@ -1,18 +1,35 @@
-"""What it costs to break one sample of each model, beside what its training cost."""
+"""What it costs to break one sample of each model, beside what its training cost.
+
+Meyers et al., Eq. 8. The mean time until a sample breaks is that of the rows (Kaplan and Meier), up to a limit; only
+what lies beyond it, and what would happen at eps = 0, comes from the fitted law, and only where that holds.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from advrisk.core.estimate import Estimate
-from advrisk.risk.survival.cost import BROKEN_FACTOR, Verdict, broken, mean_of, over_mean, scaled
-from advrisk.risk.survival.durations import COUNTED, Durations
+from advrisk.core.plain import plain
+from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, Verdict, broken, mean_of, over_mean, scaled
+from advrisk.risk.survival.curves import model_curve
+from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Flags
 from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
 
-NO_TRAINING = "its training time is not known: train it with `advrisk train`, which keeps that beside the weights"
+NO_TRAINING = (
+    "its training time is not known: state `train_s` and `train_samples` of the model in the study, or train it with "
+    "`advrisk train`, which keeps them beside the weights"
+)
+NO_PROCESSORS = (
+    "processor seconds of its training are not known: state `train_process_s` and `train_samples` of the model in the "
+    "study, or measure durations in seconds"
+)
+NO_PRICE = "its training has a cost and no seconds: name the `hardware` and its price, so that breaking has a cost, too"
+NO_SAMPLES = "it is not known how many samples it was trained on: state `train_samples` of the model in the study"
 NO_SECONDS = "no seconds were kept of its rows: run the study in another folder"
+NO_ROWS = "no attack of a size that counts has a duration"
 _HOUR = 3600.0
 
 
@@ -26,69 +43,184 @@ class Hardware:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """One model. Ratios are training seconds for each training sample over the mean seconds until a sample breaks."""
+    """One model. Ratios are training seconds for each training sample over the mean seconds until a sample breaks.
+
+    With a price of the machine they are costs over costs, which is the same unless the study states what training cost.
+    """
 
     model: str
-    train_s: float | None
+    train_s: float | None  # of processors where durations are processor seconds
     train_samples: int | None
-    break_s: Estimate | None  # mean seconds until a sample breaks, up to the limit
-    adversarial: Estimate | None  # the ratio for 0 < eps <= eps_max
-    benign: Estimate | None  # the ratio for eps = 0
-    benign_outside: bool  # no arm has an eps of 0
-    extrapolated: Estimate | None  # the ratio with the mean of the fitted law, beyond what was seen
-    total: Estimate | None  # the whole training time over the mean time: another number
-    verdict: Verdict | None
-    break_cost: Estimate | None  # of one sample, in the unit of the hardware's price
-    train_cost: float | None
-    why_not: str | None  # why there is no ratio
+    break_s: Estimate | None = None  # mean seconds until a sample breaks, up to the limit
+    adversarial: Estimate | None = None  # the ratio for 0 < eps <= eps_max
+    by_attack: Mapping[str, Estimate] = field(default_factory=dict)  # the same of each attack
+    benign: Estimate | None = None  # the ratio at eps = 0, by the law
+    benign_outside: bool = False  # no arm has an eps of 0
+    benign_rate: Estimate | None = None  # the ratio with the mean time until a clean input fails: 1/f_ben
+    extrapolated: Estimate | None = None  # the ratio with the mean beyond what was seen, by the law
+    total: Estimate | None = None  # the whole training time over the mean time: another number
+    verdict: Verdict | None = None
+    break_cost: Estimate | None = None  # of one sample, in the unit of the hardware's price
+    train_cost: float | None = None
+    why_not: str | None = None  # why there is no ratio
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value.as_dict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
+        told = {name: value.as_dict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
+        told["by_attack"] = {name: value.as_dict() for name, value in self.by_attack.items()}
+        return dict(plain(told))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Up to when means are taken, which sizes count, and what is called broken."""
+
+    until: float
+    level: float
+    eps_max: float | None = None
+    factor: float = BROKEN_FACTOR
+    hardware: Hardware | None = None
 
 
 def model_cost(
     model: str,
     durations: Durations,
-    fit: SurvivalFit,
-    at: Mapping[str, Any],
+    limits: Limits,
     *,
-    until: float,
-    eps_max: float | None = None,
-    factor: float = BROKEN_FACTOR,
-    hardware: Hardware | None = None,
-    seen: float | None = None,
+    law: SurvivalFit | None,
+    at: Mapping[str, Any],
+    benign: Rate | None,
 ) -> ModelCost:
-    """What breaking a sample costs, by one fit in which eps is a covariate where it varies.
+    """What breaking a sample costs; `law` is None where it does not hold, `at` are the model's own covariates.
 
-    Intervals are those of the fit: seconds for each unit are taken as exact. `seen` is as for `SurvivalFit.mean`.
+    Intervals are those of the rows: seconds for each unit are taken as exact.
     """
     facts = durations.facts[model]
+    train_s = facts.training_seconds(durations.measure)
     unit_s = seconds_per_unit(durations, model)
-    found: dict[str, Any] = dict.fromkeys(("break_s", "adversarial", "benign", "extrapolated", "total", "verdict"))
-    found |= {"benign_outside": False, "break_cost": None, "train_cost": None, "why_not": None}
-    if unit_s is None:
-        return ModelCost(model, facts.train_s, facts.train_samples, **(found | {"why_not": NO_SECONDS}))
-    mean, endless, at_zero = _means(durations, fit, at, until, seen, eps_max)
-    found["break_s"] = scaled(mean, unit_s, f"{mean.method}{_clock(durations, unit_s)}")
-    if hardware is not None:
-        price = hardware.per_hour / _HOUR
-        found["break_cost"] = scaled(found["break_s"], price, f"{found['break_s'].method}; {hardware.name}")
-        found["train_cost"] = None if facts.train_s is None else facts.train_s * price
-    if facts.train_s is None or facts.train_s_per_sample is None:
-        return ModelCost(model, facts.train_s, facts.train_samples, **(found | {"why_not": NO_TRAINING}))
-    each = facts.train_s_per_sample
-    found["adversarial"] = over_mean(each, mean, seconds_per_unit=unit_s)
-    found["extrapolated"] = over_mean(each, endless, seconds_per_unit=unit_s)
-    found["total"] = over_mean(facts.train_s, mean, seconds_per_unit=unit_s)
-    found["verdict"] = broken(found["adversarial"], factor, extrapolated=found["extrapolated"])
-    if at_zero is not None:
+    counting = sizes_that_count(durations, limits.eps_max)
+    curve = model_curve(durations, model, limits.level, among=counting)
+    if unit_s is None or curve is None:
+        why = NO_SECONDS if unit_s is None else NO_ROWS
+        return ModelCost(model, train_s, facts.train_samples, why_not=why)
+    mean = curve.mean(min(limits.until, curve.end))
+    break_s = scaled(mean, unit_s, f"{mean.method}{_clock(durations, unit_s)}")
+    found: dict[str, Any] = {"break_s": break_s}
+    if limits.hardware is not None:
+        price = limits.hardware.per_hour / _HOUR
+        found["break_cost"] = scaled(break_s, price, f"{break_s.method}; {limits.hardware.name}")
+        worth = None if train_s is None else train_s * price
+        found["train_cost"] = worth if facts.train_cost is None else facts.train_cost
+    else:
+        found["train_cost"] = facts.train_cost
+    seconds, why = _training(facts, train_s, durations, limits.hardware)
+    if seconds is None or not facts.train_samples:
+        return ModelCost(model, train_s, facts.train_samples, **found, why_not=why)
+    each = seconds / facts.train_samples
+    found |= _ratios(model, durations, (each, seconds, unit_s), (curve, mean), limits, counting)
+    found |= _by_law(durations, (each, unit_s), curve, limits, law, at)
+    found["verdict"] = broken(
+        found["adversarial"], limits.factor, extrapolated=found["extrapolated"], censored=curve.survival[-1] > 0
+    )
+    per_second = None if benign is None else _per_second(benign, facts, durations)
+    found["benign_rate"] = None if per_second is None else scaled(per_second, each, f"{each:.4g} s x f_ben")
+    return ModelCost(model, train_s, facts.train_samples, **found)
+
+
+def _training(
+    facts: Facts, train_s: float | None, durations: Durations, hardware: Hardware | None
+) -> tuple[float | None, str]:
+    """Training in seconds of the machine that breaks: as measured, or as what it cost buys; or why there are none."""
+    if facts.train_cost is not None and hardware is not None and hardware.per_hour > 0:
+        seconds: float | None = facts.train_cost / hardware.per_hour * _HOUR
+    else:
+        seconds = train_s
+    if seconds is not None and facts.train_samples:
+        return seconds, ""
+    if seconds is not None:
+        return None, NO_SAMPLES
+    if facts.train_cost is not None:
+        return None, NO_PRICE
+    return None, NO_PROCESSORS if durations.measure == "process-seconds" and facts.train_s is not None else NO_TRAINING
+
+
+def _ratios(
+    model: str,
+    durations: Durations,
+    seconds: tuple[float, float, float],
+    seen: tuple[KaplanMeier, Estimate],
+    limits: Limits,
+    counting: Flags,
+) -> dict[str, Any]:
+    """What the rows alone say: for all attacks, and for each."""
+    (each, whole, unit_s), (_, mean) = seconds, seen
+    attacks = np.array([str(durations.arms[arm]["family"]) for arm in durations.columns["arm"]], dtype=object)
+    by_attack = {}
+    for attack in sorted(set(attacks[durations.of_model(model) & counting].tolist())):
+        own = model_curve(durations, model, limits.level, among=counting & np.asarray(attacks == attack))
+        if own is not None:
+            by_attack[attack] = over_mean(each, own.mean(min(limits.until, own.end)), seconds_per_unit=unit_s)
+    return {
+        "adversarial": over_mean(each, mean, seconds_per_unit=unit_s),
+        "total": over_mean(whole, mean, seconds_per_unit=unit_s),
+        "by_attack": by_attack,
+    }
+
+
+def _by_law(
+    durations: Durations,
+    seconds: tuple[float, float],
+    curve: KaplanMeier,
+    limits: Limits,
+    law: SurvivalFit | None,
+    at: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What lies beyond the rows: the mean without a limit, and at eps = 0."""
+    each, unit_s = seconds
+    found: dict[str, Any] = {"extrapolated": None, "benign": None, "benign_outside": False}
+    if curve.survival[-1] == 0:  # every attempt succeeded: the mean has no limit, and needs no law
+        found["extrapolated"] = over_mean(each, curve.mean(curve.longest), seconds_per_unit=unit_s)
+    if law is None:
+        return found
+    if found["extrapolated"] is None:
+        found["extrapolated"] = over_mean(each, _endless(durations, law, at, limits), seconds_per_unit=unit_s)
+    if "eps" in law.covariates:
+        at_zero = law.mean(at={**at, "eps": 0.0}, until=limits.until)
         found["benign"] = over_mean(each, at_zero, seconds_per_unit=unit_s)
-        found["benign_outside"] = bool(fit.outside({"eps": 0.0}))
-    return ModelCost(model, facts.train_s, facts.train_samples, **found)
+        found["benign_outside"] = bool(law.outside({"eps": 0.0}))
+    return found
+
+
+def _endless(durations: Durations, law: SurvivalFit, at: Mapping[str, Any], limits: Limits) -> Estimate:
+    """The mean of the law without a limit, over the sizes that count."""
+    if "eps" not in law.covariates:
+        return law.mean(at=at)
+    sizes = [row["eps"] for row in durations.arms.values() if _counts(row["eps"], limits.eps_max) and row["eps"]]
+    return mean_of([law.mean(at={**at, "eps": float(eps)}) for eps in sorted(set(sizes))], of="sizes eps")
+
+
+def _per_second(benign: Rate, facts: Facts, durations: Durations) -> Estimate | None:
+    """f_ben in failures per second."""
+    if durations.measure == "seconds":
+        return benign.estimate
+    if durations.measure != "forward" or not facts.inference_s:
+        return None
+    return scaled(benign.estimate, 1 / facts.inference_s, benign.estimate.method)
+
+
+def sizes_that_count(durations: Durations, eps_max: float | None) -> Flags:
+    """Which rows are of arms with 0 < eps <= eps_max; without a limit also arms that have no eps."""
+    arms = {arm: _counts(row["eps"], eps_max) for arm, row in durations.arms.items()}
+    return np.array([arms[arm] for arm in durations.columns["arm"]], dtype=np.bool_)
+
+
+def _counts(eps: float | None, eps_max: float | None) -> bool:
+    if eps is None:
+        return eps_max is None
+    return eps > 0 and (eps_max is None or eps <= eps_max)
 
 
 def seconds_per_unit(durations: Durations, model: str) -> float | None:
-    """What one unit of the measure took on that model, on average over its rows; None where nobody knows."""
+    """What one unit of the measure took on that model, on average over its rows; None where that is not known."""
     if durations.measure in ("seconds", "process-seconds"):
         return 1.0
     own = durations.of_model(model) & np.isfinite(durations.seconds)
@@ -102,24 +234,3 @@ def _clock(durations: Durations, unit_s: float) -> str:
     if durations.measure not in COUNTED:
         return ""
     return f"; {unit_s:.4g} s for each {durations.one_unit}, taken as exact"
-
-
-def _means(
-    durations: Durations,
-    fit: SurvivalFit,
-    at: Mapping[str, Any],
-    until: float,
-    seen: float | None,
-    eps_max: float | None,
-) -> tuple[Estimate, Estimate, Estimate | None]:
-    """Mean times of the sizes that count: up to the limit, without it, and up to it at eps = 0."""
-    if "eps" not in fit.covariates:  # it may have been dropped, as nothing could be told with it
-        return fit.mean(at=at, until=until, seen=seen), fit.mean(at=at), None
-    sizes = [eps for eps in _sizes(durations) if eps > 0 and (eps_max is None or eps <= eps_max)]
-    limited = mean_of([fit.mean(at={**at, "eps": eps}, until=until, seen=seen) for eps in sizes], of="sizes eps")
-    endless = mean_of([fit.mean(at={**at, "eps": eps}) for eps in sizes], of="sizes eps")
-    return limited, endless, fit.mean(at={**at, "eps": 0.0}, until=until, seen=seen)
-
-
-def _sizes(durations: Durations) -> list[float]:
-    return sorted(set(durations.columns["eps"].tolist()))

@@ -41,6 +41,21 @@ def survival_at(time: float) -> Law:
     return law
 
 
+def density_at(time: float) -> Law:
+    """f(t) = -dS/dt = g(z)/(sigma t), with g the density of W and z = (ln t - eta)/sigma."""
+
+    def law(family: Family, eta: Floats, u: Floats) -> Predicted:
+        rate = np.exp(-u)
+        z = (np.log(time) - eta) * rate
+        log = family.log_density(z)
+        with np.errstate(over="ignore"):
+            value = np.exp(log.value) * rate / time
+        slope = np.where(value > 0, log.first, 0.0)  # far out the slope has no end, and the density is 0
+        return Predicted(value, -value * slope * rate, -value * (slope * np.where(value > 0, z, 0.0) + 1))
+
+    return law
+
+
 def time_at(survival: float) -> Law:
     """The time at which S has come down to this."""
 

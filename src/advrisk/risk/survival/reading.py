@@ -283,6 +283,8 @@ def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, bool]] | No
         inference_s=inference_s,
         right={name: said["is_right"] for name, said in told.items()} or None,
         n_clean_rejected=sum(said["is_refused"] for said in told.values()),
+        train_process_s=known.get("train_process_s"),
+        train_cost=known.get("train_cost"),
     )
 
 

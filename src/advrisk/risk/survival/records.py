@@ -1,6 +1,6 @@
 """What a fit says of each covariate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -29,8 +29,17 @@ class Coefficient:
     part: Part
     covariate: str | None  # None for an intercept
     reference: str | None  # the level that others are measured against, of text
+    unit: float  # of a number: for how much of it `per_unit` is
+    unit_text: str  # the same in words: `1/255`
     scaled: Effect  # for the covariate's whole range, from its least value to its greatest
-    natural: Effect  # for one unit as the frame has it
+    natural: Effect  # for 1, as the frame has it
+
+    @property
+    def per_unit(self) -> Effect:
+        """The effect of one useful unit."""
+        own, by = self.natural.estimate, self.unit
+        estimate = replace(own, value=own.value * by, low=own.low * by, high=own.high * by)
+        return Effect(estimate, self.natural.standard_error * by, self.natural.z, self.natural.p_value)
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,8 @@ class AccelerationFactor:
     name: str
     per_range: Estimate
     per_unit: Estimate
+    unit: float  # of a number: for how much of it `per_unit` is
+    unit_text: str
     holds: str  # `at every quantile`, or where, if the covariate changes the shape too
 
 

@@ -10,7 +10,8 @@ from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 
 if TYPE_CHECKING:
-    from advrisk.risk.survival.assessment import ModelSurvival, SurvivalAssessment
+    from advrisk.risk.survival.assessment import SurvivalAssessment
+    from advrisk.risk.survival.models import ModelSurvival
 
 
 COLUMNS: Columns = {**dict.fromkeys(("what", "model", "name", "unit"), "text"), **ESTIMATE}
@@ -20,20 +21,31 @@ def survival_rows(found: "SurvivalAssessment") -> Iterator[Row]:
     """What it is about, whose it is, its name, and the number with its interval."""
     for model in found.models:
         yield from _of_model(model, found.unit)
-    if found.fit is not None:
-        for one in found.fit.coefficients:
-            yield _line("coefficient", "", f"{one.part} {one.name}, whole range", one.scaled.estimate, "log time")
-            yield _line("coefficient", "", f"{one.part} {one.name}, one unit", one.natural.estimate, "log time")
-        for factor in found.fit.acceleration_factors():
-            yield _line("acceleration factor", "", f"{factor.name}, whole range", factor.per_range, "times longer")
-            yield _line("acceleration factor", "", f"{factor.name}, one unit", factor.per_unit, "times longer")
+    if (law := found.law) is not None:
+        yield from _of_law(law)
+        for family in found.families:
+            for one in family.fit.coefficients:
+                name = f"{family.family} {one.part} {one.name}, whole range"
+                yield _line("coefficient", "", name, one.scaled.estimate, "log time")
     for family in found.families:
         for name in ("log_likelihood", "aic", "bic", "concordance", "held_out"):
             yield _line("family", "", f"{family.family} {name}", getattr(family, name), "")
-        for name in ("mean", "endless_mean", "median"):
+        for name in ("mean", "endless_mean", "median") if found.law is not None else ():
             yield _line("family", "", f"{family.family} {name}", getattr(family, name), found.unit)
     for standing in found.pareto:
         yield _line("pareto", standing.model, "on the front", float(standing.on_front), "1: yes, 0: no")
+
+
+def _of_law(law: SurvivalFit) -> Iterator[Row]:
+    for one in law.coefficients:
+        if one.covariate is not None:
+            yield _line(
+                "coefficient", "", f"{one.part} {one.name}, per {one.unit_text}", one.per_unit.estimate, "log time"
+            )
+    for factor in law.acceleration_factors():
+        yield _line("acceleration factor", "", f"{factor.name}, whole range", factor.per_range, "times longer")
+        name = f"{factor.name}, per {factor.unit_text}"
+        yield _line("acceleration factor", "", name, factor.per_unit, "times longer")
 
 
 def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
@@ -41,8 +53,11 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
         yield _line("rows", one.model, name, float(n), "rows")
     for name in ("clean_accuracy", "clean_rejection"):
         yield _line("clean", one.model, name, getattr(one, name), "share of clean inputs")
-    for name in ("mean", "endless_mean", "median"):
+    for name in ("mean", "median", "law_mean", "law_median", "endless_mean"):
         yield _line("survival", one.model, name, getattr(one, name), unit)
+    for time, hazard, density in one.hazard:
+        yield _line("hazard", one.model, f"at {time:g}", hazard, f"failures per {unit} among those left")
+        yield _line("density", one.model, f"at {time:g}", density, f"failures per {unit}")
     yield _line("rate", one.model, "f_ben", None if one.benign is None else one.benign.estimate, f"failures per {unit}")
     yield _line(
         "rate",
@@ -59,8 +74,10 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
         return
     yield _line("cost", one.model, "train_s", one.cost.train_s, "seconds")
     yield _line("cost", one.model, "break_s", one.cost.break_s, "seconds")
-    for name in ("adversarial", "benign", "extrapolated", "total"):
+    for name in ("adversarial", "benign", "benign_rate", "extrapolated", "total"):
         yield _line("cost", one.model, f"{name} ratio", getattr(one.cost, name), "training over breaking")
+    for attack, ratio in one.cost.by_attack.items():
+        yield _line("cost", one.model, f"ratio under {attack}", ratio, "training over breaking")
     yield _line("cost", one.model, "break_cost", one.cost.break_cost, "the unit of the hardware's price")
 
 
@@ -89,28 +106,37 @@ def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
         "n_events": fit.n_events,
         "n_clusters": fit.n_clusters,
         "doubt": fit.doubt or None,
-        "coefficients": [
-            {
-                "name": one.name,
-                "part": one.part,
-                "reference": one.reference,
-                "per_range": one.scaled.estimate.as_dict(),
-                "per_unit": one.natural.estimate.as_dict(),
-                "standard_error": one.scaled.standard_error,
-                "p_value": one.scaled.p_value,
-            }
-            for one in fit.coefficients
-        ],
+        "coefficients": coefficient_dicts(fit),
         "acceleration_factors": [
             {
                 "name": one.name,
                 "per_range": one.per_range.as_dict(),
                 "per_unit": one.per_unit.as_dict(),
+                "unit": one.unit,
+                "unit_text": one.unit_text,
                 "holds": one.holds,
             }
             for one in fit.acceleration_factors()
         ],
     }
+
+
+def coefficient_dicts(fit: SurvivalFit) -> list[dict[str, Any]]:
+    """Every coefficient, intercepts and shape among them."""
+    return [
+        {
+            "name": one.name,
+            "part": one.part,
+            "reference": one.reference,
+            "unit": one.unit,
+            "unit_text": one.unit_text,
+            "per_range": one.scaled.estimate.as_dict(),
+            "per_unit": one.per_unit.estimate.as_dict(),
+            "standard_error": one.scaled.standard_error,
+            "p_value": one.scaled.p_value,
+        }
+        for one in fit.coefficients
+    ]
 
 
 def calibration_dict(found: Calibration) -> dict[str, Any]:

@@ -170,6 +170,12 @@ class TestBroken:
         extrapolated = None if beyond is None else estimate(*beyond)
         assert broken(estimate(*ratio), 10.0, extrapolated=extrapolated) == verdict
 
+    def test_samples_that_held_leave_it_open_where_no_law_goes_on(self) -> None:
+        ratio = estimate(20, 15, 30)
+        assert broken(ratio, 10.0, censored=True) == "undecided"
+        assert broken(ratio, 10.0, censored=True, extrapolated=ratio) == "broken"
+        assert broken(estimate(5, 4, 6), 10.0, censored=True) == "not broken"
+
     def test_the_factor_is_checked(self) -> None:
         with pytest.raises(RiskError, match="factor is a number above 0, found -1"):
             broken(estimate(1, 1, 1), -1.0)

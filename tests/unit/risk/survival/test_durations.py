@@ -334,7 +334,10 @@ class TestCovariates:
         [
             (["dept"], "no covariate is called 'dept'; did you mean 'depth'"),
             (["depth", "depth"], "named twice"),
-            (["train_s"], "train_s is named as a covariate, but a, b have none; train it with `advrisk train`"),
+            (
+                ["train_s"],
+                "train_s is named as a covariate, but a, b have none; state `train_s` of the model in the study",
+            ),
             (["norm"], "norm is named as a covariate, but square has none"),
         ],
     )

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import quad
 
 from advrisk.core.errors import RiskError
@@ -123,11 +124,68 @@ def test_a_restricted_mean_comes_near_the_whole_one(fits: dict[str, SurvivalFit]
 def test_acceleration_factors_multiply_every_quantile(fits: dict[str, SurvivalFit]) -> None:
     fit = fits["loglogistic"]
     factor = {one.name: one for one in fit.acceleration_factors()}["eps"]
+    assert factor.unit_text.endswith(", one standard deviation")
     for share in (0.1, 0.5, 0.9):
-        ratio = fit.quantile(share, at={**HERE, "eps": 2.5}).value / fit.quantile(share, at=HERE).value
+        more = {**HERE, "eps": HERE["eps"] + factor.unit}
+        ratio = fit.quantile(share, at=more).value / fit.quantile(share, at=HERE).value
         assert ratio == pytest.approx(factor.per_unit.value)
     assert factor.per_unit.low < factor.per_unit.value < factor.per_unit.high < 1
     assert factor.holds == "at every quantile"
+
+
+def law_of(fit: SurvivalFit, eta: float, sigma: float) -> Any:
+    """The same law in scipy's words."""
+    if fit.family == "weibull":
+        return stats.weibull_min(1 / sigma, scale=np.exp(eta))
+    return (
+        stats.lognorm(sigma, scale=np.exp(eta))
+        if fit.family == "lognormal"
+        else stats.fisk(1 / sigma, scale=np.exp(eta))
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_density_and_hazard_are_those_of_the_law(fits: dict[str, SurvivalFit], family: str) -> None:
+    fit = fits[family]
+    law = law_of(fit, *parameters(fit, HERE["eps"], HERE["defence"]))
+    for time in (0.05, 1.0, 3.0, 20.0, 200.0):
+        density, hazard = fit.density(time, at=HERE), fit.hazard(time, at=HERE)
+        assert density.value == pytest.approx(law.pdf(time), rel=1e-9)
+        assert hazard.value == pytest.approx(law.pdf(time) / law.sf(time), rel=1e-7)
+        assert 0 <= hazard.low < hazard.value < hazard.high
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_survival_is_what_the_hazard_leaves_also_of_many_rows(fits: dict[str, SurvivalFit], family: str) -> None:
+    """Eq. 4: S(t) = exp(-integral of h). Of rows that differ, the hazard is that of the whole."""
+    fit = fits[family]
+    spent = quad(lambda time: fit.hazard(time).value, 1e-9, 4.0, limit=200)[0]
+    assert np.exp(-spent) == pytest.approx(fit.survival(4.0).value, rel=1e-5)
+    failed = quad(lambda time: fit.density(time).value, 1e-9, 4.0, limit=200)[0]
+    assert 1 - failed == pytest.approx(fit.survival(4.0).value, rel=1e-5)
+
+
+@pytest.mark.parametrize("number", ["hazard", "density"])
+def test_their_intervals_are_those_of_draws_of_the_coefficients(fits: dict[str, SurvivalFit], number: str) -> None:
+    """The delta method beside a small step in each coefficient."""
+    fit = fits["weibull"]
+    step = 1e-6
+    slope = np.array(
+        [
+            (
+                np.log(getattr(fit.moved(place, step), number)(2.0).value)
+                - np.log(getattr(fit.moved(place, -step), number)(2.0).value)
+            )
+            / (2 * step)
+            for place in range(fit.n_coefficients)
+        ]
+    )
+    half = fit.interval_quantile * np.sqrt(slope @ fit.coefficient_covariance @ slope)
+    found = getattr(fit, number)(2.0)
+    assert np.log(found.high / found.value) == pytest.approx(half, rel=1e-4)
+    assert np.log(found.value / found.low) == pytest.approx(half, rel=1e-4)
+    with pytest.raises(RiskError, match="above 0"):
+        getattr(fit, number)(0.0)
 
 
 def test_partial_effects_are_curves_with_bands(fits: dict[str, SurvivalFit]) -> None:
