@@ -40,7 +40,7 @@ def held(
     text = str(requirement)
     if found.estimate is None or found.pending:
         reason = found.pending or found.why_not
-        settle = "finish the run: the same command goes on" if found.pending else ""
+        settle = "finish the run: the same command resumes it" if found.pending else ""
         return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, found.notes)
     verdict = decide(found.estimate, op, limit)
     reason = _in_words(found.estimate, verdict, op, requirement)
