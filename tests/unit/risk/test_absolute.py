@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,16 @@ from advrisk.risk.damage import (
     operational_risk,
     success_ratio,
 )
-from advrisk.risk.evasion import average, fit_bayesian, fit_logistic, fit_monotone, threshold, values_of
+from advrisk.risk.evasion import (
+    average,
+    fit_bayesian,
+    fit_logistic,
+    fit_monotone,
+    read_evasion,
+    threshold,
+    values_of,
+    write_evasion,
+)
 
 INF = np.inf
 ANSWERS = ([0.2, 0.5, 0.7, 0.7, 1.0, 1.2, 1.5, 2.0], [1, 1, 1, 0, 1, 0, 0, 0])
@@ -89,7 +99,7 @@ def test_a_threshold_gives_clopper_and_pearsons_interval(hits: int) -> None:
     assert found.method == "Clopper-Pearson"
 
 
-def test_limits_do_not_depend_on_who_asks() -> None:
+def test_limits_do_not_depend_on_who_asks(tmp_path: Path) -> None:
     """Of few answers, where limits that are drawn differ in the second digit; and against very many draws."""
     generator = rng()
     sizes = np.exp(generator.uniform(np.log(0.02), 0.0, 20))
@@ -101,6 +111,9 @@ def test_limits_do_not_depend_on_who_asks() -> None:
     assert one.estimates == other.estimates
     assert one.difference("a", "b") == other.difference("a", "b")
     assert one.estimates["a"] == damage_probability(by_model["a"], curve, rng=np.random.default_rng(3))
+    write_evasion(tmp_path / "curve.json", curve, norm="linf")  # as `label --fit` does for `select --evasion`
+    again = read_evasion(tmp_path / "curve.json", norm="linf")
+    assert damage_probability(by_model["a"], again, rng=rng()) == one.estimates["a"]
     drawn: dict[str, list[Any]] = {"low": [], "high": [], "difference": []}
     for _ in range(20):
         weights = generator.standard_exponential((10_000, 121))
