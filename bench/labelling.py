@@ -58,7 +58,7 @@ def _labeller(seed: int, design: Design, *, adaptive: bool) -> Iterator[tuple[fl
         answers.append(Answer("a", "m", "a", "s", size, bool(wrong), design, "adaptive", False, False, 1.0, _WHEN))
         if len(answers) in CHECKPOINTS:
             curve = fit_answers(answers, design=design, plausible=PLAUSIBLE, few=True)
-            half = half_detected(curve, rng=np.random.default_rng(0))
+            half = half_detected(curve)
             damage = damage_probability(distances, curve, rng=rng)
             ratio = half.high / max(half.low, 1e-4)
             yield (

@@ -222,7 +222,8 @@ def test_an_interrupted_run_says_how_to_go_on(
     study["data"]["evaluate"] = 400
     command = [sys.executable, "-m", "advrisk", "run", str(write_study(study)), "--out", str(tmp_path / "run")]
     process = subprocess.Popen(
-        [*command, "--publish-s", "0"],
+        [*command, "--publish-s", "0", "--json"],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell's background jobs ignore interrupts
@@ -231,21 +232,82 @@ def test_an_interrupted_run_says_how_to_go_on(
     while process.poll() is None and (not segments.exists() or len(list(segments.glob("0*"))) < 3):
         time.sleep(0.01)
     process.send_signal(number)
-    _, message = process.communicate(timeout=60)
+    printed, message = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "run the same command again" in message
     assert "Traceback" not in message
     state = Run.open(tmp_path / "run").status()
     assert 0 < state.n_cells < state.n_cells_expected
+    facts = json.loads(printed)
+    assert (facts["complete"], facts["stopped_by"]) == (False, "interrupt")
+    assert facts["remaining"] == {"cells": state.n_cells_expected - state.n_cells}
+    assert facts["resume"].split() == ["advrisk", *command[3:]]
 
 
-def test_max_hours_ends_the_run_in_order(
+def test_a_time_limit_ends_the_run_in_order_and_its_json_says_what_remains(
     study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
 ) -> None:
-    done = advrisk("run", write_study(study), "--out", "run", "--max-hours", "0.0000001")
+    words = ["run", write_study(study), "--out", "run", "--json"]
+    done = advrisk(*words, "--max-minutes", "0")
+    assert done.returncode == 4, done.stderr
+    assert "time limit of 0s: 0 of 56 cells are done; 56 cells left" in done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["complete"], facts["stopped_by"], facts["remaining"]) == (False, "time", {"cells": 56})
+    assert facts["status"]["n_cells_expected"] == 56
+    spent = advrisk(*words, "--max-passes", "1")  # begins a cell in any case
+    facts = json.loads(spent.stdout)
+    assert (spent.returncode, facts["stopped_by"], facts["remaining"]) == (4, "passes", {"cells": 55}), spent.stderr
+    rested = advrisk(*words, "--max-passes", "2500")  # one shard takes fewer, two take more
+    facts = json.loads(rested.stdout)
+    assert (rested.returncode, facts["stopped_by"], facts["complete"]) == (0, "passes", False), rested.stderr
+    assert (facts["remaining"], facts["status"]["n_samples_run"]) == ({}, 16), "what was run is assessed"
+    resumed = advrisk(*facts["resume"].split()[1:], "--json")  # without the limit
+    assert resumed.returncode == 0, resumed.stderr
+    facts = json.loads(resumed.stdout)
+    assert (facts["complete"], facts["stopped_by"], facts["remaining"], facts["resume"]) == (True, None, {}, None)
+    assert {row["model"] for row in facts["models"]} == {"plain", "noisy"}
+    assert advrisk(*words, "--max-time", "2h").returncode == 0, "nothing is left, so no limit is reached"
+
+
+def test_a_time_limit_that_leaves_inputs_without_scores_is_no_complete_run(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    study["data"]["evaluate"] = 16
+    Study.from_dict(study).run(tmp_path / "run")
+    study["detectors"] = ["confidence"]
+    done = advrisk("run", write_study(study), "--out", "run", "--json", "--max-time", "0s")
+    assert done.returncode == 4, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["complete"], facts["stopped_by"]) == (False, "time")
+    assert facts["remaining"]["scores"] > 0
+    assert {row["model"] for row in facts["models"]} == {"plain", "noisy"}, "all cells are done"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--max-time", "90"], "--max-time: a duration such as 90m, 2h, 1h30m or 45s is needed, found '90'; write 90m"),
+        (["--max-time", "soon"], "--max-time: a duration such as"),
+        (["--max-time", "2h", "--max-minutes", "5"], "--max-time 2h and --max-minutes 5 both limit the time; give one"),
+    ],
+)
+def test_a_time_limit_that_cannot_be_read_is_refused(
+    study: Study_, write_study: Callable[..., Path], advrisk: Callable[..., Any], words: list[str], message: str
+) -> None:
+    done = advrisk("run", write_study(study), "--out", "run", *words)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_a_run_without_damage_prints_json_all_the_same(
+    study: Study_, write_study: Callable[..., Path], advrisk: Callable[..., Any]
+) -> None:
+    study["data"]["evaluate"] = 16
+    study["arms"] = [{"corruption": "gaussian-noise", "sigma": 0.3}]
+    done = advrisk("run", write_study(study), "--out", "run", "--json")
     assert done.returncode == 0, done.stderr
-    assert "Run the same command again" in done.stderr
-    assert not Run.open(tmp_path / "run").status().complete
+    facts = json.loads(done.stdout)
+    assert facts["complete"]
+    assert facts["unanswered"] in done.stderr
 
 
 def test_a_changed_sample_is_refused(study: Study_, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_run_that_has_not_begun_does_not_pass(
     nets: Path, write_study: Callable[..., Path], advrisk: Command, tmp_path: Path
 ) -> None:
     content = study_of(nets) | {"gate": ["broken.plain at 0.2 <= 99 %", "clean_accuracy.plain >= 1 %", "flagged <= 9"]}
-    Study.from_dict(content).run(tmp_path / "stopped", max_hours=0)
+    Study.from_dict(content).run(tmp_path / "stopped", max_time="0s")
     done = advrisk("gate", "stopped", "--json")
     facts = json.loads(done.stdout)
     assert (done.returncode, facts["verdict"]) == (4, "undecided")

@@ -235,6 +235,9 @@ class TestInBrowser:
             assert advrisk("label", run, "--fit", "evasion.json").returncode == 0
             curve = read_evasion(tmp_path / "evasion.json", norm="linf")
             assert curve([0.08]) == pytest.approx(psi(0.08), abs=0.25)
+            chosen = json.loads(advrisk("select", run, "--evasion", "evasion.json", "--json").stdout)
+            limits = {row["model"]: (row["damage"]["low"], row["damage"]["high"]) for row in chosen["models"]}
+            assert limits == {name: (one["low"], one["high"]) for name, one in found["damage"].items()}
 
     def test_two_who_differ_make_one_curve(self, browser: Any, run: Path, advrisk: Advrisk) -> None:
         """The curve is that of a new labeller: between the two, as far as is known."""

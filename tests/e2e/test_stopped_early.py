@@ -222,5 +222,7 @@ def test_what_was_seen_is_said_once(
     machine = advrisk("run", path, "--out", "run", "--target", "decided", "--json", env={"COLUMNS": "80"})
     facts = json.loads(machine.stdout)
     assert facts["looks"][0]["n_samples"] == facts["n_samples"] == 32
+    assert (facts["stopped_by"], facts["complete"], facts["remaining"]) == ("target", False, {})
+    assert facts["resume"].endswith("--out run --target decided")
     told = [line for line in machine.stderr.splitlines() if line.strip()]
     assert max(map(len, told)) <= 80

@@ -287,6 +287,7 @@ def test_what_is_undecided_at_its_look_is_undecided_everywhere(
     done = advrisk("run", path, "--out", "run", "--target", "gate", "--target", "gate", "--json")
     assert done.returncode == UNDECIDED, done.stderr
     (look,) = json.loads(done.stdout)["looks"]
+    assert json.loads(done.stdout)["stopped_by"] is None, "all samples were run"
     assert (look["target"], look["met"], look["n_samples"]) == ("gate", False, 128)
     assert look["level"] > 0.99
     assert advrisk("gate", "run").returncode == UNDECIDED

@@ -1,7 +1,7 @@
-"""An old run against a new one: is the new model worse by more than a margin, in anything that both runs tell?"""
+"""An old run against a new one: is the new model worse by more than a margin in any number that both runs have?"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from advrisk.api.paired import Comparing
 from advrisk.core.errors import RiskError
 from advrisk.ledger.layout import EVASION_FILE
 from advrisk.risk.compare.pairing import paired_runs, refuse_unknown
-from advrisk.risk.compare.records import Compared, RunComparison
+from advrisk.risk.compare.records import DEFAULT_MARGIN, Compared, RunComparison
 from advrisk.risk.evasion import Evasion, read_evasion, threshold
 from advrisk.study import AVERAGE, DamageSpec, Norm, Source, validated
 
@@ -22,7 +22,7 @@ def compare_runs(
     old: "Run",
     new: "Run",
     *,
-    margin: float = 0.0,
+    margin: float | None = None,
     models: Mapping[str, str] | None = None,
     sizes: Sequence[float] | None = None,
     norm: Norm | None = None,
@@ -30,18 +30,21 @@ def compare_runs(
     evasion: "AnyEvasion | None" = None,
     level: float | None = None,
 ) -> RunComparison:
-    """Every number that both runs tell, on the samples and under the arms that both hold."""
+    """Compare every number that both runs have, on the samples and under the arms that both hold."""
+    by_default, margin = margin is None, DEFAULT_MARGIN if margin is None else margin
     _check(margin, level, sizes)
     pairing = paired_runs(old.ledger, new.ledger, models)
     arms = [arms] if isinstance(arms, str) else arms
     refuse_unknown(pairing, arms or ())
     shared = _shared_norm(old, new, norm)
     pending = _unfinished(old, new)
-    comparing = Comparing(old, new, pairing, margin, level, shared, arms=arms, pending=pending)
     curve = _curve(old, new, evasion, shared)
-    results: list[Compared] = []
-    for pair in pairing.models:
-        results += comparing.of(pair, sizes, curve)
+
+    def compared(at: float | None) -> tuple[Comparing, list[Compared]]:
+        comparing = Comparing(old, new, pairing, margin, at, shared, arms=arms, pending=pending)
+        return comparing, [one for pair in pairing.models for one in comparing.of(pair, sizes, curve)]
+
+    comparing, results = compared(level)
     return RunComparison(
         old=old.name,
         new=new.name,
@@ -51,7 +54,20 @@ def compare_runs(
         arms={f"{one} -> {other}": [row["arm"] for row in rows] for (one, other), rows in pairing.arms.items()},
         results=tuple(results),
         notes=(*pairing.notes, *_differences(old, new), *pending, *dict.fromkeys(comparing.notes)),
+        margin_is_default=by_default,
+        improved=_improved(results, comparing.level, lambda at: compared(at)[1]),
     )
+
+
+def _improved(results: Sequence[Compared], level: float, again: Callable[[float], Sequence[Compared]]) -> bool:
+    """Whether any number is better with the error of `level` shared equally among all of them (Bonferroni).
+
+    So the claim that the new run is better somewhere is wrong no more often than each number alone may be.
+    """
+    n = sum(one.worse_by is not None and not one.identical for one in results)
+    if not any(one.word == "better" for one in results):
+        return False
+    return n == 1 or any(one.word == "better" for one in again(1 - (1 - level) / n))
 
 
 def _check(margin: float, level: float | None, sizes: Sequence[float] | None) -> None:

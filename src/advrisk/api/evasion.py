@@ -102,8 +102,8 @@ def fit_evasion(
         n=len(answers.sizes),
         n_undetected=sum(answers.undetected),
         asked=(min(answers.sizes), max(answers.sizes)),
-        half=half_detected(curve, level, rng=rng),
-        values=_values(curve, answers, level, rng),
+        half=half_detected(curve, level),
+        values=_values(curve, answers, level),
         notes=tuple(notes),
         source=None if isinstance(source, AnswerRows) else Path(source),
     )
@@ -160,13 +160,11 @@ def _doubts(answers: AnswerRows, rng: np.random.Generator) -> list[str]:
     return unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
 
 
-def _values(
-    curve: EvasionCurve, answers: AnswerRows, level: float, rng: np.random.Generator
-) -> tuple[tuple[float, Estimate], ...]:
+def _values(curve: EvasionCurve, answers: AnswerRows, level: float) -> tuple[tuple[float, Estimate], ...]:
     """Psi at 0 and at sizes spread over those that were asked about."""
     positive = [size for size in answers.sizes if size > 0]
     sizes = np.array([0.0, *np.geomspace(min(positive), max(positive), _SHOWN - 1)]) if positive else np.zeros(1)
-    low, high = curve_band(curve, sizes, level, rng=rng)
+    low, high = curve_band(curve, sizes, level)
     found = zip(curve(sizes).tolist(), low.tolist(), high.tolist(), strict=True)
     estimates = [Estimate(*value, level, len(answers.sizes), "draws") for value in found]
     return tuple(zip(sizes.tolist(), estimates, strict=True))

@@ -1,6 +1,7 @@
 """The numbers of an old and a new model, one beside the other. What is asked for and cannot be told is undecided."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from advrisk.risk.compare.pairing import (
     lost_attacks,
     paired_distances,
 )
-from advrisk.risk.compare.records import Compared
+from advrisk.risk.compare.records import Compared, margin_text
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import Evasion
 from advrisk.risk.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
@@ -61,11 +62,20 @@ class Comparing:
         self.notes: list[str] = []
 
     def of(self, pair: Pair, sizes: Sequence[float] | None, curve: Evasion | str | None) -> Iterator[Compared]:
-        """All numbers of an old and a new model, at least one of them of what was done to its inputs."""
-        yield from self._clean(pair)
+        """All numbers of an old and a new model, at least one of them of what was done to its inputs.
+
+        A model is not worse than itself: what depends on nothing but models of the same digest passes.
+        """
+        same = self._same_digest(pair)
         risks = list(self._risk(pair))
-        yield from self._attacked(pair, sizes, curve, told=any(one.worse_by is not None for one in risks))
-        yield from risks
+        attacked = self._attacked(pair, sizes, curve, told=any(one.worse_by is not None for one in risks))
+        for one in (*self._clean(pair), *attacked, *risks):
+            yield _identical(one) if same and one.detector is None else one
+
+    def _same_digest(self, pair: Pair) -> bool:
+        held = [{row["model"]: row["digest"] for row in run.models()} for run in (self.old, self.new)]
+        old, new = (digests.get(model) for digests, model in zip(held, pair, strict=True))
+        return old is not None and old == new
 
     # Clean inputs
 
@@ -182,7 +192,8 @@ class Comparing:
             return
         if asked is None or alarms[0] != asked:
             reason = "the two studies do not name the same detector and threshold"
-            yield self._open(pair, "damage", reason, settle="an evasion curve for both (`--evasion`)")
+            open_ = self._open(pair, "damage", reason, settle="an evasion curve for both (`--evasion`)")
+            yield replace(open_, detector="another")
             return
         name = f"damage with {asked.name}"
         flags: list[dict[str, bool]] = []
@@ -193,13 +204,15 @@ class Comparing:
                     run.ledger, distances, asked.name, threshold=asked.alarm, rng=generator("compare", run.seed)
                 )
             except RiskError as error:
-                yield self._open(pair, name, str(error))
+                yield replace(self._open(pair, name, str(error)), detector=asked.name)
                 return
             flags.append(dict(zip(distances.samples, seen.damaged[model].tolist(), strict=True)))
         told = np.array([one in flags[0] and other in flags[1] for one, other in self.pairing.samples])
         was = np.array([flags[0].get(one, False) for one, _ in self.pairing.samples])
         now = np.array([flags[1].get(other, False) for _, other in self.pairing.samples])
-        yield self._shares(pair, name, was, now, told)
+        compared = self._shares(pair, name, was, now, told)
+        equal = told.all() and (was == now).all()
+        yield replace(compared, detector=None if equal else asked.name)
 
     # Scenarios
 
@@ -287,10 +300,12 @@ class Comparing:
     ) -> Compared:
         assert found.estimate is not None
         verdict = decide(found.estimate, "<=", self.margin)
-        reason = _REASONS[verdict].format(margin=f"{self.margin:g}")
+        reason = _REASONS[verdict].format(margin=margin_text(self.margin))
         settle, more = settling(found, "<=", self.margin) if verdict == "undecided" else ("", None)
-        if verdict == "pass" and found.estimate.low > 0:
-            reason += "; worse it is"
+        if verdict == "pass" and found.estimate.high < 0:
+            reason = "better: the whole interval is below 0"
+        elif verdict == "pass" and found.estimate.low > 0:
+            reason += ", but worse"
         if open_ := doubt(found, passes=verdict == "pass"):
             verdict, (reason, settle), more = "undecided", open_, None
         told = (found.on_unknown, found.untried)
@@ -310,10 +325,21 @@ class Comparing:
         )
 
 
+def _identical(one: Compared) -> Compared:
+    """A number of models of the same digest: it passes, whatever could be compared."""
+    if one.worse_by is None:
+        reason = f"the same model; not compared: {one.reason}"
+    elif one.worse_by.value == 0:
+        reason = "the same model"
+    else:
+        reason = "the same model; the two values differ by the draws of random arms, or by rows without a verdict"
+    return replace(one, verdict="pass", identical=True, reason=reason, settle="", more_samples=None, cautions=())
+
+
 def doubt(found: Measured, *, passes: bool) -> tuple[str, str] | None:
     """Why a number decides nothing, or lets nothing pass, and what would settle it."""
     if found.pending:
-        return found.pending.rstrip("."), "finish the run: the same command goes on"
+        return found.pending.rstrip("."), "finish the run: the same command resumes it"
     if passes and found.n_left_out:
         return found.on_unknown, f"a verdict on them ({AGAIN})"
     return (found.untried, UNTRIED) if passes and found.untried else None

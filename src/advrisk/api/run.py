@@ -479,7 +479,7 @@ class Run:
         self,
         new: "Run",
         *,
-        margin: float = 0.0,
+        margin: float | None = None,
         models: Mapping[str, str] | None = None,
         sizes: Sequence[float] | None = None,
         norm: Norm | None = None,
@@ -488,6 +488,9 @@ class Run:
         level: float | None = None,
     ) -> RunComparison:
         """Whether a new run is worse than this one by more than a margin, on the samples and arms that both hold.
+
+        The margin is 0.02 unless given. Models of the same digest pass; `word` is `identical`, `better`, `not worse`,
+        `worse` or `undecided`.
 
         `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
         samples may be broken; `arms` names the attacks to compare by (by default all that count in the old run: one

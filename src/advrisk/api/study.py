@@ -1,10 +1,12 @@
 """`Study`: the question, as users hold it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
+from advrisk.core.durations import parse_duration
 from advrisk.core.errors import StudyError
 from advrisk.ledger import readable_folder, working_folder
 from advrisk.study import StudySpec, load_study, parse_targets, study_from
@@ -43,7 +45,7 @@ class Study:
         *,
         workers: int | None = None,
         device: str | None = None,
-        max_hours: float | None = None,
+        max_time: str | timedelta | None = None,
         retry_errors: bool = False,
         publish_every_s: float = 3.0,
         modules: "Mapping[str, nn.Module] | None" = None,
@@ -61,14 +63,15 @@ class Study:
         `on="ray"` carries the cells out on the Ray cluster at `address` (host:port, ray://host:port or auto), by
         default on that of the variable RAY_ADDRESS, or on one that is started here and ended with the run.
         `target` is what is to be known before it may stop, as in `"damage ±0.02"`, `"decided"` or `"gate"`; of several,
-        all. `max_passes` is what this call may spend.
+        all. `max_passes` is what this call may spend. After `max_time` (`"90m"`, `"2h"`, `"1h30m"`, or a timedelta) no
+        cell is begun: `Run.status().done` says whether the run is finished, and the same call resumes it.
         """
         from advrisk.api.targets import looker
         from advrisk.run.campaign import Options, run_study
 
-        targets, max_passes = parse_targets(target), _checked_passes(max_passes)
+        targets, max_passes, max_s = parse_targets(target), _checked_passes(max_passes), _checked_time(max_time)
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
-        options = Options(workers, device, max_hours, retry_errors, publish_every_s, on, address, max_passes, targets)
+        options = Options(workers, device, max_s, retry_errors, publish_every_s, on, address, max_passes, targets)
         with working_folder(folder, inputs=_looked_at(self.spec, detectors)) as home:
             run_study(self.spec, home, options=options, look=looker(self.spec, home), **given)
         return Run.open(folder)
@@ -120,3 +123,13 @@ def _checked_passes(given: object) -> int | None:
     if given is None or (type(given) is int and given >= 1):
         return given
     raise StudyError(f"`max_passes` is a whole number from 1 up, or None for no limit; found {given!r}")
+
+
+def _checked_time(given: object) -> float | None:
+    """Seconds."""
+    if given is None:
+        return None
+    try:
+        return parse_duration(given)
+    except ValueError as error:
+        raise StudyError(f"`max_time`: {error}") from None

@@ -1,7 +1,8 @@
 """The command line: parse arguments, print; nothing else.
 
 Exit codes: 0 done, 1 failed (a gate, a comparison, a certificate), 2 the user's mistake, 3 done with error rows, 4
-undecided, 130 interrupted, 141 nobody reads what is printed (`| head`).
+undecided or not finished (a limit stopped the run), 130 interrupted, 141 the reader of what is printed has gone
+(`| head`).
 """
 
 import os

@@ -11,12 +11,24 @@ import typer
 
 from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
 from advrisk.cli.certify import certify, verify
+from advrisk.cli.ended import Ending, print_json, remaining, time_limit
 from advrisk.cli.evasion import evasion
 from advrisk.cli.evidence import evidence
 from advrisk.cli.gating import compare, gate
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
-from advrisk.cli.options import Address, AsJson, Device, MaxPasses, OfTarget, On, RunFolder, Workers
+from advrisk.cli.options import (
+    Address,
+    AsJson,
+    Device,
+    MaxMinutes,
+    MaxPasses,
+    MaxTime,
+    OfTarget,
+    On,
+    RunFolder,
+    Workers,
+)
 from advrisk.cli.reporting import report
 from advrisk.cli.showing import select, show
 from advrisk.core.errors import RiskError, StudyError
@@ -144,7 +156,8 @@ def run(
     out: Annotated[str | None, typer.Option(help="The run's folder (default: runs/<name of the study>).")] = None,
     workers: Workers = None,
     device: Device = None,
-    max_hours: Annotated[float | None, typer.Option(min=0.0, help="Begin no cell after so many hours.")] = None,
+    max_time: MaxTime = None,
+    max_minutes: MaxMinutes = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run cells with error rows again.")] = False,
     publish_s: Annotated[float, typer.Option(min=0.0, help="Make results durable every so many seconds.")] = 3.0,
     on: On = "local",
@@ -154,9 +167,11 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out a study; what an earlier run finished is not done again.
+    """Run a study; what an earlier run finished is not done again.
 
-    Example: advrisk run study.yaml --out runs/signs
+    Exit code 0: done; 3: done with error rows; 4: a limit stopped it, or a target is not met; 130: interrupted.
+
+    Example: advrisk run study.yaml --out runs/signs --max-time 90m
     """
     from advrisk.api import Study
 
@@ -174,7 +189,7 @@ def run(
     options: dict[str, Any] = {
         "workers": workers,
         "device": device,
-        "max_hours": max_hours,
+        "max_time": time_limit(max_time, max_minutes),
         "retry_errors": retry_errors,
     }
     options |= {"publish_every_s": publish_s, "on": on, "address": address}
@@ -219,30 +234,43 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     """Run, print the table, write the report; returns the exit code."""
     from advrisk.api import Study
     from advrisk.cli.certificates import print_certified
-    from advrisk.cli.damage import damage_json, print_damage
+    from advrisk.cli.damage import print_damage
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
     from advrisk.cli.targets import targets_met, tell_stopped
     from advrisk.ledger.remote import url_below
-    from advrisk.report.records import leading
+    from advrisk.report.records import damage_record, leading
 
     study = Study.load(study_file)
     for doubt in study.doubts():
         print(f"advrisk: {doubt}", file=sys.stderr)
-    # What a user's factory prints is no part of our output.
-    with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
-        done = study.run(folder, on_progress=line.update, **options)
+    ending = Ending(study_file, folder, options)
+    try:
+        # What a user's factory prints is no part of our output.
+        with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
+            done = study.run(folder, on_progress=line.update, **options)
+    except KeyboardInterrupt:
+        if as_json:
+            ending.print_interrupted()
+        raise
     state = done.status()
+    left = remaining(state, line.last)
+    facts = ending.facts(done, state, left)
+    if not state.done or left:
+        ending.print_unfinished(state, left)
     if not state.done:
-        print(f"{state.so_far} are done. Run the same command again to go on.", file=sys.stderr)
-        return DONE if targets_met(options.get("target"), state.looks) else UNDECIDED
+        if as_json:
+            print_json(facts)
+        return UNDECIDED
     page = done.report()
     if as_json:
         tell_stopped(state.stopped)
     try:
         found = done.damage()
-        print(damage_json(found, state.looks)) if as_json else print_damage(found, leading(done.findings()))
+        print_json(damage_record(found) | facts) if as_json else print_damage(found, leading(done.findings()))
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
+        if as_json:
+            print_json(facts | {"unanswered": str(error)})
         tell_stopped("" if as_json else state.stopped)
         if not as_json:
             print("\n".join(leading(done.findings())))
@@ -270,6 +298,8 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     if n_unmeasured:
         why = line.last.trouble if line.last and line.last.trouble else "`--retry-errors` tries again, and says why"
         print(f"{counted(n_unmeasured, 'measure')} gave no number: {why}", file=sys.stderr)
+    if left:
+        return UNDECIDED
     if n_failed or n_unmeasured:
         return ERROR_ROWS
     return DONE if targets_met(options.get("target"), state.looks) else UNDECIDED

@@ -1,6 +1,6 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,7 +21,6 @@ from advrisk.risk.convergence import DAMAGE
 if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
     from advrisk.api.selection import Selection
-    from advrisk.ledger.stopping import Look
     from advrisk.risk.assessment import DamageAssessment, ModelDamage
     from advrisk.risk.convergence import Band, Convergence
     from advrisk.risk.damage import PerturbationSize
@@ -39,10 +38,9 @@ _DETAILS = (
 _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
 
 
-def damage_json(found: "DamageAssessment", looks: "Sequence[Look] | None" = None) -> str:
-    """Every number, and the words that go with them; of a run that has just ended, the last look at each target."""
-    told = {} if looks is None else {"looks": [look.as_dict() for look in looks]}
-    return json_text(damage_record(found) | told)
+def damage_json(found: "DamageAssessment") -> str:
+    """Every number, and the words that go with them."""
+    return json_text(damage_record(found))
 
 
 def print_damage(found: "DamageAssessment", said: Sequence[str] = ()) -> None:

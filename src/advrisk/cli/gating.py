@@ -64,7 +64,9 @@ def gate(
 def compare(
     old: Annotated[str, typer.Argument(metavar="OLD", help="The folder of the old run.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The folder of the new run.")],
-    margin: Annotated[str, typer.Option("--margin", help="How much worse the new one may be: 0.02, or 2 %.")] = "0",
+    margin: Annotated[
+        str | None, typer.Option("--margin", help="How much worse the new one may be, as 0.01 or 1 % (default: 2 %).")
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", metavar="OLD=NEW", help="Models that belong together; repeat for more."),
@@ -81,18 +83,18 @@ def compare(
     junit: OfJunit = None,
     markdown: OfMarkdown = None,
 ) -> None:
-    """Hold a new run against an old one: exit code 0 if it is not worse, 1 if it is, 4 if that is undecided.
+    """Compare a new run with an old one: exit code 0 if it is not worse, 1 if it is, 4 if that is undecided.
 
-    Both are compared on the samples and under the arms that both hold.
+    Both are compared on the samples and under the arms that both hold. The same model passes as identical.
 
-    Example: advrisk compare runs/old runs/new --margin 0.02
+    Example: advrisk compare runs/old runs/new --margin 1%
     """
     from advrisk.api import Run
     from advrisk.report.verdicts import comparison_verdicts
 
     found = Run.open(old).compare(
         Run.open(new),
-        margin=_margin(margin),
+        margin=None if margin is None else _margin(margin),
         models=_pairs(model),
         sizes=sizes_of(eps),
         norm=norm,

@@ -121,6 +121,13 @@ OfTarget = Annotated[
         "`gate` (every requirement of the study); repeat for more.",
     ),
 ]
+MaxTime = Annotated[
+    str | None,
+    typer.Option("--max-time", metavar="DURATION", help="Begin no cell after this time: 90m, 2h, 1h30m, 45s."),
+]
+MaxMinutes = Annotated[
+    float | None, typer.Option("--max-minutes", min=0.0, help="The same limit as a number of minutes.")
+]
 MaxPasses = Annotated[
     int | None, typer.Option("--max-passes", min=1, help="Begin no cell once so many passes are spent by this command.")
 ]

@@ -74,7 +74,7 @@ def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Figure]:
     jumps = isinstance(curve, AverageEvasion | ThresholdEvasion)
     sizes = sizes if jumps else np.linspace(0, sizes[-1], _SMOOTH)
     shape = "hv" if jumps else "linear"
-    low, high = curve_band(as_curve(curve), sizes, level, rng=np.random.default_rng(0))
+    low, high = curve_band(as_curve(curve), sizes, level)
     shared = {"type": "scatter", "mode": "lines", "x": sizes.tolist()}
     edge = shared | {"line": {"width": 0, "shape": shape}}
     line = shared | {

@@ -74,8 +74,9 @@ def comparison_verdicts(found: RunComparison) -> Verdicts:
         found.verdict,
         tuple(_of_comparison(one) for one in found.results),
         (
-            f"Paired on {counted(found.n_samples, 'sample')}; margin {found.margin:g}, level {level_text(found.level)}."
-            " p is one-sided: how likely so good a result would be, were the new one worse by the margin.",
+            f"Paired on {counted(found.n_samples, 'sample')}; margin {found.margin_text}, level "
+            f"{level_text(found.level)}. p is one-sided: the probability of so good a result if the new one were worse "
+            "by the margin.",
             *found.notes,
         ),
     )
@@ -83,8 +84,12 @@ def comparison_verdicts(found: RunComparison) -> Verdicts:
 
 def comparison_headline(found: RunComparison) -> str:
     """In one sentence, without whom it is of."""
-    margin = f" by more than {found.margin:g}" if found.margin else ""
-    return f"undecided whether it is worse{margin}" if found.undecided else f"{found.word}{margin}"
+    margin = f" by more than {found.margin_text}" if found.margin else ""
+    return {
+        "identical": "identical: the same model",
+        "better": f"better, and in nothing worse{margin}",
+        "undecided": f"undecided whether it is worse{margin}",
+    }.get(found.word, f"{found.word}{margin}")
 
 
 def _of_requirement(one: Held) -> Case:

@@ -7,13 +7,15 @@ uncertain, and an interval carries both: the samples, and the fit of the curve.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.decision import index_of
+from advrisk.risk.dirichlet_mean import Mixture
 from advrisk.risk.evasion import (
     AverageEvasion,
     Evasion,
@@ -22,15 +24,20 @@ from advrisk.risk.evasion import (
     MonotoneCurve,
     MonotoneEvasion,
     as_curve,
+    curves_of,
     paired_distances,
     values_of,
 )
 from advrisk.risk.proportion import proportion
 from advrisk.risk.undetermined import difference_bounds
 
-_CURVES = 1000  # drawn from the fit of the evasion
-_WEIGHTS = 4000  # drawn in all, an equal number for each curve
-_BLOCK_CELLS = 1_000_000  # weights drawn at a time
+Places = NDArray[np.intp]
+
+_WEIGHTS = 4096  # drawn in all for probabilities of being best, an equal number for each curve
+_BLOCK_CELLS = 1_000_000  # weights or values at a time
+_SEED = 0  # of the limits that need drawn weights, which are the same for every caller
+_SIZES = 256  # at which a curve is evaluated; between them it is taken to be straight
+_GROUPS = 128  # of samples of neighbouring sizes, whose values are averaged for the limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +54,7 @@ class EvasionComparison:
     evasion: EvasionCurve
     _distances: Floats = field(repr=False)  # (models, samples)
     _curves: Sequence[Evasion] = field(repr=False)
-    _draws: "_Draws" = field(repr=False)
+    _drawn: Floats = field(repr=False)  # (draws, models): means of Psi over weighted samples
 
     def difference(self, a: str, b: str) -> Estimate:
         """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
@@ -56,13 +63,26 @@ class EvasionComparison:
         The weight of the sample that was not seen goes to a difference of -1 for the lower limit and
         of 1 for the upper one. Of a curve with bounds, every falling curve within them is allowed.
         """
-        i, j = index_of(a, self.models), index_of(b, self.models)
-        values = self._values[[i, j]].mean(axis=1)
-        lows, highs = self._drawn_differences(i, j)
-        low, high = _limits(lows - self._draws.unseen, highs + self._draws.unseen, self.level)
-        return _estimate(
-            float(values[0] - values[1]), max(low, -1.0), min(high, 1.0), self.level, self.n, "paired, Gaffke"
-        )
+        pair = index_of(a, self.models), index_of(b, self.models)
+        if pair not in self._differences:
+            self._differences[pair] = self._difference(*pair)
+        return self._differences[pair]
+
+    @cached_property
+    def _differences(self) -> dict[tuple[int, int], Estimate]:
+        """Those that were asked for."""
+        return {}
+
+    def _difference(self, i: int, j: int) -> Estimate:
+        value = float((self._values[i] - self._values[j]).mean())
+        if _monotone(self._curves[:1]):
+            low, high = self._bounded_limits(i, j)
+        else:
+            group = _groups(self._distances[[i, j]], self._values[i] - self._values[j])
+            first, second = (_Grouped.of(self._distances[place], group) for place in (i, j))
+            values = first.values(self._curves) - second.values(self._curves)
+            low, high = _weighted_limits(values, values, first.counts, -1.0, self.level)
+        return _estimate(value, max(low, -1.0), min(high, 1.0), self.level, self.n, "paired, Gaffke")
 
     def undecided(self, a: str, b: str) -> bool:
         """Whether the paired interval of the difference contains 0."""
@@ -76,7 +96,7 @@ class EvasionComparison:
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
         i, j = index_of(a, self.models), index_of(b, self.models)
-        ahead = np.sign(self._draws.middle[:, j] - self._draws.middle[:, i])
+        ahead = np.sign(self._drawn[:, j] - self._drawn[:, i])
         return float((1 + ahead.mean()) / 2)
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
@@ -110,7 +130,8 @@ class EvasionComparison:
         for j, row in enumerate(place.reshape(self._distances.shape)):
             weights[:, j] = np.bincount(row, minlength=different.size) / self.n
         block = max(1, _BLOCK_CELLS // different.size)
-        parts = [self._curves[first : first + block] for first in range(0, len(self._curves), block)]
+        some = self._curves[:_WEIGHTS]
+        parts = [some[first : first + block] for first in range(0, len(some), block)]
         return np.concatenate([values_of(part, different) @ weights for part in parts])
 
     def _undetermined(self, i: int, j: int) -> float:
@@ -121,27 +142,55 @@ class EvasionComparison:
         low, high = difference_bounds(self.evasion.curve, self._distances[i], self._distances[j], equal)
         return float(high[0] - low[0]) / 4
 
-    def _drawn_differences(self, i: int, j: int) -> tuple[Floats, Floats]:
-        if not _monotone(self._curves[:1]):
-            drawn = self._draws.middle[:, i] - self._draws.middle[:, j]
-            return drawn, drawn
+    def _bounded_limits(self, i: int, j: int) -> tuple[float, float]:
+        """By drawing weights: how far curves within bounds can part two models depends on the weights."""
         parts = [
             difference_bounds(curve, self._distances[i], self._distances[j], of_curve[:, :-1])
-            for some, weights in _weighted(self._curves, self._distances.shape, self._draws.seed)
+            for some, weights in _weighted(self._curves, self._distances.shape, _SEED)
             for curve, of_curve in zip(_monotone(some), weights, strict=True)
         ]
-        return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+        unseen = np.concatenate([w[:, :, -1].ravel() for _, w in _weighted(self._curves, self._distances.shape, _SEED)])
+        lows, highs = np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+        tail = (1 - self.level) / 2
+        low = np.quantile(lows - unseen, tail, method="lower")
+        return float(low), float(np.quantile(highs + unseen, 1 - tail, method="higher"))
 
 
 @dataclass(frozen=True, eq=False)
-class _Draws:
-    """Means of Psi over weighted samples, (draws, models), and the weight of the sample that was not seen."""
+class _Grouped:
+    """Distances of samples, and the group of each: samples that are alike, or neighbours that are averaged."""
 
-    low: Floats
-    middle: Floats
-    high: Floats
-    unseen: Floats  # (draws,)
-    seed: int
+    distances: Floats
+    group: Places
+    counts: Floats  # samples of each group
+
+    @classmethod
+    def of(cls, distances: Floats, group: Places) -> "_Grouped":
+        return cls(distances, group, np.bincount(group).astype(np.float64))
+
+    def values(self, curves: Sequence[Evasion], *, bound: Literal["low", "high"] = "low") -> Floats:
+        """The mean of every curve in each group, (curves, groups); of curves with bounds, of one of these."""
+        finite = np.isfinite(self.distances)
+        sizes, place = np.unique(self.distances[finite], return_inverse=True)
+        share = np.zeros((sizes.size, self.counts.size))
+        np.add.at(share, (place, self.group[finite]), 1 / self.counts[self.group[finite]])
+        if sizes.size > _SIZES and not _monotone(curves[:1]):
+            sizes, share = _fewer(sizes, share)
+        block = max(1, _BLOCK_CELLS // max(sizes.size, 1))
+        parts = [curves[first : first + block] for first in range(0, len(curves), block)]
+        return np.concatenate([_one_sided(part, sizes, bound) @ share for part in parts])
+
+
+def _fewer(sizes: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """`_SIZES` of the sizes, and shares with which curves that are straight between them have the same means."""
+    kept = np.unique(np.linspace(0, sizes.size - 1, _SIZES).round().astype(np.intp))
+    points = sizes[kept]
+    below = np.clip(np.searchsorted(points, sizes, side="right") - 1, 0, points.size - 2)
+    part = ((sizes - points[below]) / (points[below + 1] - points[below]))[:, None]
+    moved = np.zeros((points.size, share.shape[1]))
+    np.add.at(moved, below, (1 - part) * share)
+    np.add.at(moved, below + 1, part * share)
+    return points, moved
 
 
 def damage_probability(
@@ -182,33 +231,34 @@ def compare_damage(
     the mean of a nonnegative variable"): samples get random weights, exponential and normalised, and
     one more sample, which was not seen, has damage 0 for the lower and 1 for the upper limit; the
     limits are quantiles of the weighted mean. If Psi is 0 or 1 everywhere that is Clopper and
-    Pearson's interval, which is then taken without drawing. It never ends at [0, 0], and needs no
+    Pearson's interval, which is then taken as it is. It never ends at [0, 0], and needs no
     variance, which few successes do not tell.
 
-    A fitted curve is drawn anew with the weights, so its uncertainty is in the interval too. Of a
-    curve that has bounds the lower limit takes the lower ones, the upper limit the upper ones.
+    The uncertainty of a fitted curve is in the interval too: the weighted mean is that of a mixture over the curves
+    that stand for it (`curves_of`). Its quantiles are computed and not drawn, so `rng` is for the probability of being
+    best alone, and limits are the same for every caller. Of a curve that has bounds the lower limit takes the lower
+    ones, the upper limit the upper ones.
     """
     models, matrix = paired_distances(distances_by_model)
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     curve = absolute_curve(evasion)
-    curves = curve.draws(_CURVES, rng)
+    curves = curves_of(curve)
     known = curves[0] is curve
-    curves = curves[:1] if known else curves
-    draws = _drawn(matrix, curves, seed=int(rng.integers(2**63)))
+    drawn = _drawn(matrix, curves, rng)
     values = curve(matrix)
     return EvasionComparison(
         models=models,
         n=matrix.shape[1],
         level=level,
-        estimates={model: _damage(values[j], draws, j, level, known=known) for j, model in enumerate(models)},
+        estimates={model: _damage(values[j], matrix[j], curves, level, known=known) for j, model in enumerate(models)},
         clean_error={model: float(values[j][matrix[j] == 0].sum() / matrix.shape[1]) for j, model in enumerate(models)},
         extrapolated=dict(zip(models, curve.extrapolated(matrix).mean(axis=1).tolist(), strict=True)),
-        probability_best=dict(zip(models, shares_of_best(draws.middle), strict=True)),
+        probability_best=dict(zip(models, shares_of_best(drawn), strict=True)),
         evasion=curve,
         _distances=matrix,
         _curves=curves,
-        _draws=draws,
+        _drawn=drawn,
     )
 
 
@@ -222,19 +272,36 @@ def absolute_curve(evasion: Evasion) -> EvasionCurve:
     return as_curve(evasion)
 
 
-def _damage(values: Floats, draws: _Draws, j: int, level: float, *, known: bool) -> Estimate:
+def _damage(values: Floats, distances: Floats, curves: Sequence[Evasion], level: float, *, known: bool) -> Estimate:
     if known and np.isin(values, (0.0, 1.0)).all():
         return proportion(int(values.sum()), values.size, level=level)
-    low, high = _limits(draws.low[:, j], draws.high[:, j] + draws.unseen, level)
+    grouped = _Grouped.of(distances, _groups(distances[None], distances))
+    lows = grouped.values(curves)
+    highs = grouped.values(curves, bound="high") if _monotone(curves[:1]) else lows
+    low, high = _weighted_limits(lows, highs, grouped.counts, 0.0, level)
     return _estimate(
         float(values.mean()), low, high, level, values.size, "Gaffke" if known else "Gaffke, fitted evasion"
     )
 
 
-def _limits(lows: Floats, highs: Floats, level: float) -> tuple[float, float]:
+def _groups(rows: Floats, by: Floats) -> Places:
+    """The group of each sample, (rows, samples): those with the same distances; or `_GROUPS` neighbours in `by`."""
+    different, group = np.unique(rows, axis=1, return_inverse=True)
+    if different.shape[1] > _GROUPS:
+        group = np.empty(by.size, np.intp)
+        group[np.argsort(by, kind="stable")] = np.arange(by.size) * _GROUPS // by.size
+    return group.reshape(-1)
+
+
+def _weighted_limits(lows: Floats, highs: Floats, counts: Floats, least: float, level: float) -> tuple[float, float]:
+    """Quantiles of the mean with random weights; the sample that was not seen has `least`, or 1."""
     tail = (1 - level) / 2
-    low = np.quantile(lows, tail, method="lower")
-    return float(low), float(np.quantile(highs, 1 - tail, method="higher"))
+    weights = np.append(counts, 1.0)
+    low, high = (
+        Mixture(np.column_stack([values, np.full(len(values), unseen)]), weights).quantile(p)
+        for values, unseen, p in ((lows, least, tail), (highs, 1.0, 1 - tail))
+    )
+    return low, high
 
 
 def _estimate(value: float, low: float, high: float, level: float, n: int, method: str) -> Estimate:
@@ -250,18 +317,15 @@ def shares_of_best(drawn: Floats) -> list[float]:
 # Drawing
 
 
-def _drawn(matrix: Floats, curves: Sequence[Evasion], *, seed: int) -> _Draws:
+def _drawn(matrix: Floats, curves: Sequence[Evasion], rng: np.random.Generator) -> Floats:
+    """Means of Psi over weighted samples, (draws, models)."""
     different, place = np.unique(matrix, return_inverse=True)
     place = place.reshape(matrix.shape)
-    parts = []
-    for some, weights in _weighted(curves, matrix.shape, seed):
-        middle = _means(weights, values_of(some, different)[:, place])
-        low = high = middle
-        if monotone := _monotone(some):
-            low, high = (_means(weights, values[:, place]) for values in _bounds(monotone, different))
-        parts.append((low, middle, high, weights[:, :, -1].ravel()))
-    low, middle, high, unseen = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return _Draws(low, middle, high, unseen, seed)
+    parts = [
+        _means(weights, values_of(some, different)[:, place])
+        for some, weights in _weighted(curves[:_WEIGHTS], matrix.shape, int(rng.integers(2**63)))
+    ]
+    return np.concatenate(parts)
 
 
 def _monotone(curves: Sequence[Evasion]) -> list[MonotoneCurve]:
@@ -271,10 +335,11 @@ def _monotone(curves: Sequence[Evasion]) -> list[MonotoneCurve]:
     return [curve for curve in curves if isinstance(curve, MonotoneCurve)]
 
 
-def _bounds(curves: Sequence[MonotoneCurve], sizes: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper bounds, (curves, sizes)."""
-    low, high = zip(*(curve.bounds(sizes) for curve in curves), strict=True)
-    return np.stack(low), np.stack(high)
+def _one_sided(curves: Sequence[Evasion], sizes: Floats, bound: Literal["low", "high"]) -> Floats:
+    """Values, (curves, sizes); of curves that are known at their knots only, one of their bounds."""
+    if not (monotone := _monotone(curves)):
+        return values_of(curves, sizes)
+    return np.stack([curve.bounds(sizes)[bound == "high"] for curve in monotone])
 
 
 def _means(weights: Floats, values: Floats) -> Floats:
@@ -289,7 +354,7 @@ def _weighted(
     """Some curves at a time, with the weights of the samples and of the one that was not seen."""
     rng = np.random.default_rng(seed)
     n_models, n = shape
-    draws = _WEIGHTS // len(curves)
+    draws = -(-_WEIGHTS // len(curves))
     n_curves = max(1, _BLOCK_CELLS // ((draws + n_models) * n))
     n_draws = max(1, min(draws, _BLOCK_CELLS // n))
     for first in range(0, len(curves), n_curves):

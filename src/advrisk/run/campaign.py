@@ -102,7 +102,7 @@ def run_study(
 
 def _deadline(options: Options) -> float:
     """On time.monotonic's clock."""
-    return time.monotonic() + (float("inf") if options.max_hours is None else options.max_hours * 3600)
+    return time.monotonic() + (float("inf") if options.max_s is None else options.max_s)
 
 
 @dataclass(frozen=True)

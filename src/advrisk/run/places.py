@@ -31,7 +31,7 @@ class Options:
 
     workers: int | None = None
     device: str | None = None
-    max_hours: float | None = None
+    max_s: float | None = None  # after which no cell is begun
     retry_errors: bool = False
     publish_every_s: float = 3.0
     on: Place = "local"

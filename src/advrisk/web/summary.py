@@ -116,7 +116,7 @@ def summarise(
         labellers=tuple(_progress(labeller.name, answers) for labeller in labellers),
         agreement=agreement(answers),
         curve=curve,
-        half=half_detected(curve, LEVEL, rng=np.random.default_rng(0)) if fitted else None,
+        half=half_detected(curve, LEVEL) if fitted else None,
         band=_band(curve, pool, answers),
         damage=compared.estimates if compared else {},
         clean_error=compared.clean_error if compared else {},
@@ -157,7 +157,7 @@ def _band(curve: EvasionCurve, pool: Pool, answers: Sequence[Answer]) -> Band:
     asked = [answer.size for answer in answers if answer.size > 0]
     low, high = min([pool.plausible[0], *asked]), max([pool.plausible[1], *asked])
     sizes = np.geomspace(low, high, _BAND_SIZES)
-    ends = curve_band(curve, sizes, LEVEL, rng=np.random.default_rng(0))
+    ends = curve_band(curve, sizes, LEVEL)
     rounded = [[_short(value) for value in row] for row in (sizes, curve(sizes), ends[0], ends[1])]
     return Band(*rounded)
 

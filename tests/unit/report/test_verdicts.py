@@ -80,7 +80,7 @@ def test_a_comparison_as_junit_and_markdown() -> None:
     row = Compared("a", "b", "clean accuracy", estimate(0.8), estimate(0.7), estimate(0.1), 0.02, "fail", "worse", 0.9)
     found = comparison_verdicts(RunComparison("old", "new", 0.02, 0.95, 1, {}, (row,), ("a note",)))
     text = verdicts_markdown(found)
-    assert text.startswith("### ❌ new against old: worse by more than 0.02")
+    assert text.startswith("### ❌ new against old: worse by more than 2 %")
     assert "`a -> b: clean accuracy`" in text
     assert "p 0.9" in text
     (case,) = ElementTree.fromstring(junit_xml(found)).iter("failure")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,16 @@ from advrisk.risk.damage import (
     operational_risk,
     success_ratio,
 )
-from advrisk.risk.evasion import average, fit_bayesian, fit_logistic, fit_monotone, threshold
+from advrisk.risk.evasion import (
+    average,
+    fit_bayesian,
+    fit_logistic,
+    fit_monotone,
+    read_evasion,
+    threshold,
+    values_of,
+    write_evasion,
+)
 
 INF = np.inf
 ANSWERS = ([0.2, 0.5, 0.7, 0.7, 1.0, 1.2, 1.5, 2.0], [1, 1, 1, 0, 1, 0, 0, 0])
@@ -89,10 +99,43 @@ def test_a_threshold_gives_clopper_and_pearsons_interval(hits: int) -> None:
     assert found.method == "Clopper-Pearson"
 
 
-def test_drawn_limits_of_zeros_and_ones_are_clopper_and_pearsons() -> None:
-    draws = compare({"a": [0.5] * 7 + [2.0] * 13}, threshold(1.0))._draws
-    assert np.quantile(draws.low, 0.025) == pytest.approx(beta.ppf(0.025, 7, 14), abs=0.015)
-    assert np.quantile(draws.high[:, 0] + draws.unseen, 0.975) == pytest.approx(beta.ppf(0.975, 8, 13), abs=0.015)
+def test_limits_do_not_depend_on_who_asks(tmp_path: Path) -> None:
+    """Of few answers, where limits that are drawn differ in the second digit; and against very many draws."""
+    generator = rng()
+    sizes = np.exp(generator.uniform(np.log(0.02), 0.0, 20))
+    undetected = generator.random(20) < 1 / (1 + (sizes / 0.2) ** 3)
+    broken = np.exp(generator.normal(np.log(0.2), 0.5, 60))
+    by_model = {"a": np.append(broken, [np.inf] * 60), "b": np.append(np.sort(broken) * 1.1, [np.inf] * 60)}
+    curve = fit_bayesian(sizes, undetected, guess=None, lapse=None)
+    one, other = (compare_damage(by_model, curve, rng=np.random.default_rng(seed)) for seed in (1, 2))
+    assert one.estimates == other.estimates
+    assert one.difference("a", "b") == other.difference("a", "b")
+    assert one.estimates["a"] == damage_probability(by_model["a"], curve, rng=np.random.default_rng(3))
+    write_evasion(tmp_path / "curve.json", curve, norm="linf")  # as `label --fit` does for `select --evasion`
+    again = read_evasion(tmp_path / "curve.json", norm="linf")
+    assert damage_probability(by_model["a"], again, rng=rng()) == one.estimates["a"]
+    drawn: dict[str, list[Any]] = {"low": [], "high": [], "difference": []}
+    for _ in range(20):
+        weights = generator.standard_exponential((10_000, 121))
+        weights /= weights.sum(axis=1, keepdims=True)
+        curves = curve.draws(10_000, generator)
+        first, second = ((weights[:, :60] * values_of(curves, by_model[model][:60])).sum(axis=1) for model in "ab")
+        drawn["low"].append(first)
+        drawn["high"].append(first + weights[:, -1])
+        drawn["difference"].append(first - second + weights[:, -1])
+    low, high, difference = (np.concatenate(parts) for parts in drawn.values())
+    assert one.estimates["a"].low == pytest.approx(np.quantile(low, 0.025), abs=0.0025)  # of the draws: 0.0008
+    assert one.estimates["a"].high == pytest.approx(np.quantile(high, 0.975), abs=0.0025)
+    assert one.difference("a", "b").high == pytest.approx(np.quantile(difference, 0.975), abs=0.001)
+
+
+def test_samples_in_groups_and_curves_at_fewer_sizes_change_no_digit() -> None:
+    """1,500 different distances are grouped; 60 copies of 25 are not."""
+    few = np.linspace(0.05, 0.9, 25)
+    many = np.repeat(few, 60) + np.tile(np.linspace(-1e-6, 1e-6, 60), 25)
+    curve = fit_logistic([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [True, True, False, True, False, False])
+    exact, grouped = (damage_probability(one, curve, rng=rng()) for one in (np.repeat(few, 60), many))
+    assert (grouped.low, grouped.high) == pytest.approx((exact.low, exact.high), abs=1e-4)
 
 
 def test_one_sample_has_the_closed_form() -> None:

@@ -119,9 +119,9 @@ def test_thirty_answers_give_a_useful_curve(design: Design) -> None:
         for adaptive in (True, False):
             answers = asked(30, np.random.default_rng(seed), design, adaptive=adaptive)
             curve = fit_answers(answers, plausible=PLAUSIBLE, few=True)
-            damage = damage_probability(distances, curve, rng=np.random.default_rng(0))
+            damage = damage_probability(distances, curve)
             widths[adaptive].append(damage.high - damage.low)
-            half = half_detected(curve, rng=np.random.default_rng(0))
+            half = half_detected(curve)
             assert half is not None
             held += half.low <= 0.1 <= half.high and damage.low <= psi(distances).mean() <= damage.high
     assert held >= 11
@@ -184,7 +184,7 @@ def test_half_size_is_where_the_curve_crosses_one_half() -> None:
     rng = np.random.default_rng(2)
     sizes = rng.choice(np.geomspace(0.01, 1, 30), 5000)
     answers = [said(float(s), bool(u)) for s, u in zip(sizes, rng.random(5000) < psi(sizes), strict=True)]
-    half = half_detected(fit_answers(answers), rng=np.random.default_rng(0))
+    half = half_detected(fit_answers(answers))
     assert half is not None
     assert half.low <= half.value <= half.high
     assert half.value == pytest.approx(0.1, rel=0.1)

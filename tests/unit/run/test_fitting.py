@@ -258,7 +258,7 @@ def test_a_clock_does_not_decide_what_is_learned(tmp_path: Path) -> None:
 
 def test_time_that_is_up_ends_the_learning_too(tmp_path: Path) -> None:
     spec = study_from(content())
-    progress = run_study(spec, tmp_path, options=Options(max_hours=0), modules=modules())
+    progress = run_study(spec, tmp_path, options=Options(max_s=0), modules=modules())
     assert not progress.finished
     assert not LESSONS
     run(tmp_path)

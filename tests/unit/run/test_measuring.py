@@ -147,7 +147,7 @@ def test_another_seed_gives_other_numbers(tmp_path: Path) -> None:
 
 def test_nothing_is_begun_after_the_deadline(tmp_path: Path, mine: list[int]) -> None:
     run(tmp_path)
-    progress = run(tmp_path, "mine", options=Options(max_hours=0))
+    progress = run(tmp_path, "mine", options=Options(max_s=0))
     assert (progress.n_measured, progress.n_to_measure, progress.finished) == (0, 28, False)
     assert mine == []
 

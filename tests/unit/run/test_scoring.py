@@ -159,7 +159,7 @@ def test_a_zero_has_no_sign(tmp_path: Path) -> None:
 
 def test_time_that_is_up_ends_the_scoring_too(tmp_path: Path) -> None:
     run(tmp_path)
-    progress = run(tmp_path, "confidence", options=Options(max_hours=-1.0))
+    progress = run(tmp_path, "confidence", options=Options(max_s=-1.0))
     assert (progress.n_scored, progress.finished) == (0, False)
     assert progress.n_to_score > 0
     assert run(tmp_path, "confidence").finished

@@ -1,15 +1,16 @@
-"""What came of holding a new run against an old one."""
+"""Results of comparing a new run with an old one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.tables import ESTIMATE, Columns, Row
 from advrisk.risk.gate.records import Judged, Verdict
 
-Word = Literal["not worse", "worse", "undecided"]
+Word = Literal["identical", "better", "not worse", "worse", "undecided"]
 WORDS: Mapping[Verdict, Word] = {"pass": "not worse", "fail": "worse", "undecided": "undecided"}
+DEFAULT_MARGIN = 0.02  # every compared number is a share, a probability or a loss from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,16 @@ class Compared:
     settle: str = ""
     more_samples: int | None = None
     cautions: tuple[str, ...] = ()
+    identical: bool = False  # the two models have the same digest
+    detector: str | None = None  # what the number depends on beside the model
 
     @property
     def word(self) -> Word:
-        """The verdict in words."""
-        return WORDS[self.verdict]
+        """The verdict in words; `better` if it passes and the whole interval is below 0."""
+        if self.verdict == "pass" and self.identical:
+            return "identical"
+        better = self.verdict == "pass" and self.worse_by is not None and self.worse_by.high < 0
+        return "better" if better else WORDS[self.verdict]
 
     @property
     def label(self) -> str:
@@ -73,11 +79,23 @@ class RunComparison(Judged):
     arms: Mapping[str, Sequence[str]]  # `old -> new` -> the attacks that both hold
     results: tuple[Compared, ...]
     notes: tuple[str, ...] = ()
+    margin_is_default: bool = False
+    improved: bool = False  # a number is better, at a level shared among all numbers
 
     @property
     def word(self) -> Word:
-        """The verdict in words."""
-        return WORDS[self.verdict]
+        """The verdict in words: `better` if a number improved, and none is worse even within the margin."""
+        if self.verdict != "pass":
+            return WORDS[self.verdict]
+        if self.results and all(one.word == "identical" for one in self.results):
+            return "identical"
+        worsened = any(one.worse_by is not None and one.worse_by.low > 0 for one in self.results if not one.identical)
+        return "better" if self.improved and not worsened else "not worse"
+
+    @property
+    def margin_text(self) -> str:
+        """`2 %`, or `2 % (default)`."""
+        return margin_text(self.margin) + (" (default)" if self.margin_is_default else "")
 
     def rows(self) -> list[Row]:
         """A row for each number of each pair of models."""
@@ -95,14 +113,20 @@ class RunComparison(Judged):
             "old": self.old,
             "new": self.new,
             "margin": self.margin,
+            "margin_is_default": self.margin_is_default,
             "level": self.level,
             "n_samples": self.n_samples,
             "verdict": self.word,
-            "counts": {WORDS[verdict]: n for verdict, n in self.counts.items()},
+            "counts": {word: [one.word for one in self.results].count(word) for word in get_args(Word)},
             "arms": {pair: list(arms) for pair, arms in self.arms.items()},
             "results": [one.as_dict() for one in self.results],
             "notes": list(self.notes),
         }
+
+
+def margin_text(margin: float) -> str:
+    """`2 %`, `0.5 %`."""
+    return f"{100 * margin:g} %"
 
 
 def _value(found: Estimate | None) -> float | None:

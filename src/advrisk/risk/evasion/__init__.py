@@ -10,6 +10,7 @@ from advrisk.risk.evasion.curve import (
     as_curve,
     checked_distances,
     checked_sizes,
+    curves_of,
     paired_distances,
     values_of,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "checked_distances",
     "checked_sizes",
     "curve_band",
+    "curves_of",
     "differs",
     "evasion_notes",
     "fit_bayesian",

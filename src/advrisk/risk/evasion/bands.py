@@ -7,32 +7,30 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.evasion.curve import Curves, Evasion, EvasionCurve, Floats, checked_sizes, values_of
+from advrisk.risk.evasion.curve import Curves, Evasion, EvasionCurve, Floats, checked_sizes, curves_of, values_of
 from advrisk.risk.evasion.monotone import MonotoneCurve
 
-_DRAWS = 1000
 _LEAST, _LARGEST = 1e-12, 1e12  # between which the size of which half is noticed is looked for
 _HALVINGS = 50
 
 Function = Callable[[Floats], Floats]
 
 
-def curve_band(
-    curve: EvasionCurve, sizes: ArrayLike, level: float = 0.95, *, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+def curve_band(curve: EvasionCurve, sizes: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Between which values Psi lies at each size, with probability `level` for each size by itself.
 
-    Quantiles of the curve's draws; of draws that have bounds, of these. A known curve is its own band.
+    Quantiles of the curves that stand for its uncertainty; where these have bounds, of the bounds. A known curve is
+    its own band.
     """
     array = checked_sizes(sizes, "sizes")
     tail = _tail(level)
-    low, high = _drawn_bounds(_drawn(curve, rng), array.ravel())
+    low, high = _drawn_bounds(curves_of(curve), array.ravel())
     middle = curve(array.ravel())
     band = np.minimum(np.quantile(low, tail, axis=0), middle), np.maximum(np.quantile(high, 1 - tail, axis=0), middle)
     return band[0].reshape(array.shape), band[1].reshape(array.shape)
 
 
-def half_detected(curve: EvasionCurve, level: float = 0.95, *, rng: np.random.Generator) -> Estimate | None:
+def half_detected(curve: EvasionCurve, level: float = 0.95) -> Estimate | None:
     """The size of which half goes undetected; None if there is none, since Psi stays above 1/2 or begins below it.
 
     A limit of 0 or inf means that this cannot be excluded.
@@ -41,7 +39,7 @@ def half_detected(curve: EvasionCurve, level: float = 0.95, *, rng: np.random.Ge
     value = float(_crossings(lambda sizes: curve(sizes), 1)[0])
     if not 0 < value < np.inf:
         return None
-    drawn = _drawn(curve, rng)
+    drawn = curves_of(curve)
     low, high = _drawn_crossings(drawn)
     lower = float(np.quantile(low, tail, method="lower"))
     upper = float(np.quantile(high, 1 - tail, method="higher"))
@@ -54,12 +52,6 @@ def _tail(level: float) -> float:
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     return (1 - level) / 2
-
-
-def _drawn(curve: EvasionCurve, rng: np.random.Generator) -> Sequence[Evasion]:
-    """Its draws; of a known curve, one."""
-    drawn = curve.draws(_DRAWS, rng)
-    return drawn[:1] if drawn[0] is curve else drawn
 
 
 def _drawn_bounds(drawn: Sequence[Evasion], sizes: Floats) -> tuple[Floats, Floats]:

@@ -57,9 +57,11 @@ class BayesianEvasion:
         return values
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
-        drawn = self._posterior.draws(n, rng) if self._effects is None else self._effects.draws(n, rng)
-        drawn[:, :2] = np.exp(drawn[:, :2])
-        return self._curves(drawn)
+        return self._curves(self._posterior.draws(n, rng) if self._effects is None else self._effects.draws(n, rng))
+
+    def nodes(self, n: int) -> Sequence[Evasion]:
+        """Curves that stand for the posterior; of Markov chains, all that they kept."""
+        return self._curves(self._posterior.nodes(n)[0] if self._effects is None else self._effects.rows)
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
         if self.answers.n == 0:
@@ -126,7 +128,9 @@ class BayesianEvasion:
         )
         return np.asarray(parameters[:, :n_labellers])
 
-    def _curves(self, parameters: Floats) -> Curves:
+    def _curves(self, points: Floats) -> Curves:
+        """Of rows of log threshold, log width, guess, lapse and, if thresholds differ, spread."""
+        parameters = np.concatenate([np.exp(points[:, :2]), points[:, 2:]], axis=1)
         return Curves(parameters, partial(one, self.scale), partial(many, self.scale))
 
     @cached_property

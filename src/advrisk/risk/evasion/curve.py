@@ -15,6 +15,9 @@ from advrisk.core.errors import RiskError
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+CURVES = 8192  # that stand for the uncertainty of a curve
+_DRAWN = 2048  # of a curve that has draws alone
+
 
 class Evasion(Protocol):
     """Psi(size): the probability of *not* being detected; non-increasing, and 0 at inf.
@@ -37,6 +40,25 @@ class EvasionCurve(Protocol):
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
         """Which finite sizes lie outside those that a detector was asked about."""
+
+
+@runtime_checkable
+class Quadrature(Protocol):
+    """A curve whose uncertainty is represented by the same curves every time."""
+
+    def nodes(self, n: int) -> Sequence[Evasion]:
+        """At most `n` curves of equal probability."""
+
+
+def curves_of(curve: EvasionCurve, n: int = CURVES) -> Sequence[Evasion]:
+    """The curves that stand for the uncertainty of a curve, in every band and limit; a known curve alone.
+
+    They do not depend on a caller's random numbers, so limits from the same answers are the same everywhere.
+    """
+    if isinstance(curve, Quadrature):
+        return curve.nodes(n)
+    drawn = curve.draws(min(n, _DRAWN), np.random.default_rng(0))
+    return drawn[:1] if drawn[0] is curve else drawn
 
 
 class Known:

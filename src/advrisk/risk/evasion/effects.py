@@ -12,7 +12,7 @@ from advrisk.risk.evasion.groups import grouped_posterior
 from advrisk.risk.evasion.priors import Model
 from advrisk.risk.evasion.psychometric import Scale, many
 
-_DRAWS = 2000
+_DRAWS = 4096
 _BLOCK = 2_000_000  # cells that are worked on at a time
 
 
@@ -32,11 +32,16 @@ class Effects:
         squares = [spread**2 for spread in (self.of_labellers, self.of_images) if spread is not None]
         return np.asarray(np.sqrt(np.sum(squares, axis=0)))
 
+    @property
+    def rows(self) -> Floats:
+        """Log threshold, log width, guess, lapse and spread of every draw, (draws, 5)."""
+        return np.column_stack([self.parameters, self.spread])
+
     def draws(self, n: int, rng: np.random.Generator) -> Floats:
         """Log threshold, log width, guess, lapse and spread, (n, 5): each draw equally often, up to one."""
         there = len(self.parameters)
         places = np.concatenate([rng.permutation(there) for _ in range(-(-n // there))])[:n]
-        return np.asarray(np.column_stack([self.parameters, self.spread])[places])
+        return np.asarray(self.rows[places])
 
     def mean(self, sizes: Floats, scale: Scale) -> Floats:
         """The mean curve at finite sizes."""

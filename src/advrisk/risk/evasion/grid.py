@@ -85,21 +85,55 @@ class Posterior:
 
     def draws(self, n: int, rng: np.random.Generator) -> Floats:
         """Points (n, axes), anywhere in the cells that were drawn."""
-        return self._points(rng.random(n), rng)[0]
-
-    def spread_draws(self, n: int, rng: np.random.Generator) -> tuple[Floats, tuple[Places, ...]]:
-        """`draws`, but evenly spread over the cells, in random order; and the place of their cells on each axis."""
-        return self._points(rng.permutation((np.arange(n) + rng.random(n)) / n), rng)
-
-    def _points(self, quantiles: Floats, rng: np.random.Generator) -> tuple[Floats, tuple[Places, ...]]:
         ends = np.cumsum(self.mass.ravel())
-        cells = np.minimum(np.searchsorted(ends, quantiles * ends[-1], side="right"), ends.size - 1)
-        places = np.unravel_index(cells, self.mass.shape)
+        cells = np.minimum(np.searchsorted(ends, rng.random(n) * ends[-1], side="right"), ends.size - 1)
         columns = []
-        for axis, place in zip(self.axes, places, strict=True):
-            shift = (rng.random(quantiles.size) - 0.5) * axis.width
+        for axis, place in zip(self.axes, np.unravel_index(cells, self.mass.shape), strict=True):
+            shift = (rng.random(n) - 0.5) * axis.width
             columns.append(axis.values()[place] + np.where((place == 0) & (axis.atom > 0), 0.0, shift))
+        return np.stack(columns, axis=1)
+
+    def nodes(self, n: int) -> tuple[Floats, tuple[Places, ...]]:
+        """Points (n, axes) of equal mass that stand for the posterior, and their cells' places on each axis.
+
+        They are the same every time.
+        Points of a low-discrepancy sequence are carried over axis by axis, each given those before it (Rosenblatt
+        1952, "Remarks on a multivariate transformation"); within a cell the mass is spread evenly.
+        """
+        even = even_points(n, len(self.axes))
+        places: tuple[Places, ...] = ()
+        columns = []
+        for number, axis in enumerate(self.axes):
+            rows = self.marginal(*range(number + 1))[places] if places else self.marginal(0)[None]
+            place, inside = _inverse(np.broadcast_to(rows, (n, rows.shape[-1])), even[:, number])
+            shift = np.where((place == 0) & (axis.atom > 0), 0.0, (inside - 0.5) * axis.width)
+            columns.append(axis.values()[place] + shift)
+            places = (*places, place)
         return np.stack(columns, axis=1), places
+
+
+def even_points(n: int, dimensions: int) -> Floats:
+    """Points (n, dimensions) that fill the unit cube evenly.
+
+    Multiples of powers of the root of x^(d+1) = x + 1, the golden ratio for d = 1, less their whole parts.
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return np.asarray((0.5 + np.arange(1, n + 1)[:, None] * steps) % 1.0)
+
+
+def _inverse(mass: Floats, at: Floats) -> tuple[Places, Floats]:
+    """For each row of masses, the cell in which its cumulative sum passes a share of the whole, and where in it."""
+    ends = np.cumsum(mass, axis=1)
+    wanted = at * ends[:, -1]
+    place = np.minimum((ends <= wanted[:, None]).sum(axis=1), mass.shape[1] - 1)
+    rows = np.arange(len(place))
+    own = mass[rows, place]
+    before = ends[rows, place] - own
+    inside = np.divide(wanted - before, own, out=np.full(len(place), 0.5), where=own > 0)
+    return place, np.clip(inside, 0.0, 1.0)
 
 
 def posterior(log_density: Callable[..., Floats], axes: Sequence[Axis]) -> Posterior:

@@ -33,7 +33,7 @@ class GroupedPosterior:
     def draws(self, n: int, rng: np.random.Generator, *, groups: int | None = None) -> tuple[Floats, Floats]:
         """Log threshold, log width, guess, lapse and spread, (n, 5), and the log threshold of the first
         `groups` groups, or of all of them, (n, groups)."""
-        parameters, places = self.found.spread_draws(n, rng)
+        parameters, places = self.found.nodes(n)
         parameters[:, 4] **= 2
         prior = _kernel(parameters[:, 0], parameters[:, 4], self.points)
         wanted = self.likelihood[:groups]

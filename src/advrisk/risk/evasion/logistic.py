@@ -49,7 +49,13 @@ class LogisticEvasion:
         return self.curve(sizes)
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
-        alpha, beta = self._posterior.draws(n, rng).T
+        return self._curves(self._posterior.draws(n, rng))
+
+    def nodes(self, n: int) -> Sequence[Evasion]:
+        return self._curves(self._posterior.nodes(n)[0])
+
+    def _curves(self, points: Floats) -> Curves:
+        alpha, beta = points.T
         drawn = np.stack([alpha + beta * self._centre / self._scale, -beta / self._scale], axis=1)
         return Curves(drawn, _one, _many)
 

@@ -40,7 +40,7 @@ def held(
     text = str(requirement)
     if found.estimate is None or found.pending:
         reason = found.pending or found.why_not
-        settle = "finish the run: the same command goes on" if found.pending else ""
+        settle = "finish the run: the same command resumes it" if found.pending else ""
         return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, found.notes)
     if found.disputed:
         settle = "an attack that measures distances (`preset: minimal-distance`)"

@@ -12,6 +12,7 @@ from advrisk import Run
 from advrisk.api.paired import doubt
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.report.verdicts import comparison_verdicts
 from advrisk.risk.gate import Measured
 from advrisk.risk.paired_share import at_least, share_difference
 from advrisk.risk.proportion import proportion
@@ -54,16 +55,64 @@ def test_numbers_are_paired_on_samples_of_the_same_content(make_run: MakeRun) ->
 def test_verdicts(make_run: MakeRun) -> None:
     good, bad = [inf] * 100, [0.1] * 30 + [inf] * 70
     one, other = make_run({"m": {"pgd": good}}, name="one"), make_run({"m": {"pgd": bad}}, name="two")
-    assert one.compare(other, sizes=[0.3], margin=0.05).failed
-    better = other.compare(one, sizes=[0.3])
-    assert by_name(better)["broken within 0.3"].word == "not worse"
+    assert one.compare(other, sizes=[0.3], margin=0.05).word == "worse"
+    better = other.compare(one, sizes=[0.3], margin=0)
+    assert by_name(better)["broken within 0.3"].word == "better"
     assert by_name(better)["clean accuracy"].settle.startswith("the value is the limit itself")
     assert better.undecided  # equal clean accuracy, and no margin
-    assert other.compare(one, sizes=[0.3], margin=0.05).passed
-    same = one.compare(one, margin=0.02)
+    better = other.compare(one, sizes=[0.3], margin=0.05)
+    assert (better.word, better.passed) == ("better", True)
+    alike = make_run({"m": {"pgd": good}}, name="alike")
+    same = one.compare(alike, margin=0.02)  # another model with the same answers
     assert same.undecided  # 100 samples without a difference leave 3.6 % open
     assert by_name(same)["clean accuracy"].more_samples == pytest.approx(np.log(0.025) / np.log(0.98) - 100, abs=2)
     assert json.loads(json.dumps(same.as_dict()))["verdict"] == "undecided"
+
+
+def test_a_model_is_never_worse_than_itself(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": [0.1] * 3 + [inf] * 7}}, name="run", digest="d")
+    again = make_run({"m": {"pgd": [inf] * 5 + [0.1] * 5}}, name="again", digest="d")  # other draws of a random attack
+    for other in (run, again):
+        found = run.compare(other, sizes=[0.3, 0.9], margin=0)
+        assert (found.word, found.passed) == ("identical", True)
+        assert {row.word for row in found.results} == {"identical"}
+        assert found.as_dict()["counts"] == {"identical": 3, "better": 0, "not worse": 0, "worse": 0, "undecided": 0}
+    rows = by_name(found)
+    assert rows["clean accuracy"].reason == "the same model"
+    assert (
+        "differ by the draws of random arms"
+        in by_name(run.compare(Run.open(again.folder), evasion=0.2))["damage"].reason
+    )
+    assert rows["broken within 0.9"].reason.startswith("the same model; not compared: the largest eps")
+
+
+def test_without_a_margin_it_is_2_per_cent_and_said(make_run: MakeRun) -> None:
+    held = [inf] * 400
+    old, new = make_run({"m": {"pgd": held}}, name="old"), make_run({"m": {"pgd": [0.1, *held[1:]]}}, name="new")
+    found = old.compare(new, sizes=[0.3])
+    assert (found.margin, found.margin_is_default, found.word) == (0.02, True, "not worse")
+    words = comparison_verdicts(found)
+    assert words.heading == "new against old: not worse by more than 2 % (default)"
+    assert "margin 2 % (default), level 95 %" in words.notes[0]
+    given = comparison_verdicts(old.compare(new, sizes=[0.3], margin=0.025))
+    assert given.heading == "new against old: not worse by more than 2.5 %"
+
+
+def test_better_in_one_of_several_numbers_needs_more_evidence(make_run: MakeRun) -> None:
+    """Of two numbers each may err half as often; what is worse within the margin is no improvement either."""
+    n = 200
+    barely = next(k for k in range(1, 50) if share_difference(0, k, n).high < 0)
+    assert share_difference(0, barely, n, level=0.975).high > 0
+    enough = next(k for k in range(1, 50) if share_difference(0, k, n, level=0.975).high < 0)
+    new = make_run({"m": {"pgd": [inf] * n}}, name="new")
+    for k, word in ((barely, "not worse"), (enough, "better")):
+        old = make_run({"m": {"pgd": [0.1] * k + [inf] * (n - k)}}, name=f"old{k}")
+        found = old.compare(new, sizes=[0.3])
+        assert by_name(found)["broken within 0.3"].word == "better"
+        assert (found.word, found.passed) == (word, True)
+    wrong = {"m": [False] * 20 + [True] * (n - 20)}
+    worse = make_run({"m": {"pgd": [inf] * n}}, name="worse", clean=wrong)
+    assert old.compare(worse, sizes=[0.3], margin=0.3).word == "not worse"
 
 
 def test_damage_under_a_curve(runs: tuple[Run, Run]) -> None:
@@ -155,7 +204,7 @@ def test_samples_of_equal_content_are_paired_one_by_one(make_run: MakeRun) -> No
 
 
 def test_sizes_that_no_shared_attack_was_allowed_are_undecided(runs: tuple[Run, Run]) -> None:
-    found = runs[0].compare(runs[0], sizes=[0.3, 0.9], margin=0.5)
+    found = runs[0].compare(runs[1], sizes=[0.3, 0.9], margin=0.5)
     assert {name: row.verdict for name, row in by_name(found).items()} == {
         "clean accuracy": "pass",
         "broken within 0.3": "pass",
@@ -163,7 +212,7 @@ def test_sizes_that_no_shared_attack_was_allowed_are_undecided(runs: tuple[Run, 
     }
     assert by_name(found)["broken within 0.9"].reason == "the largest eps of a shared attack is 0.3"
     assert found.undecided
-    assert runs[0].compare(runs[0], sizes=[0.3], margin=0.5).passed
+    assert runs[0].compare(runs[1], sizes=[0.3], margin=0.5).passed
 
 
 def test_transfers_from_another_surrogate_are_other_arms(make_run: MakeRun) -> None:
@@ -211,12 +260,12 @@ def test_nothing_passes_by_clean_accuracy_alone(make_run: MakeRun, new: dict[str
 
 
 def test_attacks_without_an_eps_need_a_size_or_a_curve(make_run: MakeRun) -> None:
-    run = make_run({"m": {"pgd": HELD}}, eps=None)
-    found = run.compare(run, margin=0.5)
+    run, new = (make_run({"m": {"pgd": HELD}}, eps=None, name=name) for name in ("old", "new"))
+    found = run.compare(new, margin=0.5)
     assert by_name(found)["attacks"].settle == "a size (`--eps`), or a curve (`--evasion`)"
     assert found.undecided
-    assert run.compare(run, margin=0.5, sizes=[0.1]).passed
-    assert run.compare(run, margin=0.5, evasion=0.1).passed
+    assert run.compare(new, margin=0.5, sizes=[0.1]).passed
+    assert run.compare(new, margin=0.5, evasion=0.1).passed
 
 
 def test_clean_answers_that_are_missing_are_undecided(make_run: MakeRun) -> None:
@@ -336,5 +385,5 @@ def test_a_pass_that_knows_nothing_of_some_samples_says_what_would_settle_it() -
     for passes in (True, False):
         assert doubt(pending, passes=passes) == (
             "The new run is not finished: 1 of 2 cells are done",
-            "finish the run: the same command goes on",
+            "finish the run: the same command resumes it",
         )

@@ -35,14 +35,14 @@ FITS = {
 
 @pytest.mark.parametrize("curve", [threshold(1.0), as_curve(lambda sizes: np.exp(-sizes)), average({"a": [1.0, 2.0]})])
 def test_a_known_curve_is_its_own_band(curve) -> None:
-    for limit in curve_band(curve, AT, rng=rng()):
+    for limit in curve_band(curve, AT):
         np.testing.assert_array_equal(limit, curve(AT))
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_a_band_holds_the_curve_falls_and_is_wider_at_a_higher_level(name: str) -> None:
-    low, high = curve_band(FITS[name], AT, rng=rng())
-    inner_low, inner_high = curve_band(FITS[name], AT, 0.5, rng=rng())
+    low, high = curve_band(FITS[name], AT)
+    inner_low, inner_high = curve_band(FITS[name], AT, 0.5)
     value = FITS[name](AT)
     for smaller, larger in [(low, inner_low), (inner_low, value), (value, inner_high), (inner_high, high)]:
         assert (smaller <= larger).all()
@@ -53,58 +53,58 @@ def test_a_band_holds_the_curve_falls_and_is_wider_at_a_higher_level(name: str) 
 
 
 def test_a_band_leaves_out_as_many_draws_as_its_level_says() -> None:
-    low, high = curve_band(FITS["bayesian"], AT[1:4].reshape(3, 1), 0.9, rng=rng())
+    low, high = curve_band(FITS["bayesian"], AT[1:4].reshape(3, 1), 0.9)
     drawn = values_of(FITS["bayesian"].draws(20_000, np.random.default_rng(1)), AT[1:4])
     assert low.shape == (3, 1)
     assert ((drawn < low.T) | (drawn > high.T)).mean(axis=0) == pytest.approx(0.1, abs=0.03)
 
 
 def test_a_monotone_band_knows_only_that_the_curve_falls() -> None:
-    low, high = curve_band(FITS["monotone"], [0.1, 3.0], rng=rng())
+    low, high = curve_band(FITS["monotone"], [0.1, 3.0])
     assert high[0] == 1
     assert low[1] == 0
-    at_last, between = (curve_band(FITS["monotone"], [size], rng=rng()) for size in (1.6, 2.0))
+    at_last, between = (curve_band(FITS["monotone"], [size]) for size in (1.6, 2.0))
     assert between[1] == at_last[1]
     assert between[0] <= at_last[0]
 
 
 def test_half_points_are_those_of_the_formulas() -> None:
-    assert half_detected(threshold(1.5), rng=rng()).value == pytest.approx(1.5)
-    assert half_detected(as_curve(lambda sizes: np.exp(-sizes)), rng=rng()).value == pytest.approx(np.log(2))
+    assert half_detected(threshold(1.5)).value == pytest.approx(1.5)
+    assert half_detected(as_curve(lambda sizes: np.exp(-sizes))).value == pytest.approx(np.log(2))
     curve = FITS["logistic"].curve
-    assert half_detected(FITS["logistic"], rng=rng()).value == pytest.approx(-curve.intercept / curve.slope)
+    assert half_detected(FITS["logistic"]).value == pytest.approx(-curve.intercept / curve.slope)
     drawn = FITS["logistic"].draws(1000, rng())
     halves = [-curve.intercept / curve.slope for curve in drawn]
-    found = half_detected(FITS["logistic"], 0.9, rng=rng())
+    found = half_detected(FITS["logistic"], 0.9)
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(halves, [0.05, 0.95])), rel=0.01)
     assert (found.level, found.n) == (0.9, 48)
 
 
 def test_the_half_point_of_a_bayesian_curve_is_its_threshold() -> None:
     thresholds = [curve.threshold for curve in FITS["bayesian"].draws(1000, rng())]
-    found = half_detected(FITS["bayesian"], rng=rng())
+    found = half_detected(FITS["bayesian"])
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(thresholds, [0.025, 0.975])), rel=0.01)
     assert FITS["bayesian"](found.value) == pytest.approx(0.5)
-    several = half_detected(FITS["labellers"], rng=rng())
+    several = half_detected(FITS["labellers"])
     assert several.high / several.low > found.high / found.low
 
 
 def test_the_half_point_of_a_monotone_curve_lies_between_knots() -> None:
-    found = half_detected(FITS["monotone"], rng=rng())
+    found = half_detected(FITS["monotone"])
     assert {found.low, found.high} <= {0.0, np.inf, *SIZES, *FITS["monotone"]._blocks[0]}
     assert found.low <= 0.8 <= 1.1 <= found.high
     assert FITS["monotone"](found.value) == pytest.approx(0.5)
 
 
 def test_a_curve_that_never_comes_to_one_half_has_no_half_point() -> None:
-    assert half_detected(threshold(0.0), rng=rng()) is None
-    assert half_detected(threshold(np.inf), rng=rng()) is None
-    assert half_detected(as_curve(lambda sizes: 0.4 * np.exp(-sizes)), rng=rng()) is None
-    assert half_detected(as_curve(lambda sizes: np.full(sizes.shape, 0.7)), rng=rng()) is None
+    assert half_detected(threshold(0.0)) is None
+    assert half_detected(threshold(np.inf)) is None
+    assert half_detected(as_curve(lambda sizes: 0.4 * np.exp(-sizes))) is None
+    assert half_detected(as_curve(lambda sizes: np.full(sizes.shape, 0.7))) is None
 
 
 def test_a_level_that_is_none_is_refused() -> None:
     with pytest.raises(RiskError, match="level must lie between 0 and 1, found 95"):
-        curve_band(FITS["logistic"], AT, 95, rng=rng())
+        curve_band(FITS["logistic"], AT, 95)
     with pytest.raises(RiskError, match="level must lie"):
-        half_detected(FITS["logistic"], 0, rng=rng())
+        half_detected(FITS["logistic"], 0)

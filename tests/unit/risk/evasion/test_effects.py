@@ -115,7 +115,7 @@ def test_the_posterior_is_that_of_slice_sampling(name: str) -> None:
     scale, lapse, forced = options.get("scale", "log"), "lapse" in options, options.get("forced_choice", False)
     parameters, thresholds = by_slices(answers, scale, lapse, forced, 15_000, seed=0)
     values = population(parameters[::10], scale)
-    drawn = values_of(fit.draws(2000, np.random.default_rng(0)), AT)
+    drawn = values_of(fit.draws(4096, np.random.default_rng(0)), AT)  # all that there are
     assert fit(AT) == pytest.approx(values.mean(axis=0), abs=0.025)
     assert drawn.mean(axis=0) == pytest.approx(values.mean(axis=0), abs=0.025)
     assert drawn.std(axis=0) == pytest.approx(values.std(axis=0), abs=0.025)

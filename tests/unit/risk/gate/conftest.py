@@ -25,7 +25,7 @@ def make_run(tmp_path: Path) -> MakeRun:
 
     `clean` says of which samples the clean answer is right (None: an error); all that have no distance of 0, if it
     does not; a model whose clean answers are `[]` has no clean rows. `eps` is that of all arms, `hashes` are the
-    contents of the samples, `study` is more of the study.
+    contents of the samples, `study` is more of the study. Models of different runs differ unless `digest` is given.
     """
 
     def make(
@@ -41,6 +41,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         criterion: str = "label",
         origin: str = "study",
         weights: Sequence[float] | None = None,
+        digest: str | None = None,
     ) -> Run:
         outcomes, arms, cells = [], [], []
         n = len(next(iter(next(iter(distances.values())).values())))
@@ -69,7 +70,7 @@ def make_run(tmp_path: Path) -> MakeRun:
             | ({} if weights is None else {"weight": weights[place]})
             for place in range(n)
         ]
-        models = [{"model": model, "digest": f"digest of {model}"} for model in distances]
+        models = [{"model": model, "digest": digest or f"{model} of {name}"} for model in distances]
         tables = {"outcomes": outcomes, "cells": cells, "arms": arms, "samples": samples, "models": models}
         folder = tmp_path / name
         Ledger.open(folder, create=True).append({key: _table(key, rows) for key, rows in tables.items() if rows})
