@@ -27,17 +27,22 @@ TARGETS = (
     *((text, ()) for text in ("damage ±0.05", "damage ±0.03", "damage ±0.02")),
     *((text, ()) for text in ("broken at 0.1 ±0.1", "broken at 0.1 ±0.06", "broken.trades at 0.1 ±0.03")),
 )
+TINY_ARM = {"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.3]}
 _PASSES = """
     SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes
     WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate')
 """
 
 
-def main(evaluate: int = 500) -> None:
-    """Run, replay every target, and run one."""
+def main(*, tiny: bool = False) -> None:
+    """Run, replay every target, and run one; `tiny` leaves two models, one attack and eight samples."""
     with tempfile.TemporaryDirectory() as place, as_file(files("advrisk.demo")) as demo:
         content = yaml.safe_load((demo / "study.yaml").read_text())
-        content["data"]["evaluate"] = evaluate
+        content["data"]["evaluate"] = 500
+        if tiny:
+            models = {name: content["models"][name] for name in ("noise-augmented", "trades")}
+            content |= {"models": models, "arms": [TINY_ARM], "shard": 4}
+            content["data"]["evaluate"] = 8
         study = Study.from_dict(content)
         whole = study.run(Path(place) / "whole")
         n_all = _passes(whole.ledger)

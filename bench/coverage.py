@@ -241,8 +241,15 @@ def _curve(setting: Setting, rng: np.random.Generator) -> Evasion:
             return setting.fit(*answers)
 
 
-def main(runs: int = 2000, settings: dict[str, Setting] | None = None, sizes: Sequence[int] = (50, 200, 1000)) -> None:
+def main(
+    runs: int = 2000,
+    settings: dict[str, Setting] | None = None,
+    sizes: Sequence[int] = (50, 200, 1000),
+    *,
+    tiny: bool = False,
+) -> None:
     """Print a table: a line for each setting and n, a column for each population."""
+    runs, sizes = (1, (20,)) if tiny else (runs, sizes)
     print(f"{'coverage, and mean width':<34} {'n':>5}  " + "  ".join(f"{name:>12}" for name in POPULATIONS))
     for n in sizes:
         for name, setting in (settings or SETTINGS | LABELLERS).items():

@@ -25,24 +25,26 @@ from bench.timing import median_ratio
 
 WORKERS = 2
 CELLS = 2  # per worker and round
-NAIVE_S = 1.5
 WHOLE = 1.8  # of two cores: less means that somebody else was using them
 Rate = tuple[float, float]  # gradients per second, and cores that were used
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print the ratio for the demo's tiny CNN, for LeNet-5 and for ResNet-20, in steady state."""
-    _compare("the demo's CNN", DIGITS, SMALL_CNN, shard=128, steps=40, rounds=5)
-    _compare("LeNet-5", DIGITS, LENET, shard=128, steps=40, rounds=3)
+    if not tiny:
+        _compare("the demo's CNN", DIGITS, SMALL_CNN, shard=128, steps=40, rounds=5)
+        _compare("LeNet-5", DIGITS, LENET, shard=128, steps=40, rounds=3)
     with tempfile.TemporaryDirectory(prefix="advrisk-bench-") as folder:
         path = Path(folder) / "noise.npz"
         x = np.random.default_rng(0).integers(0, 256, (128, 32, 32, 3), np.uint8)
         np.savez(path, x=x, y=np.arange(128) % 10)
-        _compare("ResNet-20", {"source": "npz", "path": str(path)}, RESNET, shard=128, steps=20, rounds=3)
+        data = {"source": "npz", "path": str(path)}
+        size = {"shard": 2, "steps": 1, "rounds": 1, "naive_s": 0.01} if tiny else {"shard": 128, "steps": 20, "rounds": 3}
+        _compare("ResNet-20", data, RESNET, **size)
 
 
 def _compare(
-    name: str, data: Mapping[str, Any], model: Mapping[str, Any], *, shard: int, steps: int, rounds: int
+    name: str, data: Mapping[str, Any], model: Mapping[str, Any], *, shard: int, steps: int, rounds: int, naive_s: float = 1.5
 ) -> None:
     arm = {"attack": "pgd", "norm": "linf", "eps": 0.1, "steps": steps, "keep": "last"}
     with shop([arm], samples=shard, shard=shard, data=data, model=model) as place:
@@ -53,8 +55,8 @@ def _compare(
         try:
             for _ in range(rounds):
                 rounds_of["ours"].append(_of_workers(results))
-                rounds_of["two"].append(_of_naive_loop(module, x, y, threads=2))
-                rounds_of["one"].append(_of_naive_loop(module, x, y, threads=1))
+                rounds_of["two"].append(_of_naive_loop(module, x, y, threads=2, at_least_s=naive_s))
+                rounds_of["one"].append(_of_naive_loop(module, x, y, threads=1, at_least_s=naive_s))
         finally:
             results.close()
     print(f"{name}, PGD-{steps} cells of {shard} samples in {WORKERS} workers")
@@ -105,10 +107,10 @@ def _of_workers(results: Iterator[CellResult]) -> Rate:
     return sum(n_passes(result)[1] for result in done) / elapsed_s, busy_s / elapsed_s
 
 
-def _of_naive_loop(module: nn.Module, x: Tensor, y: Tensor, *, threads: int) -> Rate:
+def _of_naive_loop(module: nn.Module, x: Tensor, y: Tensor, *, threads: int, at_least_s: float) -> Rate:
     torch.set_num_threads(threads)
     n, began, began_process = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < NAIVE_S:
+    while time.perf_counter() - began < at_least_s:
         inputs = x.clone().requires_grad_(True)
         F.cross_entropy(module(inputs), y).backward()
         n += len(x)
