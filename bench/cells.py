@@ -85,6 +85,16 @@ class Shop:
         return replace(self, bench=replace(self.bench, material=material, _targets={}, _warm={model.name}))
 
 
+def here(models: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, dict[str, str]], dict[str, nn.Module]]:
+    """Models of a study as objects of this process, so that a run starts no workers, which would take seconds."""
+    modules = {}
+    for name, spec in models.items():
+        source = REGISTRIES.models.get(spec["source"])
+        params = {key: value for key, value in spec.items() if key != "source"}
+        modules[name] = source.function(**source.bind(params)).module
+    return {name: {"source": "object"} for name in models}, modules
+
+
 class Counted(nn.Module):
     """A module that counts the rows of its forward and backward passes."""
 

@@ -7,7 +7,7 @@ demo's. A success is a change of prediction.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +19,7 @@ from advrisk.plan import Cell
 from advrisk.study import Norm
 from bench import zoo
 from bench.cells import Counted, Shop, shop
-from bench.peers import adv_lib_fmn, foolbox_at_sizes, foolbox_minimum_norm
+from bench.peers import SIZES, adv_lib_fmn, foolbox_at_sizes, foolbox_minimum_norm
 
 NO_WORSE = 1.0001  # a distance that is larger by less counts as equal: they are float32
 HELD_OUT = (
@@ -47,7 +47,7 @@ class Found:
 
 def main(*, tiny: bool = False) -> None:
     """Print a line for each norm and model."""
-    samples, steps = (2, 3) if tiny else (100, 100)
+    samples, steps, sizes = (2, 3, SIZES[3:4]) if tiny else (100, 100, SIZES)
     names = DEMO[:1] if tiny else HELD_OUT if zoo.folder() else DEMO
     print(
         f"{samples} samples of each model. No worse: the share of samples at a distance that is not larger than that of"
@@ -60,17 +60,18 @@ def main(*, tiny: bool = False) -> None:
         print("                               passes per sample     no worse       mean distance")
         print("  model                        Foolbox FMN   ours    FMN    ours    FMN      ours")
         for name in names:
-            _print_model(name, norm, samples=samples, steps=steps)
+            _print_model(name, norm, samples=samples, steps=steps, sizes=sizes)
 
 
-def _print_model(name: str, norm: Norm, *, samples: int, steps: int) -> None:
+def _print_model(name: str, norm: Norm, *, samples: int, steps: int, sizes: Sequence[float]) -> None:
     arm = {"attack": "minimum-norm", "norm": norm}
     with shop([arm], samples=samples, shard=samples, **zoo.data_and_model(name)) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = found_by(place, place.cells[0], norm)
         x, y = place.samples(place.cells[0])
         module = place.module(frozen=False)
-        peer = foolbox_at_sizes if norm == "linf" else partial(foolbox_minimum_norm, norm=norm, steps=steps)
+        at_sizes, nearest = partial(foolbox_at_sizes, sizes=sizes), partial(foolbox_minimum_norm, norm=norm, steps=steps)
+        peer = at_sizes if norm == "linf" else nearest
         other = partial(adv_lib_fmn, norm=norm, steps=steps)
         try:
             foolbox, fmn = (_theirs(attack, module, x, y, norm) for attack in (peer, other))

@@ -5,7 +5,7 @@ does not say. Imports are inside the functions: a library that is not installed 
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
@@ -120,14 +120,19 @@ def torchattacks_deepfool(module: nn.Module, *, steps: int, candidates: int) -> 
     return _plain(torchattacks.DeepFool(module, steps=steps))
 
 
-def foolbox_at_sizes(module: nn.Module, x: Tensor, y: Tensor) -> list[Tensor]:
-    """The points of the 24 configurations that Klemenc & Trittenbach used; at size 0 nothing moves."""
+SIZES = (0.001, 0.01, 0.03, 0.1, 0.3, 1, 3)  # of Klemenc & Trittenbach; at size 0 nothing moves
+
+
+def foolbox_at_sizes(
+    module: nn.Module, x: Tensor, y: Tensor, *, sizes: Sequence[float] = SIZES
+) -> list[Tensor]:
+    """The points of the 24 configurations that Klemenc & Trittenbach used."""
     import foolbox
 
     attacks = (foolbox.attacks.LinfPGD(), foolbox.attacks.LinfAdamPGD(), foolbox.attacks.LinfDeepFoolAttack())
     model = foolbox.PyTorchModel(module, bounds=(0, 1), device="cpu")
     torch.manual_seed(0)
-    return [attack(model, x, y, epsilons=eps)[1] for attack in attacks for eps in (0.001, 0.01, 0.03, 0.1, 0.3, 1, 3)]
+    return [attack(model, x, y, epsilons=eps)[1] for attack in attacks for eps in sizes]
 
 
 def foolbox_minimum_norm(module: nn.Module, x: Tensor, y: Tensor, *, norm: str, steps: int) -> list[Tensor]:

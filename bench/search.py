@@ -19,6 +19,7 @@ from advrisk.plan import Axis, Search, Setting
 from advrisk.run.search.design import first_settings, grid_settings, random_settings
 from advrisk.run.search.surrogate import next_settings
 from advrisk.study import Arm
+from bench.cells import here
 
 Rate = Callable[[Setting], float]
 NEAR = 0.99  # of the largest failure rate there is
@@ -127,7 +128,7 @@ def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, size: Size, batch: in
 def _real(size: Size) -> None:
     """PGD against the demo's plain model: both searches as a user would run them."""
     print(f"\nPGD (linf 0.1, 4 steps) over its step size, on {size.samples} digits of MNIST and the demo's plain model:")
-    grid, gp = (_found(method, n, size.samples) for method, n in (("grid", size.grid), ("gp-ucb", size.rounds)))
+    grid, gp = (_found(method, n, size) for method, n in (("grid", size.grid), ("gp-ucb", size.rounds)))
     best = max(trial.failures for trial in grid.trials)
     place = _first([float(trial.failures) for trial in gp.trials], best / NEAR)
     n = grid.n_samples
@@ -141,17 +142,20 @@ def _real(size: Size) -> None:
     print(f"  (half of the grid's settings break at most {shares[0]:.0f}, nine in ten at most {shares[1]:.0f})")
 
 
-def _found(method: str, rounds: int, samples: int) -> SearchRecord:
+def _found(method: str, rounds: int, size: Size) -> SearchRecord:
+    models, modules = {"plain": {"source": "demo", "name": "plain"}}, None
+    if size == TINY:
+        models, modules = here(models)
     entry: dict[str, Any] = {"attack": "pgd", "norm": "linf", "eps": 0.1, "steps": 4, "race": False}
     study = {
         "name": "bench",
-        "data": {"source": "mnist-5k", "evaluate": 1, "tune": samples},
-        "models": {"plain": {"source": "demo", "name": "plain"}},
+        "data": {"source": "mnist-5k", "evaluate": 1, "tune": size.samples},
+        "models": models,
         "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.1}],
         "search": [entry | {"method": method, "rounds": rounds}],
     }
     with tempfile.TemporaryDirectory() as folder:
-        (one,) = Study.from_dict(study).run(Path(folder) / "run").searches()
+        (one,) = Study.from_dict(study).run(Path(folder) / "run", modules=modules).searches()
         return one
 
 

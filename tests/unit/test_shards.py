@@ -1,0 +1,27 @@
+"""Every long test is in one shard of `make slow`, and `make` knows all shards."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from tests.shards import SLOW, shard_of
+
+ROOT = Path(__file__).parents[2]
+MARK = re.compile(r"\bmark\.slow\b")
+
+
+def test_every_file_with_a_long_test_is_in_exactly_one_shard() -> None:
+    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if MARK.search(path.read_text("utf-8")))
+    assert Counter(path.relative_to(ROOT).as_posix() for path in files if path != Path(__file__)) == Counter(
+        file for files in SLOW.values() for file in files
+    )
+
+
+def test_a_file_is_found_in_its_shard_and_others_in_none() -> None:
+    assert shard_of("tests/fuzz/test_fuzz.py") == "fuzz"
+    assert shard_of("tests/property/test_damage.py") is None
+
+
+def test_make_runs_every_shard() -> None:
+    (shards,) = re.findall(r"^SLOW := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert shards.split() == list(SLOW)
