@@ -1,6 +1,6 @@
 """Coverage: how often 95 % intervals of damage under an evasion curve hold the true damage.
 
-Run: python -m bench coverage. With 2,000 runs for each line it takes hours; `main` takes fewer runs and some lines:
+Run: python -m bench coverage. 200 runs for each line; `main` takes more runs, and some lines:
 python -c "from bench.coverage import *; main(300, LABELLERS | CROSSED | POOLED, [200])".
 
 Samples and answers are drawn from a detector and from distances that are known, so the true damage is
@@ -242,7 +242,7 @@ def _curve(setting: Setting, rng: np.random.Generator) -> Evasion:
 
 
 def main(
-    runs: int = 2000,
+    runs: int = 200,
     settings: dict[str, Setting] | None = None,
     sizes: Sequence[int] = (50, 200, 1000),
     *,

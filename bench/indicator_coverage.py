@@ -195,7 +195,7 @@ def false_decisions(world: World, runs: int, *, seed: int) -> dict[str, int]:
     return found
 
 
-def main(runs: int = 2000, *, tiny: bool = False) -> None:
+def main(runs: int = 1000, *, tiny: bool = False) -> None:
     """Print the coverage of every branch in every world."""
     runs = 1 if tiny else runs
     print(f"{runs:,} runs; coverage of 95 % intervals, of the whole scenario and the worst of its branches")
