@@ -77,9 +77,13 @@ def main(*, tiny: bool = False) -> None:
         settings = {"searches": size.searches, "steps": size.cw_steps, "step": CW_STEP, "const": CONST}
         _compare(place, carlini_wagner, CARLINI_WAGNER, settings, size, slow=SLOW)
     print("\nTime / ours: the median of the rounds, with the smallest and the largest; slow attacks have one round.")
-    print("Passes: rows through the module, counted alike for all; ours include the clean pass, a whole cell the judge's.")
+    print(
+        "Passes: rows through the module, counted alike for all; ours include the clean pass, a whole cell the judge's."
+    )
     print("False: called a success, but the owner's module still gives the old class, or the image is black;")
-    print(f"at the edge: of these, the ones whose class is only just the old one, by less than {ROUNDING} in the logits.")
+    print(
+        f"at the edge: of these, the ones whose class is only just the old one, by less than {ROUNDING} in the logits."
+    )
 
 
 def _arms(size: Size) -> list[dict[str, Any]]:

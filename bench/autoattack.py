@@ -44,7 +44,9 @@ def main(*, tiny: bool = False) -> None:
                 _compare(model, norm, eps, samples)
             except ImportError as error:
                 print(f"  {model:27} {norm:4} not installed ({error})")
-    print(f"\nSquare, {queries} queries: a cell's processor seconds / those of the same batches through the module alone")
+    print(
+        f"\nSquare, {queries} queries: a cell's processor seconds / those of the same batches through the module alone"
+    )
     for name, net in (("small CNN", {"source": "demo", "name": "trades"}), ("LeNet-5", SURE_LENET)):
         for norm, eps in list(EPS.items())[: 1 if tiny else None]:
             _measure_square(name, net, norm, eps, queries, samples)

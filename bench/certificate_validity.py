@@ -57,7 +57,9 @@ def peeking(method: str, n: int, sets: int, *, seed: int) -> float:
     The p of bets remembers the most that was ever owned, so one look at the end says the same as all of them.
     """
     if method == "betting":
-        return float(np.mean(np.concatenate([wealth.max(axis=1) for wealth in _wealth(n, ALPHA, sets, seed)]) >= -np.log(ZETA)))
+        return float(
+            np.mean(np.concatenate([wealth.max(axis=1) for wealth in _wealth(n, ALPHA, sets, seed)]) >= -np.log(ZETA))
+        )
     rng, t = np.random.default_rng(seed), np.arange(1, n + 1)
     triangle = [p_value(np.arange(size + 1), size, ALPHA, method=method) <= ZETA for size in t]  # type: ignore[arg-type]
     most = np.array([flags.sum() - 1 for flags in triangle])

@@ -34,9 +34,7 @@ def main(*, tiny: bool = False) -> None:
         first = seconds(partial(assess_detection, ledger))
         for n in (resamples, 1):
             work = partial(assess_detection, ledger, resamples=n)
-            print(
-                f"full table, {n:>5,} resamples   {best_of(3, work):6.3f} s, {processor_s(work):.3f} s of work"
-            )
+            print(f"full table, {n:>5,} resamples   {best_of(3, work):6.3f} s, {processor_s(work):.3f} s of work")
         print(f"  the first time {first:.3f} s; limit 2 s")
         rng = np.random.default_rng(0)
         scores, success = rng.normal(1, 1, (n_arms, samples)), rng.random((n_arms, samples)) < 0.6
@@ -79,7 +77,12 @@ def _write(ledger: Ledger, n_samples: int) -> None:
         "arms": table_from("arms", {column: [row.get(column) for row in rows] for column in columns}),
         "samples": table_from(
             "samples",
-            {"sample": names, "split": ["evaluate"] * n_samples, "weight": np.ones(n_samples), "label": [0] * n_samples},
+            {
+                "sample": names,
+                "split": ["evaluate"] * n_samples,
+                "weight": np.ones(n_samples),
+                "label": [0] * n_samples,
+            },
         ),
     }
     ledger.append(question)

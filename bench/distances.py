@@ -70,7 +70,10 @@ def _print_model(name: str, norm: Norm, *, samples: int, steps: int, sizes: Sequ
         ours = found_by(place, place.cells[0], norm)
         x, y = place.samples(place.cells[0])
         module = place.module(frozen=False)
-        at_sizes, nearest = partial(foolbox_at_sizes, sizes=sizes), partial(foolbox_minimum_norm, norm=norm, steps=steps)
+        at_sizes, nearest = (
+            partial(foolbox_at_sizes, sizes=sizes),
+            partial(foolbox_minimum_norm, norm=norm, steps=steps),
+        )
         peer = at_sizes if norm == "linf" else nearest
         other = partial(adv_lib_fmn, norm=norm, steps=steps)
         try:

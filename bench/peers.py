@@ -123,9 +123,7 @@ def torchattacks_deepfool(module: nn.Module, *, steps: int, candidates: int) -> 
 SIZES = (0.001, 0.01, 0.03, 0.1, 0.3, 1, 3)  # of Klemenc & Trittenbach; at size 0 nothing moves
 
 
-def foolbox_at_sizes(
-    module: nn.Module, x: Tensor, y: Tensor, *, sizes: Sequence[float] = SIZES
-) -> list[Tensor]:
+def foolbox_at_sizes(module: nn.Module, x: Tensor, y: Tensor, *, sizes: Sequence[float] = SIZES) -> list[Tensor]:
     """The points of the 24 configurations that Klemenc & Trittenbach used."""
     import foolbox
 

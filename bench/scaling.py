@@ -199,7 +199,10 @@ def _planning(size: Size) -> None:
     began = time.process_time()  # of this process, whoever else uses the machine
     plan = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
     plan_s = time.process_time() - began
-    print(f"{size.models:,} models, {size.arms} arms and clean, {size.samples:,} samples in shards of {SHARD}: {plan.n_cells:,} cells")
+    print(
+        f"{size.models:,} models, {size.arms} arms and clean, {size.samples:,} samples in shards of {SHARD}", end=": "
+    )
+    print(f"{plan.n_cells:,} cells")
     print(f"  planned in {plan_s:.1f} s (which arm meets which model, {len(plan.recipes):,} recipes)")
     each_s = _seconds_each(_handed_out(plan, frozenset()))
     print(

@@ -39,7 +39,9 @@ class Size:
 
 
 TINY = Size(seeds=1, rounds=2, random=20, fine=100, surfaces=1, grid=3, samples=8)
-HEADER = """(a grid is charged whole, as it is laid out before anything is known; the others up to the first such setting)"""
+HEADER = (
+    """(a grid is charged whole, as it is laid out before anything is known; the others up to the first such setting)"""
+)
 
 UNIT = tuple(Axis(name, 0.0, 1.0) for name in ("x", "y", "z"))
 SIGMA = Axis("sigma", 1e-4, 1.0, log=True)
@@ -71,7 +73,9 @@ def main(*, tiny: bool = False) -> None:
     for name, (axes, rate, _) in list(SURFACES.items())[: size.surfaces]:
         top = _largest(axes, rate, size.fine)
         counts = [_of_grid(axes, rate, top), _of_random(axes, rate, top, size), _of_gp(axes, rate, top, size, 1)]
-        print(f"{name:28} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {_of_gp(axes, rate, top, size, 4):>20}", flush=True)
+        print(
+            f"{name:28} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {_of_gp(axes, rate, top, size, 4):>20}", flush=True
+        )
     _real(size)
 
 
@@ -127,7 +131,9 @@ def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, size: Size, batch: in
 
 def _real(size: Size) -> None:
     """PGD against the demo's plain model: both searches as a user would run them."""
-    print(f"\nPGD (linf 0.1, 4 steps) over its step size, on {size.samples} digits of MNIST and the demo's plain model:")
+    print(
+        f"\nPGD (linf 0.1, 4 steps) over its step size, on {size.samples} digits of MNIST and the demo's plain model:"
+    )
     grid, gp = (_found(method, n, size) for method, n in (("grid", size.grid), ("gp-ucb", size.rounds)))
     best = max(trial.failures for trial in grid.trials)
     place = _first([float(trial.failures) for trial in gp.trials], best / NEAR)

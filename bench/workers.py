@@ -39,12 +39,21 @@ def main(*, tiny: bool = False) -> None:
         x = np.random.default_rng(0).integers(0, 256, (128, 32, 32, 3), np.uint8)
         np.savez(path, x=x, y=np.arange(128) % 10)
         data = {"source": "npz", "path": str(path)}
-        size = {"shard": 2, "steps": 1, "rounds": 1, "naive_s": 0.01} if tiny else {"shard": 128, "steps": 20, "rounds": 3}
+        size = (
+            {"shard": 2, "steps": 1, "rounds": 1, "naive_s": 0.01} if tiny else {"shard": 128, "steps": 20, "rounds": 3}
+        )
         _compare("ResNet-20", data, RESNET, **size)
 
 
 def _compare(
-    name: str, data: Mapping[str, Any], model: Mapping[str, Any], *, shard: int, steps: int, rounds: int, naive_s: float = 1.5
+    name: str,
+    data: Mapping[str, Any],
+    model: Mapping[str, Any],
+    *,
+    shard: int,
+    steps: int,
+    rounds: int,
+    naive_s: float = 1.5,
 ) -> None:
     arm = {"attack": "pgd", "norm": "linf", "eps": 0.1, "steps": steps, "keep": "last"}
     with shop([arm], samples=shard, shard=shard, data=data, model=model) as place:

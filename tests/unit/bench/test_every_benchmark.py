@@ -1,4 +1,4 @@
-"""Every benchmark runs, at a size at which its figures mean nothing; every file of `bench/` is known, and in one shard."""
+"""Every benchmark runs, at a size at which its figures mean nothing; every file of `bench/` is in one shard."""
 
 import importlib
 import inspect
