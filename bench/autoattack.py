@@ -21,7 +21,7 @@ from bench.peers import pyautoattack_standard
 from bench.timing import processor_s
 
 EPS = {"linf": 0.2, "l2": 1.6, "l1": 8.0}
-DEMO = {"pgd-trained": EPS, "trades": EPS, "plain": {"linf": 0.06}}
+DEMO = {"pgd-trained": {"linf": 0.2, "l2": 1.6}, "trades": {"l1": 8.0}, "plain": {"linf": 0.06}}  # minutes each
 FOREIGN = {
     "cifar10_cnn_a_adv": {"linf": 2 / 255, "l2": 0.25, "l1": 4.0},
     "mnist_wong_0.1": {"linf": 0.12},
