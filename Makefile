@@ -10,7 +10,11 @@ ORACLES := .venv-oracles
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check bench slow audit advisories format docs clean
+# The long tests and the benchmarks in shards, each at most half an hour on two cores: `make slow-faults`, `make bench-risk`.
+SLOW := damage evasion indicators survival attacks runs faults fuzz
+BENCH := engine distances peers risk validity
+
+.PHONY: demo test check bench slow $(SLOW:%=slow-%) $(BENCH:%=bench-%) audit advisories format docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/advrisk demo
@@ -28,11 +32,19 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(PYTEST)
 
-slow: $(VENV)/.dev $(ORACLES)/.ready
-	$(PYTEST) -m slow
+# Every shard in turn; one that fails does not keep the others from running.
+slow:
+	$(MAKE) --keep-going --jobs=1 $(SLOW:%=slow-%)
 
-bench: $(VENV)/.dev $(VENV)/.peers $(ORACLES)/.ready
-	$(BIN)/python -m bench
+$(SLOW:%=slow-%): slow-%: $(VENV)/.dev $(ORACLES)/.ready
+	$(PYTEST) -m slow --shard $*
+
+bench:
+	$(MAKE) --keep-going --jobs=1 $(BENCH:%=bench-%)
+
+# `make bench PAGE=docs/benchmarks.md` writes what is printed into that page, too.
+$(BENCH:%=bench-%): bench-%: $(VENV)/.dev $(VENV)/.peers $(ORACLES)/.ready
+	$(BIN)/python -m bench --shard $* $(if $(PAGE),--page $(PAGE))
 
 audit: $(VENV)/.audit
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src

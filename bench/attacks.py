@@ -1,13 +1,14 @@
 """Our attacks beside those of other libraries: time, passes, and what a forward pass of our own says of their points.
 
-Ours run as cells: attacked, judged, made into rows. The others are called as users call them, with parameters that are
-not frozen. Every library has one thread, and they take turns.
+Ours are measured through the probe: the clean pass and the attack. A line below says what a whole cell takes: judged
+and made into rows, too. The others are called as users call them, with parameters that are not frozen. Every library
+has one thread; they take turns, and seconds are those that a core is busy.
 """
 
 import statistics
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,14 +18,31 @@ from torch import Tensor, nn
 from advrisk.plan import Cell
 from bench.cells import Counted, Shop, shop
 from bench.peers import CARLINI_WAGNER, DEEPFOOL, PGD, Attack, Maker
-from bench.timing import in_turn, median_ratio
+from bench.timing import in_turn, processor_s, ratios, spread
 
-SAMPLES, FEW = 128, 16  # few: for attacks that take a tenth of a second per sample and more
 SLOW = ("ART", "torchattacks")
-EPS, STEPS, STEP = 0.2, 40, 0.02
-DEEPFOOL_STEPS, CANDIDATES = 50, 10
-SEARCHES, CW_STEPS, CW_STEP, CONST = 5, 50, 0.05, 0.01
+EPS, STEP = 0.2, 0.02
+CANDIDATES = 10
+CW_STEP, CONST = 0.05, 0.01
 ROUNDING = 1e-5  # logits of two modules that differ only in the order of their sums
+OURS, CELL = "advrisk", "  whole cell"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    samples: int = 128
+    few: int = 16  # for attacks that take a tenth of a second per sample and more
+    steps: int = 40
+    deepfool_steps: int = 50
+    searches: int = 5
+    cw_steps: int = 50
+    pgd_rounds: int = 15
+    rounds: int = 5
+
+
+TINY = Size(samples=4, few=2, steps=2, deepfool_steps=2, searches=1, cw_steps=2, pgd_rounds=1, rounds=1)
 
 
 @dataclass(frozen=True)
@@ -41,41 +59,46 @@ class Contender:
     distance: Tensor
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print PGD, DeepFool and Carlini & Wagner, ours first."""
-    arms = [
-        {"attack": "pgd", "norm": "linf", "eps": EPS, "steps": STEPS, "step_size": STEP, "keep": "last"},
-        {"attack": "deepfool", "norm": "l2", "steps": DEEPFOOL_STEPS, "candidates": CANDIDATES},
-        {
-            "attack": "carlini-wagner",
-            "norm": "l2",
-            "searches": SEARCHES,
-            "steps": CW_STEPS,
-            "step_size": CW_STEP,
-            "initial_const": CONST,
-        },
-    ]
-    with shop(arms, samples=SAMPLES, shard=SAMPLES) as place, warnings.catch_warnings():
+    size = TINY if tiny else Size()
+    with shop(_arms(size), samples=size.samples, shard=size.samples) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pgd, deepfool, carlini_wagner = place.cells
-        print(f"PGD linf, {STEPS} steps of {STEP}, eps {EPS}, random start; {SAMPLES} samples")
-        settings: dict[str, Any] = {"eps": EPS, "step": STEP, "steps": STEPS}
-        _compare(place, pgd, PGD, settings, rounds=7)
-        print(
-            f"\nDeepFool l2, at most {DEEPFOOL_STEPS} steps, overshoot 0.02, all 9 other classes (ART: {CANDIDATES});"
-        )
-        print(f"{SAMPLES} samples, {FEW} for ART and torchattacks")
-        settings = {"steps": DEEPFOOL_STEPS, "candidates": CANDIDATES}
-        _compare(place, deepfool, DEEPFOOL, settings, rounds=5, slow=SLOW)
-        print(f"\nCarlini & Wagner l2, {SEARCHES} searches of at most {CW_STEPS} steps of {CW_STEP} from c = {CONST},")
-        print(f"confidence 0; {SAMPLES} samples, {FEW} for ART")
-        settings = {"searches": SEARCHES, "steps": CW_STEPS, "step": CW_STEP, "const": CONST}
-        _compare(place, carlini_wagner, CARLINI_WAGNER, settings, rounds=5, slow=SLOW)
-    print("\nPasses: rows through the module, counted alike for all; ours include the clean pass and the judge's.")
+        print(f"PGD linf, {size.steps} steps of {STEP}, eps {EPS}, random start; {size.samples} samples")
+        settings: dict[str, Any] = {"eps": EPS, "step": STEP, "steps": size.steps}
+        _compare(place, pgd, PGD, settings, size, rounds=size.pgd_rounds)
+        print(f"\nDeepFool l2, at most {size.deepfool_steps} steps, overshoot 0.02, all 9 other classes", end=" ")
+        print(f"(ART: {CANDIDATES});\n{size.samples} samples, {size.few} for ART and torchattacks")
+        settings = {"steps": size.deepfool_steps, "candidates": CANDIDATES}
+        _compare(place, deepfool, DEEPFOOL, settings, size, slow=SLOW)
+        print(f"\nCarlini & Wagner l2, {size.searches} searches of at most {size.cw_steps} steps of {CW_STEP}", end=" ")
+        print(f"from c = {CONST},\nconfidence 0; {size.samples} samples, {size.few} for ART")
+        settings = {"searches": size.searches, "steps": size.cw_steps, "step": CW_STEP, "const": CONST}
+        _compare(place, carlini_wagner, CARLINI_WAGNER, settings, size, slow=SLOW)
+    print("\nTime / ours: the median of the rounds, with the smallest and the largest; slow attacks have one round.")
+    print(
+        "Passes: rows through the module, counted alike for all; ours include the clean pass, a whole cell the judge's."
+    )
     print("False: called a success, but the owner's module still gives the old class, or the image is black;")
     print(
         f"at the edge: of these, the ones whose class is only just the old one, by less than {ROUNDING} in the logits."
     )
+
+
+def _arms(size: Size) -> list[dict[str, Any]]:
+    return [
+        {"attack": "pgd", "norm": "linf", "eps": EPS, "steps": size.steps, "step_size": STEP, "keep": "last"},
+        {"attack": "deepfool", "norm": "l2", "steps": size.deepfool_steps, "candidates": CANDIDATES},
+        {
+            "attack": "carlini-wagner",
+            "norm": "l2",
+            "searches": size.searches,
+            "steps": size.cw_steps,
+            "step_size": CW_STEP,
+            "initial_const": CONST,
+        },
+    ]
 
 
 def _compare(
@@ -83,37 +106,42 @@ def _compare(
     cell: Cell,
     makers: Mapping[str, Maker],
     settings: Mapping[str, Any],
+    size: Size,
     *,
-    rounds: int,
+    rounds: int | None = None,
     slow: tuple[str, ...] = (),
 ) -> None:
     """One table: quick contenders take turns with ours, slow ones have one round with it."""
-    contenders = {"advrisk": _ours(place, cell)}
+    ours = _ours(place, cell)
+    n_judged = int(place.carry_out(cell).tables["outcomes"]["n_judge"].to_numpy().sum()) / ours.n
+    whole = replace(ours, run=partial(place.carry_out_anew, cell), n_forward=ours.n_forward + n_judged)
+    contenders = {OURS: ours, CELL: whole}
     x, y = place.samples(cell)
     for name, make in makers.items():
-        n = FEW if name in slow else len(x)
+        n = size.few if name in slow else len(x)
         try:
             contenders[name] = _theirs(make, settings, place.module(frozen=False), x[:n], y[:n])
         except ImportError as error:
             print(f"  {name:13} not installed ({error})")
     quick = [name for name in contenders if name not in slow]
-    taken = in_turn({name: contenders[name].run for name in quick}, rounds=rounds)
-    for name in contenders.keys() - set(quick):
-        pair = in_turn({name: contenders[name].run, "advrisk": contenders["advrisk"].run}, rounds=1)
-        taken[name] = [pair[name][0] * taken["advrisk"][0] / pair["advrisk"][0]] * rounds
+    taken = in_turn({name: contenders[name].run for name in quick}, rounds=rounds or size.rounds, clock=processor_s)
+    for name in (name for name in contenders if name in slow):
+        pair = in_turn({name: contenders[name].run, OURS: contenders[OURS].run}, rounds=1, clock=processor_s)
+        taken[name] = [pair[name][0] * statistics.median(taken[OURS]) / pair[OURS][0]]
     _print_table(contenders, taken)
 
 
 def _print_table(contenders: Mapping[str, Contender], taken: Mapping[str, list[float]]) -> None:
-    print("                  forward / backward         ms      time        left  false           median")
-    print("                  passes per sample      a sample  / ours    unbroken  (at the edge)   l2 distance")
-    ours = [wall / contenders["advrisk"].n for wall in taken["advrisk"]]
+    print("                  forward / backward        ms                time        left  false           median")
+    print("                  passes per sample   a sample              / ours    unbroken  (at the edge)   l2 distance")
+    ours = [taken_s / contenders[OURS].n for taken_s in taken[OURS]]
     for name, one in contenders.items():
-        each = [wall / one.n for wall in taken[name]]
+        each = [taken_s / one.n for taken_s in taken[name]]
+        beside = ours if len(each) == len(ours) else [statistics.median(ours)] * len(each)
         broken = (one.lead > 0) & ~one.black
         print(
-            f"  {name:13} {one.n_forward:9.1f} / {one.n_backward:7.1f} {1e3 * statistics.median(each):13.2f} "
-            f"{median_ratio(each, ours):7.2f} {100 * float((~broken).float().mean()):9.0f} %  "
+            f"  {name:13} {one.n_forward:9.1f} / {one.n_backward:7.1f} {1e3 * statistics.median(each):10.2f} "
+            f"{spread(ratios(each, beside)):>19} {100 * float((~broken).float().mean()):9.0f} %  "
             f"{_false_successes(one):15} {float(one.distance[broken].median()) if broken.any() else float('nan'):.3f}",
             flush=True,
         )
@@ -128,10 +156,10 @@ def _false_successes(one: Contender) -> str:
 
 
 def _ours(place: Shop, cell: Cell) -> Contender:
-    x, y = place.samples(cell)
-    x_adv, claimed = place.kept(cell)
-    work = partial(place.carry_out, cell)
-    return _checked(work, place.module(frozen=True), x, y, x_adv, claimed, place.counted(cell))
+    target, attempt = place.attack(cell)
+    x, y = target.x0, target.goal.reference
+    passes, work = place.counted(lambda shop: shop.attack(cell)), partial(place.attack, cell)
+    return _checked(work, place.module(frozen=True), x, y, attempt.kept, attempt.claimed, passes)
 
 
 def _theirs(make: Maker, settings: Mapping[str, Any], module: nn.Module, x: Tensor, y: Tensor) -> Contender:

@@ -18,11 +18,10 @@ from bench import zoo
 from bench.cells import Shop, shop
 from bench.nets import SURE_LENET
 from bench.peers import pyautoattack_standard
-from bench.timing import seconds
+from bench.timing import processor_s
 
-SAMPLES, QUERIES = 100, 1000
 EPS = {"linf": 0.2, "l2": 1.6, "l1": 8.0}
-DEMO = {"pgd-trained": EPS, "trades": EPS, "plain": {"linf": 0.06}}
+DEMO = {"pgd-trained": {"linf": 0.2, "l2": 1.6}, "trades": {"l1": 8.0}, "plain": {"linf": 0.06}}  # minutes each
 FOREIGN = {
     "cifar10_cnn_a_adv": {"linf": 2 / 255, "l2": 0.25, "l1": 4.0},
     "mnist_wong_0.1": {"linf": 0.12},
@@ -31,32 +30,35 @@ FOREIGN = {
 }
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print how often verdicts agree and how the times compare, then Square's overhead."""
-    print(f"AutoAttack, standard version; {SAMPLES} samples. Same verdict: of ours and theirs; and of theirs with two")
+    samples, queries = (1, 5) if tiny else (100, 1000)
+    models = {"plain": {"linf": 0.5}} if tiny else FOREIGN if zoo.folder() else DEMO
+    print(f"AutoAttack, standard version; {samples} samples. Same verdict: of ours and theirs; and of theirs with two")
     print("seeds, beyond which agreement means nothing. Time: the shorter of their two runs / ours.")
     print("                                        left unbroken    same verdict     broken only by     time")
     print("  model                       eps       ours  theirs     ours  reseeded   ours  theirs       theirs / ours")
-    for model, sizes in (FOREIGN if zoo.folder() else DEMO).items():
+    for model, sizes in models.items():
         for norm, eps in sizes.items():
             try:
-                _compare(model, norm, eps)
+                _compare(model, norm, eps, samples)
             except ImportError as error:
-                print(f"  pyautoattack is not installed ({error})")
-                return
-    print(f"\nSquare, {QUERIES} queries: a cell's seconds / seconds of the same batches through the module alone")
+                print(f"  {model:27} {norm:4} not installed ({error})")
+    print(
+        f"\nSquare, {queries} queries: a cell's processor seconds / those of the same batches through the module alone"
+    )
     for name, net in (("small CNN", {"source": "demo", "name": "trades"}), ("LeNet-5", SURE_LENET)):
-        for norm, eps in EPS.items():
-            _measure_square(name, net, norm, eps)
+        for norm, eps in list(EPS.items())[: 1 if tiny else None]:
+            _measure_square(name, net, norm, eps, queries, samples)
 
 
-def _compare(model: str, norm: str, eps: float) -> None:
+def _compare(model: str, norm: str, eps: float, samples: int) -> None:
     arm = _arm("autoattack", norm, eps)
-    with shop([arm], samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(model)) as place:
+    with shop([arm], samples=samples, shard=samples, **zoo.data_and_model(model)) as place:
         (cell,) = place.cells
         (theirs, wall_first), (reseeded, wall_second) = (_theirs(place, cell, norm, eps, seed) for seed in (0, 1))
         results: list[CellResult] = []
-        wall = seconds(lambda: results.append(place.carry_out(cell)))
+        wall = processor_s(lambda: results.append(place.carry_out(cell)))
     outcomes = results[0].tables["outcomes"]["outcome"].to_pylist()
     ours = torch.tensor([outcome == "success" for outcome in outcomes])
     left, left_theirs, ours_only, theirs_only = (
@@ -75,20 +77,20 @@ def _theirs(place: Shop, cell: Cell, norm: str, eps: float, seed: int) -> tuple[
     x, y = place.samples(cell)
     attack = pyautoattack_standard(place.module(frozen=False), norm=norm, eps=eps, seed=seed)
     answers: list[Tensor] = []
-    wall = seconds(lambda: answers.append(attack(x, y)[0]))
+    wall = processor_s(lambda: answers.append(attack(x, y)[0]))
     with torch.no_grad():
         return place.module(frozen=True)(answers[0]).argmax(1) != y, wall
 
 
-def _measure_square(name: str, model: dict[str, Any], norm: str, eps: float) -> None:
-    arm = _arm("square", norm, eps) | {"queries": QUERIES}
-    with shop([arm], samples=SAMPLES, shard=SAMPLES, model=model) as place:
+def _measure_square(name: str, model: dict[str, Any], norm: str, eps: float, queries: int, samples: int) -> None:
+    arm = _arm("square", norm, eps) | {"queries": queries}
+    with shop([arm], samples=samples, shard=samples, model=model) as place:
         (cell,) = place.cells
         batches = list(_batches(place, cell))
         raw = wall = 0.0
         for _ in range(2):
-            raw += seconds(lambda: _ask_all(place, batches))
-            wall += seconds(lambda: place.carry_out(cell))
+            raw += processor_s(lambda: _ask_all(place, batches))
+            wall += processor_s(lambda: place.carry_out(cell))
     size = sum(len(batch) for batch in batches) / len(batches)
     print(f"  {name:12} {norm:4} {eps:6g} {wall / raw:9.2f}   (batches of {size:.0f} on average)", flush=True)
 

@@ -19,6 +19,7 @@ from advrisk.ledger.stopping import Stopping
 from advrisk.risk.looks import look_places, shard_order
 from advrisk.run.rounds import taken_looks
 from advrisk.study import parse_target
+from bench.cells import here
 
 FAR, NEAR = "broken.trades at 0.1 <= 15 %", "broken.noise-augmented at 0.1 <= 31 %"
 NEAREST = "broken.noise-augmented at 0.1 <= 30 %"
@@ -27,26 +28,31 @@ TARGETS = (
     *((text, ()) for text in ("damage ±0.05", "damage ±0.03", "damage ±0.02")),
     *((text, ()) for text in ("broken at 0.1 ±0.1", "broken at 0.1 ±0.06", "broken.trades at 0.1 ±0.03")),
 )
+TINY_ARM = {"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.3]}
 _PASSES = """
     SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes
     WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate')
 """
 
 
-def main(evaluate: int = 500) -> None:
-    """Run, replay every target, and run one."""
+def main(*, tiny: bool = False) -> None:
+    """Run, replay every target, and run one; `tiny` leaves two models, one attack and eight samples."""
     with tempfile.TemporaryDirectory() as place, as_file(files("advrisk.demo")) as demo:
         content = yaml.safe_load((demo / "study.yaml").read_text())
-        content["data"]["evaluate"] = evaluate
+        content["data"]["evaluate"], modules = 500, None
+        if tiny:
+            models, modules = here({name: content["models"][name] for name in ("noise-augmented", "trades")})
+            content |= {"models": models, "arms": [TINY_ARM], "shard": 4}
+            content["data"]["evaluate"] = 8
         study = Study.from_dict(content)
-        whole = study.run(Path(place) / "whole")
+        whole = study.run(Path(place) / "whole", modules=modules)
         n_all = _passes(whole.ledger)
         print(
             f"{'target':28}{'samples':>12}{'passes':>12}  full / passes  what is known then; the full grid's decision"
         )
         for text, gate in TARGETS:
             _replay(whole, text, gate, n_all)
-        early = study.run(Path(place) / "early", target="decided")
+        early = study.run(Path(place) / "early", target="decided", modules=modules)
         same = early.damage().ship == whole.damage().ship
         n_early, n_samples = _passes(early.ledger), early.status().n_samples_run
         print(f"run for `decided`: {n_samples} samples, {n_early:,} of {n_all:,} passes; the same decision: {same}")

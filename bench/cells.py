@@ -2,7 +2,7 @@
 
 import copy
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, Plan
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import DEFAULTS, set_up
-from advrisk.run.perturb import load_target, perturb
+from advrisk.run.perturb import Attempt, Target, load_target, perturb
 from advrisk.run.question import plan_study
 from advrisk.run.rows import CellResult
 
@@ -51,30 +51,48 @@ class Shop:
         assert not result.n_errors, result.messages
         return result
 
+    def carry_out_anew(self, cell: Cell) -> CellResult:
+        """The same, with the clean pass, which the runner asks for once for all arms of a shard."""
+        return replace(self, bench=replace(self.bench, _targets={})).carry_out(cell)
+
+    def attack(self, cell: Cell) -> tuple[Target, Attempt]:
+        """The attack alone, through the probe: the clean pass and what the arm does, without judge and rows."""
+        study = self.bench.study
+        target = load_target(self.bench.material, cell, study.success, seed=study.seed)
+        return target, perturb(target, cell, REGISTRIES, seed=study.seed, max_cell_s=None)
+
     def samples(self, cell: Cell) -> tuple[Tensor, Tensor]:
         """The inputs of a cell, and the classes that an attack is to change."""
-        target = load_target(self.bench.material, cell, self.bench.study.success)
+        study = self.bench.study
+        target = load_target(self.bench.material, cell, study.success, seed=study.seed)
         return target.x0, target.goal.reference
 
-    def counted(self, cell: Cell) -> tuple[int, int]:
-        """Rows that really go forward and backward through the module for a cell, as other libraries' are counted.
+    def counted(self, work: Callable[["Shop"], object]) -> tuple[int, int]:
+        """Rows that really go forward and backward through the module for some work, as other libraries' are counted.
 
         The ledger leaves out rows that share a backward pass without needing it, and those that pad a small batch.
         """
         counter = Counted(self.model.answer)
-        self.carry_out_on(replace(self.model, answer=counter), cell)
+        work(self._with(replace(self.model, answer=counter)))
         return counter.n_forward, counter.n_backward
 
     def carry_out_on(self, model: Model, cell: Cell) -> None:
         """The same cell with another model in place of the study's, such as one that counts."""
-        material = replace(self.bench.material, models={"model": model})
-        replace(self.bench, material=material, _targets={}).carry_out(cell)
+        self._with(model).carry_out(cell)
 
-    def kept(self, cell: Cell) -> tuple[Tensor, Tensor]:
-        """The points that a cell keeps, and whether its attack claims success there."""
-        target = load_target(self.bench.material, cell, self.bench.study.success)
-        attempt = perturb(target, cell, REGISTRIES, seed=self.bench.study.seed, max_cell_s=None)
-        return attempt.kept, attempt.claimed
+    def _with(self, model: Model) -> "Shop":
+        material = replace(self.bench.material, models={"model": model})
+        return replace(self, bench=replace(self.bench, material=material, _targets={}, _warm={model.name}))
+
+
+def here(models: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, dict[str, str]], dict[str, nn.Module]]:
+    """Models of a study as objects of this process, so that a run starts no workers, which would take seconds."""
+    modules = {}
+    for name, spec in models.items():
+        source = REGISTRIES.models.get(spec["source"])
+        params = {key: value for key, value in spec.items() if key != "source"}
+        modules[name] = source.function(**source.bind(params)).module
+    return {name: {"source": "object"} for name in models}, modules
 
 
 class Counted(nn.Module):

@@ -1,6 +1,6 @@
 """How often certificates are given although the risk is alpha, where it must be at most zeta, and how often below it.
 
-Run: python -m bench certificate_validity. `main` takes another number of simulated calibration sets.
+Run: python -m bench certificate_validity. `main` takes the number of simulated calibration sets.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,19 +19,21 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def main(sets: int = 10_000) -> None:
+def main(sets: int = 10_000, *, tiny: bool = False) -> None:
     """Print all tables."""
+    sets = 5 if tiny else sets
+    sizes = (10, 20) if tiny else (100, 1000)
     print(f"alpha = {ALPHA}, zeta = {ZETA}, {sets:,} simulated calibration sets\n")
-    print(f"{'Certified at a risk of exactly alpha':58}  n = 100  n = 1,000")
+    print(f"{'Certified at a risk of exactly alpha':58}  n = {sizes[0]}  n = {sizes[1]:,}")
     for method in METHODS:
-        _row(f"  {method}, once, at the end", *(once(method, n, sets, seed=n) for n in (100, 1000)))
+        _row(f"  {method}, once, at the end", *(once(method, n, sets, seed=n) for n in sizes))
     for method in (*METHODS, "betting"):
-        _row(f"  {method}, looked at each time", *(peeking(method, n, sets, seed=n) for n in (100, 1000)))
+        _row(f"  {method}, looked at each time", *(peeking(method, n, sets, seed=n) for n in sizes))
     print(f"\n{'Certified at other risks, n = 1,000':58}" + "".join(f"{risk:9.3f}" for risk in RISKS))
     for method in METHODS:
         _row(f"  {method}", *(float(power(1000, risk, ALPHA, ZETA, method=method)) for risk in RISKS))
     for name, strategy in STRATEGIES.items():
-        _row(f"  {name}", *(betting_power(strategy, 1000, risk, sets // 5, seed=3) for risk in RISKS))
+        _row(f"  {name}", *(betting_power(strategy, sizes[-1], risk, max(sets // 5, 1), seed=3) for risk in RISKS))
     print("\nSearch, and a test at a largest risk of exactly alpha, n = 1,000")
     for name, found in searching(sets, seed=4).items():
         _row(f"  {name}", found)
@@ -55,7 +57,9 @@ def peeking(method: str, n: int, sets: int, *, seed: int) -> float:
     The p of bets remembers the most that was ever owned, so one look at the end says the same as all of them.
     """
     if method == "betting":
-        return float(np.mean([wealth.max(axis=1) >= -np.log(ZETA) for wealth in _wealth(n, ALPHA, sets, seed)]))
+        return float(
+            np.mean(np.concatenate([wealth.max(axis=1) for wealth in _wealth(n, ALPHA, sets, seed)]) >= -np.log(ZETA))
+        )
     rng, t = np.random.default_rng(seed), np.arange(1, n + 1)
     triangle = [p_value(np.arange(size + 1), size, ALPHA, method=method) <= ZETA for size in t]  # type: ignore[arg-type]
     most = np.array([flags.sum() - 1 for flags in triangle])
@@ -65,9 +69,9 @@ def peeking(method: str, n: int, sets: int, *, seed: int) -> float:
 def betting_power(strategy: Callable[[Floats, float], Floats], n: int, risk: float, sets: int, *, seed: int) -> float:
     """Share of sets that a way to bet certifies at some time."""
     rng, hits = np.random.default_rng(seed), []
-    for _ in range(0, sets, 500):
-        hits.append(strategy(_losses(rng, 500, n, risk), ALPHA).max(axis=1) >= -np.log(ZETA))
-    return float(np.mean(hits))
+    for size in _pieces(sets):
+        hits.append(strategy(_losses(rng, size, n, risk), ALPHA).max(axis=1) >= -np.log(ZETA))
+    return float(np.concatenate(hits).mean())
 
 
 def adaptive_bets(losses: Floats, alpha: float) -> Floats:
@@ -176,7 +180,12 @@ def _false_claim(rng: np.random.Generator) -> bool:
 
 def _wealth(n: int, risk: float, sets: int, seed: int) -> Iterator[Floats]:
     rng = np.random.default_rng(seed)
-    return (log_wealth(_losses(rng, 500, n, risk), ALPHA) for _ in range(0, sets, 500))
+    return (log_wealth(_losses(rng, size, n, risk), ALPHA) for size in _pieces(sets))
+
+
+def _pieces(sets: int) -> list[int]:
+    """So many sets, at most 500 at a time."""
+    return [min(500, sets - first) for first in range(0, sets, 500)]
 
 
 def _losses(rng: np.random.Generator, sets: int, n: int, risk: float) -> Floats:

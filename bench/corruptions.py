@@ -13,14 +13,15 @@ from advrisk.parts.corruptions import corruptions
 from advrisk.parts.models.small import SmallCnn
 from bench.timing import in_turn
 
-IMAGES, ROUNDS, LEVEL = 1000, 5, 3
+LEVEL = 3
 PASS = "a forward pass"
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print milliseconds per 1,000 images of CIFAR's size, and how many passes that is."""
     torch.set_num_threads(1)
-    x = torch.rand(IMAGES, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    images, rounds = (4, 1) if tiny else (1000, 5)
+    x = torch.rand(images, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     works: dict[str, Callable[[], Any]] = {PASS: partial(_passed, SmallCnn(channels=3, size=32), x)}
     for part in corruptions:
         if part.traits.inputs != "tables":
@@ -28,8 +29,8 @@ def main() -> None:
             works[part.name] = partial(_corrupted, part.function, x, strength)
     for work in works.values():
         work()  # what is done once for all is not measured
-    taken = {name: statistics.median(seconds) for name, seconds in in_turn(works, rounds=ROUNDS).items()}
-    print(f"{IMAGES} images of 3 × 32 × 32 at level {LEVEL}; the median of {ROUNDS} rounds.")
+    taken = {name: statistics.median(seconds) for name, seconds in in_turn(works, rounds=rounds).items()}
+    print(f"{images} images of 3 × 32 × 32 at level {LEVEL}; the median of {rounds} rounds.")
     print("                         ms    passes")
     for name, seconds in sorted(taken.items(), key=lambda item: item[1]):
         print(f"  {name:16} {1000 * seconds:9.1f} {seconds / taken[PASS]:9.2f}", flush=True)

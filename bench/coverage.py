@@ -1,6 +1,6 @@
 """Coverage: how often 95 % intervals of damage under an evasion curve hold the true damage.
 
-Run: python -m bench coverage. With 2,000 runs for each line it takes hours; `main` takes fewer runs and some lines:
+Run: python -m bench coverage. 200 runs for each line; `main` takes more runs, some lines, and other numbers of samples:
 python -c "from bench.coverage import *; main(300, LABELLERS | CROSSED | POOLED, [200])".
 
 Samples and answers are drawn from a detector and from distances that are known, so the true damage is
@@ -241,8 +241,15 @@ def _curve(setting: Setting, rng: np.random.Generator) -> Evasion:
             return setting.fit(*answers)
 
 
-def main(runs: int = 2000, settings: dict[str, Setting] | None = None, sizes: Sequence[int] = (50, 200, 1000)) -> None:
+def main(
+    runs: int = 200,
+    settings: dict[str, Setting] | None = None,
+    sizes: Sequence[int] = (50, 200),
+    *,
+    tiny: bool = False,
+) -> None:
     """Print a table: a line for each setting and n, a column for each population."""
+    runs, sizes = (1, (20,)) if tiny else (runs, sizes)
     print(f"{'coverage, and mean width':<34} {'n':>5}  " + "  ".join(f"{name:>12}" for name in POPULATIONS))
     for n in sizes:
         for name, setting in (settings or SETTINGS | LABELLERS).items():

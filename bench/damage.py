@@ -1,6 +1,6 @@
 """Relative damage: counting along one sorted order against comparing every two distances.
 
-Run: PYTHONPATH=src python bench/damage.py
+Run: python -m bench damage.
 """
 
 import time
@@ -17,25 +17,27 @@ from advrisk.risk.damage import DamageComparison, detector_free_damage
 Matrix = NDArray[np.float64]
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print times of both, with their ratio, and of what only the first can do."""
+    models, some, more, many = (3, 10, 20, 30) if tiny else (10, 1000, 3000, 10_000)
+    resamples = 10 if tiny else 2000
     print("value and jackknife      sorted      n^2   ratio")
-    for n_models, n in ((10, 1000), (10, 3000)):
-        matrix = _distances(n_models, n)
+    for n in (some, more):
+        matrix = _distances(models, n)
         fast, comparison = _best_of(5, partial(_sorted, matrix, resamples=1))
         slow, (values, _) = _best_of(2, partial(_quadratic, matrix))
         assert [estimate.value for estimate in comparison.estimates.values()] == values.tolist()
-        print(f"{n_models:>4} x {n:<6}       {1e3 * fast:9.1f} ms {1e3 * slow:6.0f} ms {slow / fast:6.0f}")
-    seconds, _ = _best_of(3, partial(_sorted, _distances(10, 10_000), resamples=1))
-    print(f"  10 x 10000        {1e3 * seconds:9.1f} ms")
-    print("with 2000 resamples")
-    for n in (1000, 10_000):
-        seconds, _ = _best_of(2, partial(_sorted, _distances(10, n), resamples=2000))
-        print(f"  10 x {n:<6}       {1e3 * seconds:9.0f} ms")
+        print(f"{models:>4} x {n:<6}       {1e3 * fast:9.1f} ms {1e3 * slow:6.0f} ms {slow / fast:6.0f}")
+    seconds, _ = _best_of(3, partial(_sorted, _distances(models, many), resamples=1))
+    print(f"{models:>4} x {many:<6}       {1e3 * seconds:9.1f} ms")
+    print(f"with {resamples} resamples")
+    for n in (some, many):
+        seconds, _ = _best_of(2, partial(_sorted, _distances(models, n), resamples=resamples))
+        print(f"{models:>4} x {n:<6}       {1e3 * seconds:9.0f} ms")
     print("convergence: 40 numbers of samples, 50 resamples, 4 measures")
-    by_model = {str(j): row for j, row in enumerate(_distances(10, 10_000))}
+    by_model = {str(j): row for j, row in enumerate(_distances(models, many))}
     seconds, _ = _best_of(2, partial(convergence, by_model, thresholds=[0.5], rng=np.random.default_rng(0)))
-    print(f"  10 x 10000        {1e3 * seconds:9.0f} ms")
+    print(f"{models:>4} x {many:<6}       {1e3 * seconds:9.0f} ms")
 
 
 def _distances(n_models: int, n: int) -> Matrix:

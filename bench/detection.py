@@ -15,31 +15,30 @@ from advrisk.risk.detection.assessment import assess_detection
 from advrisk.risk.detection.roc import exact_roc
 from bench.timing import best_of, processor_s, seconds
 
-SAMPLES, SHARD = 10_000, 64
+SHARD = 64
 SIZES = {"l1": (5, 10, 15), "l2": (0.5, 1, 2), "linf": (0.1, 0.2, 0.3)}
 OBJECTIVES = ("ace", "kl", "gini", "fisher-rao")
 MODEL, DETECTOR = "net", "eye@00000000"
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print seconds of both, with what takes them."""
+    samples, resamples = (100, 20) if tiny else (10_000, 1000)
     folder = Path(tempfile.mkdtemp(prefix="advrisk-bench-"))
     try:
-        _write(Ledger.open(folder, create=True))
+        _write(Ledger.open(folder, create=True), samples)
         ledger = Ledger.open(folder)
         ledger.query("SELECT 1")
         n_arms = len(_arms())
-        print(f"{SAMPLES:,} samples x {n_arms} arms, one detector, one core")
+        print(f"{samples:,} samples x {n_arms} arms, one detector, one core")
         first = seconds(partial(assess_detection, ledger))
-        for resamples in (1000, 1):
-            work = partial(assess_detection, ledger, resamples=resamples)
-            print(
-                f"full table, {resamples:>5,} resamples   {best_of(3, work):6.3f} s, {processor_s(work):.3f} s of work"
-            )
+        for n in (resamples, 1):
+            work = partial(assess_detection, ledger, resamples=n)
+            print(f"full table, {n:>5,} resamples   {best_of(3, work):6.3f} s, {processor_s(work):.3f} s of work")
         print(f"  the first time {first:.3f} s; limit 2 s")
         rng = np.random.default_rng(0)
-        scores, success = rng.normal(1, 1, (n_arms, SAMPLES)), rng.random((n_arms, SAMPLES)) < 0.6
-        clean = rng.normal(size=SAMPLES)
+        scores, success = rng.normal(1, 1, (n_arms, samples)), rng.random((n_arms, samples)) < 0.6
+        clean = rng.normal(size=samples)
         took = best_of(10, partial(_bare_roc, clean, scores, success))
         print(f"bare worst-case ROC            {1e3 * took:6.1f} ms; limit 25 ms")
     finally:
@@ -66,11 +65,11 @@ def _arms() -> list[dict[str, Any]]:
     return arms
 
 
-def _write(ledger: Ledger) -> None:
+def _write(ledger: Ledger, n_samples: int) -> None:
     arms = [{"arm": "clean", "kind": "clean"}, *({**arm, "kind": "attack"} for arm in _arms())]
-    shards = -(-SAMPLES // SHARD)
+    shards = -(-n_samples // SHARD)
     cells = pa.array([f"{place:08x}{shard:024x}" for place in range(len(arms)) for shard in range(shards)])
-    names = pa.array([f"mnist/{n:06d}" for n in range(SAMPLES)])
+    names = pa.array([f"mnist/{n:06d}" for n in range(n_samples)])
     common = {"model": MODEL, "origin": "study", "repeats": 1}
     rows = [common | {"recipe": f"r{place}"} | arm for place, arm in enumerate(arms)]
     columns = dict.fromkeys(column for row in rows for column in row)
@@ -78,11 +77,16 @@ def _write(ledger: Ledger) -> None:
         "arms": table_from("arms", {column: [row.get(column) for row in rows] for column in columns}),
         "samples": table_from(
             "samples",
-            {"sample": names, "split": ["evaluate"] * SAMPLES, "weight": np.ones(SAMPLES), "label": [0] * SAMPLES},
+            {
+                "sample": names,
+                "split": ["evaluate"] * n_samples,
+                "weight": np.ones(n_samples),
+                "label": [0] * n_samples,
+            },
         ),
     }
     ledger.append(question)
-    arm, sample = (np.ravel(part).astype(np.int32) for part in np.indices((len(arms), SAMPLES)))
+    arm, sample = (np.ravel(part).astype(np.int32) for part in np.indices((len(arms), n_samples)))
     cell = pa.DictionaryArray.from_arrays(pa.array(arm * shards + sample // SHARD), cells)
     rng = np.random.default_rng(0)
     hit = (rng.random(arm.size) < 0.6) & (arm > 0)

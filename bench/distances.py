@@ -7,7 +7,7 @@ demo's. A success is a change of prediction.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,9 +19,8 @@ from advrisk.plan import Cell
 from advrisk.study import Norm
 from bench import zoo
 from bench.cells import Counted, Shop, shop
-from bench.peers import adv_lib_fmn, foolbox_at_sizes, foolbox_minimum_norm
+from bench.peers import SIZES, adv_lib_fmn, foolbox_at_sizes, foolbox_minimum_norm
 
-SAMPLES = 100
 NO_WORSE = 1.0001  # a distance that is larger by less counts as equal: they are float32
 HELD_OUT = (
     "cifar10_cnn_a_mix",
@@ -46,10 +45,12 @@ class Found:
     n_passes: float  # forward and backward, per sample
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print a line for each norm and model."""
+    samples, steps, sizes = (2, 3, SIZES[3:4]) if tiny else (100, 100, SIZES)
+    names = DEMO[:1] if tiny else HELD_OUT if zoo.folder() else DEMO
     print(
-        f"{SAMPLES} samples of each model. No worse: the share of samples at a distance that is not larger than that of"
+        f"{samples} samples of each model. No worse: the share of samples at a distance that is not larger than that of"
     )
     print(
         "Foolbox's attacks, the nearest of which counts. Mean distance: over the samples that both FMN and ours broke."
@@ -58,20 +59,25 @@ def main() -> None:
         print(f"In {norm} (Foolbox: {attacks})")
         print("                               passes per sample     no worse       mean distance")
         print("  model                        Foolbox FMN   ours    FMN    ours    FMN      ours")
-        for name in HELD_OUT if zoo.folder() else DEMO:
-            _print_model(name, norm)
+        for name in names:
+            _print_model(name, norm, samples=samples, steps=steps, sizes=sizes)
 
 
-def _print_model(name: str, norm: Norm) -> None:
+def _print_model(name: str, norm: Norm, *, samples: int, steps: int, sizes: Sequence[float]) -> None:
     arm = {"attack": "minimum-norm", "norm": norm}
-    with shop([arm], samples=SAMPLES, shard=SAMPLES, **zoo.data_and_model(name)) as place, warnings.catch_warnings():
+    with shop([arm], samples=samples, shard=samples, **zoo.data_and_model(name)) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = found_by(place, place.cells[0], norm)
         x, y = place.samples(place.cells[0])
         module = place.module(frozen=False)
-        peer = foolbox_at_sizes if norm == "linf" else partial(foolbox_minimum_norm, norm=norm)
+        at_sizes, nearest = (
+            partial(foolbox_at_sizes, sizes=sizes),
+            partial(foolbox_minimum_norm, norm=norm, steps=steps),
+        )
+        peer = at_sizes if norm == "linf" else nearest
+        other = partial(adv_lib_fmn, norm=norm, steps=steps)
         try:
-            foolbox, fmn = (_theirs(attack, module, x, y, norm) for attack in (peer, partial(adv_lib_fmn, norm=norm)))
+            foolbox, fmn = (_theirs(attack, module, x, y, norm) for attack in (peer, other))
         except ImportError as error:
             print(f"  {name:28} not installed ({error})")
             return
@@ -86,7 +92,7 @@ def _print_model(name: str, norm: Norm) -> None:
 
 
 def found_by(place: Shop, cell: Cell, norm: Norm) -> Found:
-    """As the judge has it, without its own passes."""
+    """As the judge has it; the judge's own passes are not counted."""
     outcomes = place.carry_out(cell).tables["outcomes"].to_pylist()
     hit = [row[f"d_{norm}"] if row["outcome"] == "success" else float("inf") for row in outcomes]
     return Found(torch.tensor(hit), sum(row["n_forward"] + row["n_backward"] for row in outcomes) / len(outcomes))

@@ -195,8 +195,9 @@ def false_decisions(world: World, runs: int, *, seed: int) -> dict[str, int]:
     return found
 
 
-def main(runs: int = 2000) -> None:
+def main(runs: int = 1000, *, tiny: bool = False) -> None:
     """Print the coverage of every branch in every world."""
+    runs = 1 if tiny else runs
     print(f"{runs:,} runs; coverage of 95 % intervals, of the whole scenario and the worst of its branches")
     for name, world in (WORLDS | MORE).items():
         found = misses(world, runs, seed=1)

@@ -5,6 +5,7 @@ Run: python -m bench indicators.
 
 import shutil
 import tempfile
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ from advrisk.risk.indicators import RiskTensor, Scenario, indicator_tree, risk, 
 from advrisk.risk.indicators.reading import read_tensor
 from bench.timing import least_work, processor_s
 
-SAMPLES, SHARD, CLASSES = 10_000, 500, 10
-FAMILIES, LEVELS, REPEATS, ATTACKS = 11, 5, 4, 4
+CLASSES, REPEATS, ATTACKS = 10, 4, 4
 MODEL = "net"
 CAUSES = ("sensor", "noise", "weather")
 TOWN: dict[str, Any] = {
@@ -29,15 +29,29 @@ TOWN: dict[str, Any] = {
 UNSURE = {**TOWN, "weather": {**TOWN["weather"], "weight": {"beta": [30, 70]}}}
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Size:
+    """How much is written and read."""
+
+    samples: int = 10_000
+    shard: int = 500
+    families: int = 11
+    levels: int = 5
+
+
+TINY = Size(samples=40, shard=20, families=9, levels=1)
+
+
+def main(*, tiny: bool = False) -> None:
     """Print what reading takes, and each scenario."""
+    size = TINY if tiny else Size()
     folder = Path(tempfile.mkdtemp(prefix="advrisk-bench-"))
     try:
-        _write(Ledger.open(folder, create=True))
+        _write(Ledger.open(folder, create=True), size)
         ledger = Ledger.open(folder)
         ledger.query("SELECT 1")
-        arms = _arms()
-        print(f"{SAMPLES:,} samples x {len(arms)} arms, corruptions {REPEATS} times; {CLASSES} classes; one core")
+        arms = _arms(size)
+        print(f"{size.samples:,} samples x {len(arms)} arms, corruptions {REPEATS} times; {CLASSES} classes; one core")
         for losses in (["misclassified"], ["misclassified", "confidence-drop"]):
             took = processor_s(partial(read_tensor, ledger, MODEL, losses))
             print(f"read from the ledger: {', '.join(losses):<32} {took:6.2f} s of work")
@@ -63,12 +77,12 @@ def _with_causes(tensor: RiskTensor) -> RiskTensor:
     return RiskTensor(tensor.data.assign_coords(cause=("arm", np.array(causes))))
 
 
-def _arms() -> list[dict[str, Any]]:
+def _arms(size: Size) -> list[dict[str, Any]]:
     clean = {"arm": "clean", "kind": "clean", "family": "clean", "repeats": 1}
     natural = [
         {"arm": f"family-{k}-{level}", "kind": "corruption", "family": f"family-{k}", "repeats": REPEATS}
-        for k in range(FAMILIES)
-        for level in range(LEVELS)
+        for k in range(size.families)
+        for level in range(size.levels)
     ]
     attacks = [
         {"arm": f"pgd-{k}", "kind": "attack", "family": "pgd", "norm": "linf", "repeats": 1} for k in range(ATTACKS)
@@ -76,43 +90,43 @@ def _arms() -> list[dict[str, Any]]:
     return [clean, *natural, *attacks]
 
 
-def _write(ledger: Ledger) -> None:
-    rng = np.random.default_rng(0)
-    arms = _arms()
-    names = pa.array([f"s{n:06d}" for n in range(SAMPLES)])
-    label = rng.integers(CLASSES, size=SAMPLES).astype(np.int32)
+def _write(ledger: Ledger, size: Size) -> None:
+    rng, n_samples = np.random.default_rng(0), size.samples
+    arms = _arms(size)
+    names = pa.array([f"s{n:06d}" for n in range(n_samples)])
+    label = rng.integers(CLASSES, size=n_samples).astype(np.int32)
     rows = [{"model": MODEL, "origin": "study", "recipe": f"r{place}"} | arm for place, arm in enumerate(arms)]
     columns = dict.fromkeys(column for row in rows for column in row)
-    strata = ['{"light": "night"}' if night else '{"light": "day"}' for night in rng.random(SAMPLES) < 0.3]
-    samples = {"sample": names, "split": ["evaluate"] * SAMPLES, "weight": np.ones(SAMPLES), "label": label}
+    strata = ['{"light": "night"}' if night else '{"light": "day"}' for night in rng.random(n_samples) < 0.3]
+    samples = {"sample": names, "split": ["evaluate"] * n_samples, "weight": np.ones(n_samples), "label": label}
     ledger.append(
         {
             "arms": table_from("arms", {column: [row.get(column) for row in rows] for column in columns}),
             "samples": table_from("samples", samples | {"strata": strata}),
         }
     )
-    shards = SAMPLES // SHARD
     for place, arm in enumerate(arms):
         for repeat in range(arm["repeats"]):
-            ledger.append(_cells(rows[place], repeat, shards, names, label, rng))
+            ledger.append(_cells(rows[place], repeat, size, names, label, rng))
 
 
-def _cells(row: dict[str, Any], repeat: int, shards: int, names: pa.Array, label: Any, rng: Any) -> dict[str, pa.Table]:
+def _cells(row: dict[str, Any], repeat: int, size: Size, names: pa.Array, label: Any, rng: Any) -> dict[str, pa.Table]:
+    n, shards = size.samples, size.samples // size.shard
     cells = pa.array([f"{row['arm']}/{repeat}/{shard}" for shard in range(shards)])
-    logits = rng.normal(size=(SAMPLES, CLASSES)).astype(np.float32)
-    logits[np.arange(SAMPLES), label] += 3
+    logits = rng.normal(size=(n, CLASSES)).astype(np.float32)
+    logits[np.arange(n), label] += 3
     encoded = pa.DictionaryArray.from_arrays
-    cell = encoded(pa.array(np.repeat(np.arange(shards, dtype=np.int32), SHARD)), cells)
-    sample = encoded(pa.array(np.arange(SAMPLES, dtype=np.int32)), names)
+    cell = encoded(pa.array(np.repeat(np.arange(shards, dtype=np.int32), size.shard)), cells)
+    sample = encoded(pa.array(np.arange(n, dtype=np.int32)), names)
     outcomes = {
         "cell": cell,
         "sample": sample,
-        **{name: constant(row[name], SAMPLES) for name in ("model", "arm", "kind", "family")},
-        "outcome": constant("resisted", SAMPLES),
-        "repeat": np.full(SAMPLES, repeat, np.int32),
+        **{name: constant(row[name], n) for name in ("model", "arm", "kind", "family")},
+        "outcome": constant("resisted", n),
+        "repeat": np.full(n, repeat, np.int32),
         "prediction": logits.argmax(axis=1),
         "clean_prediction": label,
-        "confidence": np.full(SAMPLES, 0.5, np.float32),
+        "confidence": np.full(n, 0.5, np.float32),
     }
     of_cell = {
         "cell": cells,

@@ -19,19 +19,18 @@ from advrisk.risk.labelling import fit_answers, next_size
 
 SIZES = np.unique(np.round(np.geomspace(1, 255, 48))) / 255
 PLAUSIBLE = (1 / 255, 1.0)
-CHECKPOINTS = (15, 30, 60)
-LABELLERS = 40
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print, after some numbers of answers, how wide the intervals are and how often they hold the truth."""
-    print(f"medians over {LABELLERS} labellers; the interval of the half size as highest / lowest")
+    labellers, checkpoints = (1, (7,)) if tiny else (40, (15, 30, 60))
+    print(f"medians over {labellers} labellers; the interval of the half size as highest / lowest")
     print(f"{'design':14} {'sizes':9} {'answers':>7} {'half size':>10} {'damage ±':>9} {'held':>6} {'held':>6}")
     for design in ("yes-no", "forced-choice"):
         for adaptive in (True, False):
-            rows = [list(_labeller(seed, design, adaptive=adaptive)) for seed in range(LABELLERS)]
-            for place, n in enumerate(CHECKPOINTS):
+            rows = [list(_labeller(seed, design, checkpoints, adaptive=adaptive)) for seed in range(labellers)]
+            for place, n in enumerate(checkpoints):
                 ratio, width, half_held, damage_held = np.array([row[place] for row in rows]).T
                 print(
                     f"{design:14} {'chosen' if adaptive else 'random':9} {n:7} {np.median(ratio):10.1f} "
@@ -46,17 +45,19 @@ def psi(sizes: Any, design: Design) -> Any:
     return 0.02 + (0.98 - false_alarms) / (1 + (np.asarray(sizes) / 0.1) ** 3)
 
 
-def _labeller(seed: int, design: Design, *, adaptive: bool) -> Iterator[tuple[float, float, bool, bool]]:
+def _labeller(
+    seed: int, design: Design, checkpoints: tuple[int, ...], *, adaptive: bool
+) -> Iterator[tuple[float, float, bool, bool]]:
     rng, answers = np.random.default_rng(seed), list[Answer]()
     distances = rng.exponential(0.12, 300)
     truth = psi(np.sort(np.random.default_rng(0).exponential(0.12, 200_000)), design).mean()
     grid = np.geomspace(0.001, 10, 100_000)
     true_half = grid[np.argmax(psi(grid, design) < 0.5)]
-    for place in range(max(CHECKPOINTS)):
+    for place in range(max(checkpoints)):
         size = _next(answers, design, rng, place, adaptive=adaptive)
         wrong = rng.random() < psi(size, design) / (2 if design == "forced-choice" else 1)
         answers.append(Answer("a", "m", "a", "s", size, bool(wrong), design, "adaptive", False, False, 1.0, _WHEN))
-        if len(answers) in CHECKPOINTS:
+        if len(answers) in checkpoints:
             curve = fit_answers(answers, design=design, plausible=PLAUSIBLE, few=True)
             half = half_detected(curve)
             damage = damage_probability(distances, curve, rng=rng)

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,22 +16,43 @@ from advrisk.ledger import Ledger, constant, table_from
 from advrisk.risk.distances import smallest_distances
 from bench.timing import best_of
 
-MODELS, ARMS, SAMPLES, SHARD = 10, 100, 10_000, 64
+SHARD = 64
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Grid:
+    """How many rows: models x arms x samples."""
+
+    models: int = 10
+    arms: int = 100
+    samples: int = 10_000
+
+    @property
+    def rows(self) -> int:
+        return self.models * self.arms * self.samples
+
+    @property
+    def shards(self) -> int:
+        return -(-self.samples // SHARD)
+
+
+TINY = Grid(models=2, arms=3, samples=100)
+
+
+def main(*, tiny: bool = False) -> None:
     """Print rows per second against a bare Parquet writer, and seconds against a bare group-by."""
+    grid = TINY if tiny else Grid()
     folder = Path(tempfile.mkdtemp(prefix="advrisk-bench-"))
     try:
         ledger = Ledger.open(folder, create=True)
-        ledger.append(_question())
+        ledger.append(question(grid))
         ours, bare = 0.0, 0.0
-        for model in range(MODELS):
-            table = _outcomes(model)
-            tables = {"outcomes": table, "cells": _cells(model)}
+        for model in range(grid.models):
+            table = outcomes(grid, model)
+            tables = {"outcomes": table, "cells": cells(grid, model)}
             ours += best_of(1, partial(ledger.append, tables))
             bare += best_of(1, partial(pq.write_table, table, folder / "bare.parquet"))
-        rows = MODELS * ARMS * SAMPLES
+        rows = grid.rows
         print(
             f"append, durable     {rows / ours / 1e6:6.2f} M rows/s; pyarrow's default writer without fsync: "
             f"{rows / bare / 1e6:.2f} M rows/s; ratio {bare / ours:.2f}"
@@ -46,7 +68,7 @@ def main() -> None:
         whole = best_of(2, lambda: smallest_distances(reopened, norm="linf"))
         print(f"open                {opened_s:6.3f} s")
         print(
-            f"d_A of {rows / 1e6:.0f} M rows    {view:6.3f} s by the ledger; bare group-by {group_by:.3f} s; "
+            f"d_A of {rows / 1e6:g} M rows    {view:6.3f} s by the ledger; bare group-by {group_by:.3f} s; "
             f"ratio {view / group_by:.2f}; limit 0.5 s"
         )
         print(f"  with samples joined, failures counted and arrays made: {whole:.3f} s")
@@ -62,10 +84,12 @@ def _arm(number: int) -> str:
     return f"pgd-linf-0.{number:03d}-ace"
 
 
-def _question() -> dict[str, pa.Table]:
-    samples = {"sample": [_sample(n) for n in range(SAMPLES)], "split": ["evaluate"] * SAMPLES}
-    samples |= {"weight": np.ones(SAMPLES), "shard": [str(n // SHARD) for n in range(SAMPLES)]}
-    pairs = [(f"model-{m}", _arm(a)) for m in range(MODELS) for a in range(ARMS)]
+def question(grid: Grid) -> dict[str, pa.Table]:
+    """Samples and arms."""
+    n = grid.samples
+    samples = {"sample": [_sample(k) for k in range(n)], "split": ["evaluate"] * n}
+    samples |= {"weight": np.ones(n), "shard": [str(k // SHARD) for k in range(n)]}
+    pairs = [(f"model-{m}", _arm(a)) for m in range(grid.models) for a in range(grid.arms)]
     arms = {"model": [m for m, _ in pairs], "arm": [a for _, a in pairs], "recipe": ["r"] * len(pairs)}
     arms |= {"origin": ["study"] * len(pairs), "kind": ["attack"] * len(pairs), "norm": ["linf"] * len(pairs)}
     arms |= {"repeats": np.ones(len(pairs), np.int32)}
@@ -76,26 +100,27 @@ def _cell(model: int, arm: int, shard: int) -> str:
     return f"{model:04x}{arm:08x}{shard:020x}"
 
 
-def _cells(model: int) -> pa.Table:
-    shards = -(-SAMPLES // SHARD)
-    names = [(_cell(model, a, s), _arm(a)) for a in range(ARMS) for s in range(shards)]
+def cells(grid: Grid, model: int) -> pa.Table:
+    """Those of one model."""
+    names = [(_cell(model, a, s), _arm(a)) for a in range(grid.arms) for s in range(grid.shards)]
     columns = {"cell": [c for c, _ in names], "arm": [a for _, a in names], "recipe": ["r"] * len(names)}
     return table_from("cells", columns | {"model": [f"model-{model}"] * len(names)})
 
 
-def _outcomes(model: int) -> pa.Table:
+def outcomes(grid: Grid, model: int) -> pa.Table:
+    """A row of one model for each arm and sample."""
     rng = np.random.default_rng(model)
-    n, shards = ARMS * SAMPLES, -(-SAMPLES // SHARD)
-    sample = np.tile(np.arange(SAMPLES, dtype=np.int32), ARMS)
-    arm = np.repeat(np.arange(ARMS, dtype=np.int32), SAMPLES)
-    cells = pa.array([_cell(model, a, s) for a in range(ARMS) for s in range(shards)])
+    n, shards = grid.arms * grid.samples, grid.shards
+    sample = np.tile(np.arange(grid.samples, dtype=np.int32), grid.arms)
+    arm = np.repeat(np.arange(grid.arms, dtype=np.int32), grid.samples)
+    cells = pa.array([_cell(model, a, s) for a in range(grid.arms) for s in range(shards)])
     dictionary = pa.DictionaryArray.from_arrays
     columns = {
         "run": constant("bench", n),
         "cell": dictionary(pa.array(arm * shards + sample // SHARD), cells),
         "model": constant(f"model-{model}", n),
-        "sample": dictionary(pa.array(sample), pa.array([_sample(i) for i in range(SAMPLES)])),
-        "arm": dictionary(pa.array(arm), pa.array([_arm(i) for i in range(ARMS)])),
+        "sample": dictionary(pa.array(sample), pa.array([_sample(i) for i in range(grid.samples)])),
+        "arm": dictionary(pa.array(arm), pa.array([_arm(i) for i in range(grid.arms)])),
         "kind": constant("attack", n),
         "family": constant("pgd", n),
         "norm": constant("linf", n),

@@ -24,24 +24,26 @@ Floats = NDArray[np.float64]
 World = Callable[[int, np.random.Generator], Mapping[str, Floats]]  # distances by model
 
 
-def main(runs: int = 2000) -> None:
+def main(runs: int = 2000, *, tiny: bool = False) -> None:
     """Print all tables."""
+    runs, truths = (20, TRUTHS[::100]) if tiny else (runs, TRUTHS)
+    most, more = (4, 3) if tiny else (64, 32)  # shards
     print(f"Intervals of {LEVEL:.0%} of runs that stop once they are narrow enough, and how often they cover")
     for margin in (0.02, 0.05, 0.1):
-        found = [stopped_share_coverage(p, margin, 64) for p in TRUTHS]
-        said = f"a share, ±{margin:g}, up to {64 * SHARD:,} samples, exactly"
+        found = [stopped_share_coverage(p, margin, most) for p in truths]
+        said = f"a share, ±{margin:g}, up to {most * SHARD:,} samples, exactly"
         print(f"  {said}  {np.mean(found):.4f} in the mean of {len(found)} truths, {min(found):.4f} at worst")
     for margin in (0.03, 0.06):
-        found = stopped_damage_coverage(margin, 32, runs, seed=1)
-        print(f"  damage under a curve, ±{margin:g}, up to {32 * SHARD:,} samples  {found:.4f}")
+        found = stopped_damage_coverage(margin, more, runs, seed=1)
+        print(f"  damage under a curve, ±{margin:g}, up to {more * SHARD:,} samples  {found:.4f}")
     for margin in (0.02, 0.03):
-        found = stopped_relative_coverage(margin, 32, runs, seed=2)
-        print(f"  relative damage, ±{margin:g}, up to {32 * SHARD:,} samples  {found:.4f}")
+        found = stopped_relative_coverage(margin, more, runs, seed=2)
+        print(f"  relative damage, ±{margin:g}, up to {more * SHARD:,} samples  {found:.4f}")
     print(
         f"\nWrong decisions, of which {1 - LEVEL:.2f} are allowed: looks that share that; that share it, but with the"
     )
     print("t interval of a run that nobody looks at; and looks that neither share nor take the wider interval")
-    for n_shards, n_runs in ((8, runs // 4), (64, runs // 20)):
+    for n_shards, n_runs in ((2, 1), (most, 1)) if tiny else ((8, runs // 4), (most, runs // 20)):
         print(f"  {len(_looks(n_shards))} looks, up to {n_shards * SHARD:,} samples, {n_runs:,} runs")
         for what, world in WORLDS.items():
             found = [

@@ -8,25 +8,25 @@ from torch import Tensor
 
 from advrisk.plan import Cell
 from bench.cells import Shop, n_passes, shop
-from bench.timing import seconds
+from bench.timing import processor_s
 
-STEPS, EPS, SAMPLES, SHARD = 40, 0.2, 512, 128
-ROUNDS = 2
+EPS = 0.2
 PASSES = 10  # raw passes before and after each cell
 
 Answer = Callable[[Tensor], Tensor]
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print wall / (counted passes × raw pass), for the module the runner asks and for its owner's."""
-    print(f"{STEPS} steps in linf on the small CNN, {SHARD} samples per cell; the median of {4 * ROUNDS} cells.")
-    print("A cell's seconds (attack, judge, rows) / seconds of its passes alone, if they go through")
+    steps, shard, rounds = (2, 4, 1) if tiny else (40, 128, 2)
+    print(f"{steps} steps in linf on the small CNN, {shard} samples per cell; the median of {4 * rounds} cells.")
+    print("A cell's processor seconds (attack, judge, rows) / those of its passes alone, if they go through")
     print("                      the runner's module    the owner's module, frozen")
-    arm = {"attack": ["pgd", "apgd"], "norm": "linf", "eps": EPS, "steps": STEPS, "keep": ["last", "first"]}
+    arm = {"attack": ["pgd", "apgd"], "norm": "linf", "eps": EPS, "steps": steps, "keep": ["last", "first"]}
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    with shop([arm], samples=SAMPLES, shard=SHARD) as place:
+    with shop([arm], samples=4 * shard, shard=shard) as place:
         owners = place.module(frozen=True)
-        for cell in place.cells * ROUNDS:
+        for cell in place.cells * rounds:
             found.setdefault((cell.arm.family, cell.arm.keep), []).append(_overheads(place, cell, owners))
     for (attack, keep), pairs in found.items():
         runners, own = (statistics.median(column) for column in zip(*pairs, strict=True))
@@ -40,14 +40,14 @@ def _overheads(place: Shop, cell: Cell, owners: Answer) -> tuple[float, float]:
     answers = (place.model.answer, owners)
     before = [_raw_pass(answer, x) for answer in answers]
     results = []
-    wall = seconds(lambda: results.append(place.carry_out(cell)))
+    taken = processor_s(lambda: results.append(place.carry_out(cell)))
     after = [_raw_pass(answer, x) for answer in answers]
     n_forward, n_backward = n_passes(results[0])
     asked = [
         n_backward * (first[1] + last[1]) / 2 + (n_forward - n_backward) * (first[0] + last[0]) / 2
         for first, last in zip(before, after, strict=True)
     ]
-    return wall / asked[0], wall / asked[1]
+    return taken / asked[0], taken / asked[1]
 
 
 def _raw_pass(answer: Answer, x: Tensor) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def _raw_pass(answer: Answer, x: Tensor) -> tuple[float, float]:
             inputs = x.clone().requires_grad_(True)
             torch.autograd.grad(answer(inputs).sum(), inputs)
 
-    return seconds(forward) / PASSES / len(x), seconds(gradient) / PASSES / len(x)
+    return processor_s(forward) / PASSES / len(x), processor_s(gradient) / PASSES / len(x)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ does not say. Imports are inside the functions: a library that is not installed 
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
@@ -120,40 +120,43 @@ def torchattacks_deepfool(module: nn.Module, *, steps: int, candidates: int) -> 
     return _plain(torchattacks.DeepFool(module, steps=steps))
 
 
-def foolbox_at_sizes(module: nn.Module, x: Tensor, y: Tensor) -> list[Tensor]:
-    """The points of the 24 configurations that Klemenc & Trittenbach used; at size 0 nothing moves."""
+SIZES = (0.001, 0.01, 0.03, 0.1, 0.3, 1, 3)  # of Klemenc & Trittenbach; at size 0 nothing moves
+
+
+def foolbox_at_sizes(module: nn.Module, x: Tensor, y: Tensor, *, sizes: Sequence[float] = SIZES) -> list[Tensor]:
+    """The points of the 24 configurations that Klemenc & Trittenbach used."""
     import foolbox
 
     attacks = (foolbox.attacks.LinfPGD(), foolbox.attacks.LinfAdamPGD(), foolbox.attacks.LinfDeepFoolAttack())
     model = foolbox.PyTorchModel(module, bounds=(0, 1), device="cpu")
     torch.manual_seed(0)
-    return [attack(model, x, y, epsilons=eps)[1] for attack in attacks for eps in (0.001, 0.01, 0.03, 0.1, 0.3, 1, 3)]
+    return [attack(model, x, y, epsilons=eps)[1] for attack in attacks for eps in sizes]
 
 
-def foolbox_minimum_norm(module: nn.Module, x: Tensor, y: Tensor, *, norm: str) -> list[Tensor]:
+def foolbox_minimum_norm(module: nn.Module, x: Tensor, y: Tensor, *, norm: str, steps: int) -> list[Tensor]:
     """The points of Foolbox's attacks for minimal distances in l2 or l1 (Brendel & Bethge's, far slower, left out)."""
     from foolbox import PyTorchModel, attacks
 
-    search = {"binary_search_steps": 6, "steps": 100, "initial_const": 0.01}
+    search = {"binary_search_steps": 6, "steps": steps, "initial_const": 0.01}
     chosen = {
         "l2": lambda: (
             attacks.L2DeepFoolAttack(),
-            attacks.DDNAttack(steps=100),
-            attacks.L2FMNAttack(steps=100),
+            attacks.DDNAttack(steps=steps),
+            attacks.L2FMNAttack(steps=steps),
             attacks.L2CarliniWagnerAttack(stepsize=0.05, **search),
         ),
-        "l1": lambda: (attacks.EADAttack(**search), attacks.L1FMNAttack(steps=100)),
+        "l1": lambda: (attacks.EADAttack(**search), attacks.L1FMNAttack(steps=steps)),
     }
     model = PyTorchModel(module, bounds=(0, 1), device="cpu")
     torch.manual_seed(0)
     return [attack(model, x, y, epsilons=None)[1].clamp(0, 1) for attack in chosen[norm]()]
 
 
-def adv_lib_fmn(module: nn.Module, x: Tensor, y: Tensor, *, norm: str) -> list[Tensor]:
+def adv_lib_fmn(module: nn.Module, x: Tensor, y: Tensor, *, norm: str, steps: int) -> list[Tensor]:
     with _stand_ins():
         from adv_lib.attacks import fmn
 
-    return [fmn(module, x, y, norm={"linf": float("inf"), "l2": 2, "l1": 1}[norm], steps=100).clamp(0, 1)]
+    return [fmn(module, x, y, norm={"linf": float("inf"), "l2": 2, "l1": 1}[norm], steps=steps).clamp(0, 1)]
 
 
 def adv_lib_deepfool(module: nn.Module, *, steps: int, candidates: int) -> Attack:  # noqa: ARG001  (it takes all)

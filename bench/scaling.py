@@ -12,7 +12,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,15 +37,12 @@ from bench.cells import Shop, shop
 
 WHOLE = 0.9  # of the cores that workers could have had
 LONG = {"attack": "pgd", "norm": "linf", "eps": [0.1, 0.2], "steps": 40, "keep": "last"}
-SHORT = {"attack": "fgsm", "norm": "linf", "eps": [number / 1000 for number in range(1, 41)]}
 FORWARD, BACKWARD = 42, 40  # of a sample under PGD-40, with the clean pass and the judge's
 GFLOP = 1.1  # of a ResNet-18 on 32 x 32 pixels, forward; about as much back to the input
 TFLOPS = 30  # that a GPU sustains in float32 on such a model
 WEIGHTS_MB = 45  # of a ResNet-18
 GPUS = 64
-MODELS, ARMS, SAMPLES, SHARD = 1_000, 100, 10_000, 64
-TRACED = 150_000  # cells: more than there are pairs of model and arm, so that all of these were met
-RESUMED = 100_000, 400_000  # cells of two ledgers
+SHARD = 64
 SEGMENTS = 20
 READ = """
 import resource, sys, time
@@ -57,31 +54,55 @@ print(time.process_time() - began, 1024 * resource.getrusage(resource.RUSAGE_SEL
 """
 
 
-def main() -> None:
-    """Print all four."""
-    _two_against_one()
-    _beside_the_work()
-    _planning()
-    _sixty_four_gpus()
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    models: int = 1_000
+    arms: int = 100
+    samples: int = 10_000
+    traced: int = 150_000  # cells: more than there are pairs of model and arm, so that all of these were met
+    resumed: tuple[int, int] = (100_000, 400_000)  # cells of two ledgers
+    shards: int = 7  # two cells each, where two workers are beside one
+    shard: int = 128
+    rounds: int = 3
+    short: int = 40  # arms of one step
+    workers: int = 2
+    on_ray: int = 2  # workers, beside those of the last figure
 
 
-def _two_against_one() -> None:
-    with shop([LONG], samples=128 * 7, shard=128) as place:
+TINY = Size(
+    models=3, arms=2, samples=300, traced=5, resumed=(20, 40), shards=2, shard=4, rounds=1, short=2, workers=1, on_ray=0
+)
+
+
+def main(*, tiny: bool = False) -> None:
+    """Print all four; a tiny run asks Ray for the last one alone, as it takes long to start."""
+    size = TINY if tiny else Size()
+    _two_against_one(size)
+    _beside_the_work(size)
+    _planning(size)
+    _sixty_four_gpus(size)
+
+
+def _two_against_one(size: Size) -> None:
+    n = size.shard
+    with shop([LONG], samples=n * size.shards, shard=n) as place:
         rounds: dict[str, list[tuple[float, float]]] = {}
-        for _ in range(3):
-            for name, workers in (("one local worker", 1), ("two local workers", 2)):
+        for _ in range(size.rounds):
+            for name, workers in (("one local worker", 1), ("two local workers", 2))[: size.workers]:
                 with _pool(place, workers) as executor:
                     rounds.setdefault(name, []).append(_rate(executor, place, workers))
-            for name, workers in (("one worker on Ray", 1), ("two workers on Ray", 2)):
+            for name, workers in (("one worker on Ray", 1), ("two workers on Ray", 2))[: size.on_ray]:
                 with _on_ray(place, workers) as far:
                     if far is not None:
                         rounds.setdefault(name, []).append(_rate(far, place, workers))
-    print("PGD-40 cells of 128 samples of the demo's CNN, in steady state")
+    print(f"PGD-40 cells of {n} samples of the demo's CNN, in steady state")
     for name, rates in rounds.items():
         per_s, cores = (statistics.median(values) for values in zip(*rates, strict=True))
         print(f"  {name:20} {per_s:6.2f} cells/s on {cores:.2f} cores")
     for one, two in (("one local worker", "two local workers"), ("one worker on Ray", "two workers on Ray")):
-        if one in rounds:
+        if two in rounds:
             _print_ratio(two, rounds[one], rounds[two])
 
 
@@ -115,16 +136,17 @@ class Beside:
     driver: float
 
 
-def _beside_the_work() -> None:
+def _beside_the_work(size: Size) -> None:
     """What passes between two results of one worker that is not the work on a cell."""
-    with shop([SHORT], samples=64, shard=16) as place:
+    with shop([_short(size)], samples=64, shard=16) as place:
         print(f"A cell of 16 samples and one step, {len(place.cells)} of them; the median of what is not its own work")
-        _print_beside("this process", _beside(InProcess(place.bench), place))
-        with _pool(place, 1) as pool:
-            _print_beside("a local worker", _beside(pool, place))
-        with _on_ray(place, 1) as far:
+        _print_beside("this process", _beside(InProcess(place.bench), place.cells))
+        if size.workers > 1:
+            with _pool(place, 1) as pool:
+                _print_beside("a local worker", _beside(pool, place.cells))
+        with _on_ray(place, 1) if size.on_ray else nullcontext() as far:
             if far is not None:
-                _print_beside("a worker on Ray", _beside(far, place))
+                _print_beside("a worker on Ray", _beside(far, place.cells))
 
 
 def _print_beside(name: str, found: Beside) -> None:
@@ -132,9 +154,9 @@ def _print_beside(name: str, found: Beside) -> None:
     print(f"  {name:16} {found.beside:6.2f} ms beside {found.work:.2f} ms of work{driver}", flush=True)
 
 
-def _beside(executor: Executor, place: Shop) -> Beside:
+def _beside(executor: Executor, cells: Sequence[Cell]) -> Beside:
     times, works, began = [], [], 0.0
-    for result in executor.run(place.cells):
+    for result in executor.run(cells):
         if result is not None:
             times.append(time.perf_counter())
             works.append(result.tables["cells"]["wall_s"][0].as_py())
@@ -168,16 +190,19 @@ def _on_ray(place: Shop, workers: int) -> Iterator[Executor | None]:
         yield executor
 
 
-def _planning() -> None:
+def _planning(size: Size) -> None:
     """Time and memory of whoever plans, and hands out, a study of a thousand models; and of whoever goes on with it."""
-    study = study_from(_large_study())
-    cards = [ModelCard(f"model-{number:04d}", f"{number:032x}", "gradients", 10) for number in range(MODELS)]
-    names = [f"sample/{number:06d}" for number in range(SAMPLES)]
-    shards = [Shard(f"{start:016x}", tuple(names[start : start + SHARD])) for start in range(0, SAMPLES, SHARD)]
+    study = study_from(_large_study(size))
+    cards = [ModelCard(f"model-{number:04d}", f"{number:032x}", "gradients", 10) for number in range(size.models)]
+    names = [f"sample/{number:06d}" for number in range(size.samples)]
+    shards = [Shard(f"{start:016x}", tuple(names[start : start + SHARD])) for start in range(0, size.samples, SHARD)]
     began = time.process_time()  # of this process, whoever else uses the machine
     plan = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
     plan_s = time.process_time() - began
-    print(f"{MODELS:,} models, {ARMS} arms and clean, {SAMPLES:,} samples in shards of {SHARD}: {plan.n_cells:,} cells")
+    print(
+        f"{size.models:,} models, {size.arms} arms and clean, {size.samples:,} samples in shards of {SHARD}", end=": "
+    )
+    print(f"{plan.n_cells:,} cells")
     print(f"  planned in {plan_s:.1f} s (which arm meets which model, {len(plan.recipes):,} recipes)")
     each_s = _seconds_each(_handed_out(plan, frozenset()))
     print(
@@ -188,19 +213,19 @@ def _planning() -> None:
     again = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
     planned, _ = tracemalloc.get_traced_memory()
     handed_out, most = _handed_out(again, frozenset()), []
-    for n in (TRACED, TRACED):
+    for n in (size.traced, size.traced):
         for _ in zip(range(n), handed_out, strict=False):
             pass
         most.append((tracemalloc.get_traced_memory()[1] - before) / 1e6)
     tracemalloc.stop()
     print(f"  memory: the plan {(planned - before) / 1e6:.0f} MB, at most {most[0]:.0f} MB", end="")
-    print(f" while {TRACED:,} cells are handed out, {most[1]:.0f} MB while {2 * TRACED:,} are")
-    _going_on(plan)
+    print(f" while {size.traced:,} cells are handed out, {most[1]:.0f} MB while {2 * size.traced:,} are")
+    _going_on(plan, size)
 
 
-def _going_on(plan: Plan) -> None:
+def _going_on(plan: Plan, size: Size) -> None:
     """What it takes to go on with a run of which all cells are finished, by the cell."""
-    few, many = RESUMED
+    few, many = size.resumed
     with tempfile.TemporaryDirectory(prefix="advrisk-bench-") as name:
         measured = [_reading(Path(name) / str(n), plan, n) for n in (few, many)]
     read_s, peak = ((after - before) / (many - few) for before, after in zip(*measured, strict=True))
@@ -248,29 +273,28 @@ def _rows(cells: Sequence[Cell]) -> pa.Table:
     return table_from("cells", names | counts | {"wall_s": [1.0] * n, "process_s": [1.0] * n})
 
 
-def _sixty_four_gpus() -> None:
+def _sixty_four_gpus(size: Size) -> None:
     """The arithmetic of that study on a cluster; what is measured here, and what is assumed."""
-    with shop([LONG], samples=SHARD, shard=SHARD) as place, _on_ray(place, 1) as far:
+    with shop([LONG, _short(size)], samples=SHARD * 4, shard=SHARD) as place, _on_ray(place, 1) as far:
         if far is None:
             return
-        (result, *_) = [found for found in far.run(place.cells) if found is not None]
+        (long, *_), short = ([cell for cell in place.cells if cell.arm.family == name] for name in ("pgd", "fgsm"))
+        (result,) = [found for found in far.run([long]) if found is not None]
         kilobytes = len(pickle.dumps(result)) / 1e3
-    with shop([SHORT], samples=SHARD * 4, shard=SHARD) as place, _on_ray(place, 1) as far:
-        assert far is not None
-        driver_s = _beside(far, place).driver / 1000
-    rows = MODELS * ARMS * SAMPLES
+        driver_s = _beside(far, short).driver / 1000
+    rows = size.models * size.arms * size.samples
     flop = rows * (FORWARD + BACKWARD) * GFLOP * 1e9
     seconds = flop / (GPUS * TFLOPS * 1e12)
-    cells = -(-SAMPLES // SHARD) * MODELS * (ARMS + 1)
+    cells = -(-size.samples // SHARD) * size.models * (size.arms + 1)
     print(f"{rows:,} rows of PGD-40, {FORWARD} forward and {BACKWARD} backward passes of {GFLOP} GFLOP each (assumed)")
     print(f"  = {flop:.1e} FLOP; {GPUS} GPUs at {TFLOPS} TFLOP/s each (assumed): {seconds / 3600:.1f} h")
     for shard in (SHARD, 8 * SHARD):
         per_s = cells * SHARD / shard / seconds
-        size = kilobytes * shard / SHARD
-        print(f"  shards of {shard}: {per_s:.0f} results/s of {size:.0f} kB = {per_s * size / 1e3:.0f} MB/s", end="")
+        kb = kilobytes * shard / SHARD
+        print(f"  shards of {shard}: {per_s:.0f} results/s of {kb:.0f} kB = {per_s * kb / 1e3:.0f} MB/s", end="")
         print(f"; at {1000 * driver_s:.1f} ms each (measured) the driver is busy for {per_s * driver_s:.2f} of a core")
     fifty_gb = 50 * WEIGHTS_MB / 1000
-    print(f"  weights in each worker: {MODELS * WEIGHTS_MB / 1000:.0f} GB of all models", end="; ")
+    print(f"  weights in each worker: {size.models * WEIGHTS_MB / 1000:.0f} GB of all models", end="; ")
     print(f"of 50 models {fifty_gb:.2f} GB, and {4 * fifty_gb:.0f} GB on a GPU that four workers share")
 
 
@@ -286,11 +310,15 @@ def _handed_out(plan: Plan, finished: Set[str]) -> Iterator[Cell]:
     return longest_last_first(Unfinished(plan, finished), expected_work(bench), workers=4 * GPUS)
 
 
-def _large_study() -> Mapping[str, Any]:
-    sizes = [number / 1000 for number in range(1, ARMS + 1)]
+def _short(size: Size) -> dict[str, Any]:
+    return {"attack": "fgsm", "norm": "linf", "eps": [number / 1000 for number in range(1, size.short + 1)]}
+
+
+def _large_study(size: Size) -> Mapping[str, Any]:
+    sizes = [number / 1000 for number in range(1, size.arms + 1)]
     return {
         "name": "large",
-        "data": {"source": "digits", "evaluate": SAMPLES},
+        "data": {"source": "digits", "evaluate": size.samples},
         "models": {"any": {"source": "demo", "name": "plain"}},  # the cards stand in for a thousand
         "arms": [{"attack": "pgd", "norm": "linf", "eps": sizes, "steps": 40}],
     }

@@ -6,6 +6,7 @@
 import math
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,14 +19,29 @@ from advrisk.plan import Axis, Search, Setting
 from advrisk.run.search.design import first_settings, grid_settings, random_settings
 from advrisk.run.search.surrogate import next_settings
 from advrisk.study import Arm
+from bench.cells import here
 
 Rate = Callable[[Setting], float]
-SEEDS = range(3)
-ROUNDS = 30
 NEAR = 0.99  # of the largest failure rate there is
-GRID = 64  # settings on the real model
-HEADER = f"""settings tried until one has {NEAR:.0%} of the largest rate; medians over {len(SEEDS)} seeds
-(a grid is charged whole, as it is laid out before anything is known; the others up to the first such setting)"""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is searched."""
+
+    seeds: int = 3
+    rounds: int = 30
+    random: int = 5000  # settings of a random search
+    fine: int = 200_000  # settings of the grid that finds the top
+    surfaces: int = 4
+    grid: int = 64  # settings on the real model
+    samples: int = 128
+
+
+TINY = Size(seeds=1, rounds=2, random=20, fine=100, surfaces=1, grid=3, samples=8)
+HEADER = (
+    """(a grid is charged whole, as it is laid out before anything is known; the others up to the first such setting)"""
+)
 
 UNIT = tuple(Axis(name, 0.0, 1.0) for name in ("x", "y", "z"))
 SIGMA = Axis("sigma", 1e-4, 1.0, log=True)
@@ -48,14 +64,19 @@ SURFACES: dict[str, tuple[tuple[Axis, ...], Rate, float]] = {
 TOPS = {"x": 0.3, "y": 0.6, "z": 0.8}
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
+    """Print settings on made-up surfaces, then on a real model."""
+    size = TINY if tiny else Size()
+    print(f"settings tried until one has {NEAR:.0%} of the largest rate; medians over {size.seeds} seeds")
     print(HEADER)
     print(f"{'surface':28} {'grid':>6} {'random':>7} {'gp-ucb':>7} {'gp-ucb, 4 at a time':>20}")
-    for name, (axes, rate, _) in SURFACES.items():
-        top = _largest(axes, rate)
-        counts = [_of_grid(axes, rate, top), _of_random(axes, rate, top), _of_gp(axes, rate, top, 1)]
-        print(f"{name:28} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {_of_gp(axes, rate, top, 4):>20}", flush=True)
-    _real()
+    for name, (axes, rate, _) in list(SURFACES.items())[: size.surfaces]:
+        top = _largest(axes, rate, size.fine)
+        counts = [_of_grid(axes, rate, top), _of_random(axes, rate, top, size), _of_gp(axes, rate, top, size, 1)]
+        print(
+            f"{name:28} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {_of_gp(axes, rate, top, size, 4):>20}", flush=True
+        )
+    _real(size)
 
 
 def _search(axes: tuple[Axis, ...], method: str, rounds: int, batch: int = 1) -> Search:
@@ -63,9 +84,9 @@ def _search(axes: tuple[Axis, ...], method: str, rounds: int, batch: int = 1) ->
     return Search("plain", arm, "toy-linf-1", axes, method, rounds, batch, 0.1, 1, False, ("search", 0))
 
 
-def _largest(axes: tuple[Axis, ...], rate: Rate) -> float:
+def _largest(axes: tuple[Axis, ...], rate: Rate, fine: int) -> float:
     """The top, from a very fine grid."""
-    n = round(200_000 ** (1 / len(axes)))
+    n = round(fine ** (1 / len(axes)))
     return max(rate(setting) for setting in grid_settings(_search(axes, "grid", n ** len(axes))))
 
 
@@ -89,16 +110,17 @@ def _reaches(axes: tuple[Axis, ...], rate: Rate, top: float, side: int) -> bool:
     return max(map(rate, grid_settings(_search(axes, "grid", side ** len(axes))))) >= NEAR * top
 
 
-def _of_random(axes: tuple[Axis, ...], rate: Rate, top: float) -> str:
-    return _shown(median(_first([*map(rate, random_settings(_search(axes, "random", 5000), s))], top) for s in SEEDS))
+def _of_random(axes: tuple[Axis, ...], rate: Rate, top: float, size: Size) -> str:
+    drawn = (random_settings(_search(axes, "random", size.random), seed) for seed in range(size.seeds))
+    return _shown(median(_first([*map(rate, settings)], top) for settings in drawn))
 
 
-def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, batch: int) -> str:
+def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, size: Size, batch: int) -> str:
     found = []
-    for seed in SEEDS:
-        one = _search(axes, "gp-ucb", ROUNDS, batch)
+    for seed in range(size.seeds):
+        one = _search(axes, "gp-ucb", size.rounds, batch)
         settings = first_settings(one, seed)
-        for n_round in range(1, ROUNDS + 1):
+        for n_round in range(1, size.rounds + 1):
             rates = [rate(each) for each in settings]
             if max(rates) >= NEAR * top:
                 break
@@ -107,10 +129,12 @@ def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, batch: int) -> str:
     return _shown(median(found))
 
 
-def _real() -> None:
+def _real(size: Size) -> None:
     """PGD against the demo's plain model: both searches as a user would run them."""
-    print("\nPGD (linf 0.1, 4 steps) over its step size, on 128 digits of MNIST and the demo's plain model:")
-    grid, gp = (_found(method, rounds) for method, rounds in (("grid", GRID), ("gp-ucb", ROUNDS)))
+    print(
+        f"\nPGD (linf 0.1, 4 steps) over its step size, on {size.samples} digits of MNIST and the demo's plain model:"
+    )
+    grid, gp = (_found(method, n, size) for method, n in (("grid", size.grid), ("gp-ucb", size.rounds)))
     best = max(trial.failures for trial in grid.trials)
     place = _first([float(trial.failures) for trial in gp.trials], best / NEAR)
     n = grid.n_samples
@@ -124,15 +148,22 @@ def _real() -> None:
     print(f"  (half of the grid's settings break at most {shares[0]:.0f}, nine in ten at most {shares[1]:.0f})")
 
 
-def _found(method: str, rounds: int) -> SearchRecord:
+def _found(method: str, rounds: int, size: Size) -> SearchRecord:
+    models, modules = {"plain": {"source": "demo", "name": "plain"}}, None
+    if size == TINY:
+        models, modules = here(models)
     entry: dict[str, Any] = {"attack": "pgd", "norm": "linf", "eps": 0.1, "steps": 4, "race": False}
     study = {
         "name": "bench",
-        "data": {"source": "mnist-5k", "evaluate": 1, "tune": 128},
-        "models": {"plain": {"source": "demo", "name": "plain"}},
+        "data": {"source": "mnist-5k", "evaluate": 1, "tune": size.samples},
+        "models": models,
         "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.1}],
         "search": [entry | {"method": method, "rounds": rounds}],
     }
     with tempfile.TemporaryDirectory() as folder:
-        (one,) = Study.from_dict(study).run(Path(folder) / "run").searches()
+        (one,) = Study.from_dict(study).run(Path(folder) / "run", modules=modules).searches()
         return one
+
+
+if __name__ == "__main__":
+    main()

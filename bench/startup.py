@@ -7,11 +7,12 @@ from functools import partial
 from bench.timing import best_of
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print seconds of a bare interpreter, of `import advrisk` and of `advrisk --help`."""
-    bare = best_of(5, partial(_python, "-c", "pass"))
+    times = 1 if tiny else 5
+    bare = best_of(times, partial(_python, "-c", "pass"))
     for limit, words in ((0.3, ("-c", "import advrisk")), (0.5, ("-m", "advrisk", "--help"))):
-        seconds = best_of(5, partial(_python, *words))
+        seconds = best_of(times, partial(_python, *words))
         print(f"{' '.join(words):28} {seconds:.3f} s ({seconds / bare:.1f} x bare python); limit {limit} s")
 
 

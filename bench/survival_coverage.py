@@ -139,8 +139,9 @@ def doubted(world: World, family: str, runs: int) -> tuple[float, float, float]:
     return float(np.mean(beyond)), float(np.mean(off)), float(np.mean(chance))
 
 
-def main(runs: int = RUNS) -> None:
+def main(runs: int = RUNS, *, tiny: bool = False) -> None:
     """Print a line for each world and family."""
+    runs = 1 if tiny else runs
     print(f"{'':16} {'':11} " + " ".join(f"{name:>9}" for name in SHOWN).replace("restricted mean", "mean to 5"))
     for name, world in {**WORLDS, **FEW}.items():
         for family in FAMILIES:
@@ -150,3 +151,7 @@ def main(runs: int = RUNS) -> None:
         for family in FAMILIES:
             share, ici, chance = doubted(world, family, runs)
             print(f"{name:26} {family:11} beyond chance {share:5.1%}, ICI {ici:.3f}, chance {chance:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Measuring two things side by side."""
+"""Measuring things side by side."""
 
 import statistics
 import time
@@ -30,15 +30,27 @@ def least_work(times: int, work: Callable[[], Any]) -> float:
     return min(processor_s(work) for _ in range(times))
 
 
-def in_turn(works: Mapping[str, Callable[[], Any]], *, rounds: int) -> dict[str, list[float]]:
+def in_turn(
+    works: Mapping[str, Callable[[], Any]], *, rounds: int, clock: Callable[[Callable[[], Any]], float] = seconds
+) -> dict[str, list[float]]:
     """Seconds of each, round by round: what disturbs one disturbs its neighbours."""
     taken: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
-            taken[name].append(seconds(work))
+            taken[name].append(clock(work))
     return taken
 
 
 def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
     """The median of the ratios of each round."""
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+    return statistics.median(ratios(above, below))
+
+
+def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """The ratio of each round."""
+    return [a / b for a, b in zip(above, below, strict=True)]
+
+
+def spread(values: Sequence[float]) -> str:
+    """The median, with the smallest and the largest value."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f}–{max(values):.2f})"

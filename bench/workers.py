@@ -23,41 +23,54 @@ from bench.cells import DIGITS, SMALL_CNN, Shop, n_passes, shop
 from bench.nets import LENET, RESNET
 from bench.timing import median_ratio
 
-WORKERS = 2
 CELLS = 2  # per worker and round
-NAIVE_S = 1.5
 WHOLE = 1.8  # of two cores: less means that somebody else was using them
 Rate = tuple[float, float]  # gradients per second, and cores that were used
 
 
-def main() -> None:
+def main(*, tiny: bool = False) -> None:
     """Print the ratio for the demo's tiny CNN, for LeNet-5 and for ResNet-20, in steady state."""
-    _compare("the demo's CNN", DIGITS, SMALL_CNN, shard=128, steps=40, rounds=5)
-    _compare("LeNet-5", DIGITS, LENET, shard=128, steps=40, rounds=3)
+    if not tiny:
+        _compare("the demo's CNN", DIGITS, SMALL_CNN, shard=128, steps=40, rounds=5)
+        _compare("LeNet-5", DIGITS, LENET, shard=128, steps=40, rounds=3)
     with tempfile.TemporaryDirectory(prefix="advrisk-bench-") as folder:
         path = Path(folder) / "noise.npz"
         x = np.random.default_rng(0).integers(0, 256, (128, 32, 32, 3), np.uint8)
         np.savez(path, x=x, y=np.arange(128) % 10)
-        _compare("ResNet-20", {"source": "npz", "path": str(path)}, RESNET, shard=128, steps=20, rounds=3)
+        data = {"source": "npz", "path": str(path)}
+        size = (
+            {"shard": 2, "steps": 1, "rounds": 1, "naive_s": 0.01, "workers": 1}
+            if tiny
+            else {"shard": 128, "steps": 20, "rounds": 3}
+        )
+        _compare("ResNet-20", data, RESNET, **size)
 
 
 def _compare(
-    name: str, data: Mapping[str, Any], model: Mapping[str, Any], *, shard: int, steps: int, rounds: int
+    name: str,
+    data: Mapping[str, Any],
+    model: Mapping[str, Any],
+    *,
+    shard: int,
+    steps: int,
+    rounds: int,
+    naive_s: float = 1.5,
+    workers: int = 2,
 ) -> None:
     arm = {"attack": "pgd", "norm": "linf", "eps": 0.1, "steps": steps, "keep": "last"}
     with shop([arm], samples=shard, shard=shard, data=data, model=model) as place:
         module = place.module(frozen=False)
         x, y = place.samples(place.cells[0])
         rounds_of: dict[str, list[Rate]] = {"ours": [], "two": [], "one": []}
-        results = _results(place)
+        results = _results(place, workers)
         try:
             for _ in range(rounds):
-                rounds_of["ours"].append(_of_workers(results))
-                rounds_of["two"].append(_of_naive_loop(module, x, y, threads=2))
-                rounds_of["one"].append(_of_naive_loop(module, x, y, threads=1))
+                rounds_of["ours"].append(_of_workers(results, workers))
+                rounds_of["two"].append(_of_naive_loop(module, x, y, threads=2, at_least_s=naive_s))
+                rounds_of["one"].append(_of_naive_loop(module, x, y, threads=1, at_least_s=naive_s))
         finally:
             results.close()
-    print(f"{name}, PGD-{steps} cells of {shard} samples in {WORKERS} workers")
+    print(f"{name}, PGD-{steps} cells of {shard} samples in {workers} workers")
     _print_rates(**rounds_of)
 
 
@@ -72,7 +85,7 @@ def _print_rates(ours: list[Rate], two: list[Rate], one: list[Rate]) -> None:
         print("  NOT VALID: somebody else was using the cores", flush=True)
 
 
-def _results(place: Shop) -> Iterator[CellResult]:
+def _results(place: Shop, workers: int) -> Iterator[CellResult]:
     """What the workers bring, cell after cell; while nobody asks, they finish the cells they have and wait."""
     bench = place.bench
     assignment = Assignment(
@@ -85,19 +98,19 @@ def _results(place: Shop) -> Iterator[CellResult]:
         python_path=tuple(sys.path),
         modules=(),
     )
-    pool = WorkerPool(assignment, workers=WORKERS).run(itertools.cycle(place.cells))
+    pool = WorkerPool(assignment, workers=workers).run(itertools.cycle(place.cells))
     try:
         yield from (result for result in pool if result is not None)
     finally:
         pool.close()
 
 
-def _of_workers(results: Iterator[CellResult]) -> Rate:
+def _of_workers(results: Iterator[CellResult], workers: int) -> Rate:
     """Of cells that begin after the workers have handed in what lay ready, so that no start-up counts."""
-    for _ in range(WORKERS):
+    for _ in range(workers):
         next(results)
     began = time.perf_counter()
-    done = [next(results) for _ in range(CELLS * WORKERS)]
+    done = [next(results) for _ in range(CELLS * workers)]
     elapsed_s = time.perf_counter() - began
     assert not any(result.n_errors for result in done), done[0].messages
     time.sleep(1.5 * elapsed_s / CELLS)  # the workers finish the cells they have
@@ -105,10 +118,10 @@ def _of_workers(results: Iterator[CellResult]) -> Rate:
     return sum(n_passes(result)[1] for result in done) / elapsed_s, busy_s / elapsed_s
 
 
-def _of_naive_loop(module: nn.Module, x: Tensor, y: Tensor, *, threads: int) -> Rate:
+def _of_naive_loop(module: nn.Module, x: Tensor, y: Tensor, *, threads: int, at_least_s: float) -> Rate:
     torch.set_num_threads(threads)
     n, began, began_process = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < NAIVE_S:
+    while time.perf_counter() - began < at_least_s:
         inputs = x.clone().requires_grad_(True)
         F.cross_entropy(module(inputs), y).backward()
         n += len(x)

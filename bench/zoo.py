@@ -7,6 +7,7 @@ from typing import Any
 from bench.cells import DIGITS
 from studies.zoo import registered
 
+DEMO = ("plain", "noise-augmented", "pgd-trained", "trades")
 _DATA = {"mnist": "mnist", "fmnist": "fashion-mnist", "cifar10": "cifar10"}
 
 
@@ -17,8 +18,8 @@ def folder() -> Path | None:
 
 
 def data_and_model(name: str) -> dict[str, dict[str, Any]]:
-    """Those of a study; without the folders, of the demo's model of that name."""
-    if not folder():
+    """Those of a study: a classifier of the folders, or the demo's model of that name."""
+    if name in DEMO:
         return {"data": DIGITS, "model": {"source": "demo", "name": name}}
     data = {"source": _DATA[registered()[name]["dataset"]]}
     return {"data": data, "model": {"source": "torch", "factory": "studies.zoo:net", "args": {"name": name}}}

@@ -1,16 +1,20 @@
 """The README's picture: the top of the report that `make demo` writes, photographed in a headless Chromium.
 
-Run: python -m studies.report_picture [FOLDER OF THE DEMO'S RUN]. Without a folder the demo is run first, in a temporary
-one.
+    python -m studies.report_picture [RUN] [--out FILE]
+
+RUN is the folder of the demo's run; without it the demo is run first, in a temporary folder.
 """
 
+import argparse
 import io
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from advrisk import Run, Study
+from advrisk.core.errors import AdvriskError
 from advrisk.core.files import whole_file
 from advrisk.report.pdf import find_chromium
 
@@ -45,13 +49,24 @@ def photograph(report: Path, target: Path = PICTURE) -> Path:
     return target
 
 
-def main() -> None:
-    """Run the demo unless its folder is given, write its report, and take the picture."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run.open(sys.argv[1]) if len(sys.argv) > 1 else run_demo(Path(folder) / "demo")
-        path = photograph(run.report(Path(folder) / "report.html"))
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the demo unless the folder of a run is given, write its report, and take the picture."""
+    parser = argparse.ArgumentParser(prog="python -m studies.report_picture", description=__doc__.splitlines()[0])
+    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="the folder of the demo's run")
+    parser.add_argument(
+        "--out", type=Path, default=PICTURE, metavar="FILE", help="the PNG file (default: the README's)"
+    )
+    given = parser.parse_args(words)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run.open(given.run) if given.run else run_demo(Path(folder) / "demo")
+            path = photograph(run.report(Path(folder) / "report.html"), given.out)
+    except AdvriskError as error:
+        print(f"studies.report_picture: {error}", file=sys.stderr)
+        return 2
     print(f"{path} written: {path.stat().st_size:,} bytes")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

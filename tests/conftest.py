@@ -4,10 +4,13 @@ Faults that could not be injected are told at the end.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from tests.shards import SLOW, shard_of
 
 # What is generated depends on the modules that a process has loaded: how much is filtered out is not for it to judge.
 settings.register_profile(
@@ -23,6 +26,19 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--shard NAME`: only the files of one shard of the long tests."""
+    parser.addoption("--shard", choices=list(SLOW), help="only files of this shard of the long tests, with -m slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of other shards before they are imported."""
+    wanted = config.getoption("--shard")
+    if wanted is None or collection_path.suffix != ".py":
+        return None
+    return True if shard_of(collection_path.relative_to(config.rootpath).as_posix()) != wanted else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

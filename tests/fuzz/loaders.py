@@ -296,12 +296,20 @@ def evidence_pack(folder: Path) -> Loader:
 
 
 # A whole run is checked, repaired, compacted or fetched for each file: they get a tenth of the files.
+LARGE = ("csv-outcomes", "csv-scores", "segment", "evidence-pack", "looks", "searches")  # ten milliseconds a file
 THOROUGH = ("care", "manifest", "replaces", "deleted", "packed-segment")
 
 
 def n_files(loader: str) -> int:
     """How many files a loader gets in a whole campaign."""
     return 1_000 if loader in THOROUGH else 10_000
+
+
+def n_files_of_tests(loader: str) -> int:
+    """How many it gets in `make slow-fuzz`, which is to take a quarter of an hour."""
+    if loader in THOROUGH:
+        return 300
+    return 3_000 if loader in LARGE else 10_000
 
 
 LOADERS: dict[str, Callable[[Path], Loader]] = {

@@ -1,4 +1,4 @@
-"""Every loader against spoiled files: some here, ten thousand for each in `make slow` (see `THOROUGH`)."""
+"""Every loader against spoiled files: some here, thousands for each in `make slow-fuzz`."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.campaign import FAULT, REFUSED, fuzz, spoiled_file, tried
-from tests.fuzz.loaders import FAULTS, LOADERS, THOROUGH, faulty, n_files
+from tests.fuzz.loaders import FAULTS, LOADERS, THOROUGH, faulty, n_files_of_tests
 
 
 def test_the_campaign_sees_every_fault_and_goes_on(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_some_spoiled_files(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOADERS)
 def test_thousands_of_spoiled_files(name: str) -> None:
-    n = n_files(name)
+    n = n_files_of_tests(name)
     tally = fuzz(name, n)
     assert tally.faults == []
     assert tally.n == tally.loaded + tally.refused == n

@@ -24,7 +24,7 @@ def test_intervals_cover_the_truth(name: str) -> None:
 @pytest.mark.parametrize("name", WORLDS | MORE)
 def test_intervals_cover_the_truth_in_many_runs(name: str) -> None:
     """At least 93 %, where 95 % is promised: dear failures are rare, and few samples show them."""
-    runs = 2000
+    runs = 1000
     found = misses((WORLDS | MORE)[name], runs, seed=8)
     assert max(found.values()) <= most_misses(runs, 0.07), found
 
@@ -39,7 +39,7 @@ def test_models_that_are_alike_are_rarely_told_apart(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ALIKE)
 def test_models_that_are_alike_are_rarely_told_apart_in_many_runs(name: str) -> None:
-    runs = 2000
+    runs = 800
     found = false_decisions((WORLDS | MORE)[name], runs, seed=8)
     assert max(found.values()) <= most_misses(runs, 0.06), found
 

@@ -5,8 +5,32 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from advrisk import Study
 from advrisk.report.pdf import find_chromium
+from bench.cells import here
 from studies import report_picture
+
+
+@pytest.mark.browser
+def test_a_picture_is_taken_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two models of the demo, eight digits and one attack: no workers are started for models of this process."""
+    names = ("plain", "trades")
+    models, modules = here({name: {"source": "demo", "name": name} for name in names})
+    arms = [{"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.3]}]
+    content = {"name": "tiny", "data": {"source": "mnist-5k", "evaluate": 8}, "models": models, "arms": arms}
+    run = Study.from_dict(content).run(tmp_path / "run", modules=modules)
+    path = tmp_path / "report.png"
+    assert report_picture.main([str(run.folder), "--out", str(path)]) == 0
+    assert f"{path} written" in capsys.readouterr().out
+    with Image.open(path) as picture:
+        assert picture.width == report_picture.WIDTH
+        assert picture.height > 500
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report_picture.main([str(tmp_path / "nowhere"), "--out", str(tmp_path / "report.png")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert not (tmp_path / "report.png").exists()
 
 
 @pytest.mark.slow

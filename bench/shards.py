@@ -1,0 +1,23 @@
+"""Every benchmark, in the shard that runs it. A test checks that no file of this folder is forgotten.
+
+A shard takes at most half an hour on two cores. `python -m bench NAME …` runs benchmarks by name.
+"""
+
+from collections.abc import Mapping
+
+SHARDS: Mapping[str, tuple[str, ...]] = {
+    "engine": ("startup", "ledger", "passes", "attacks", "workers", "scaling", "corruptions", "ledger_size"),
+    "distances": ("distances", "strength", "features", "confirmation"),
+    "peers": ("autoattack", "hopskipjump"),
+    "risk": (
+        *("damage", "detection", "indicators", "survival", "certificate", "search", "budget", "fitting", "labelling"),
+        *("paired_share", "gate_validity", "certificate_validity"),
+    ),
+    "validity": ("looks", "detection_coverage", "indicator_coverage", "survival_coverage", "coverage"),
+}
+SUPPORT = ("cells", "nets", "peers", "shards", "timing", "zoo")  # what benchmarks share
+
+
+def benchmarks() -> tuple[str, ...]:
+    """All of them, in the order in which they run."""
+    return tuple(name for names in SHARDS.values() for name in names)
