@@ -17,8 +17,13 @@ LEVEL = 0.95
 BATCH = 20_000
 
 
-def main(draws: int = 1_000_000, answers: tuple[int, ...] = (20, 60), samples: tuple[int, ...] = (40, 300)) -> None:
+def main(*, tiny: bool = False) -> None:
     """Print the limits, their errors, the noise of the reference, and seconds."""
+    measure(*(2 * BATCH, (20,), (5,)) if tiny else (1_000_000, (20, 60), (40, 300)))
+
+
+def measure(draws: int, answers: tuple[int, ...], samples: tuple[int, ...]) -> None:
+    """Print a line for each curve, number of answers and number of samples."""
     print(f"{'curve':10} answers samples  low, high         error of both      reference ±      s   1,000 curves ±")
     for n_answers in answers:
         rng = np.random.default_rng(n_answers)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 SHARDS: Mapping[str, tuple[str, ...]] = {
     "engine": ("startup", "ledger", "passes", "attacks", "workers", "scaling", "corruptions", "ledger_size"),
-    "distances": ("distances", "strength", "features", "confirmation"),
+    "distances": ("distances", "walk_back", "strength", "features", "confirmation"),
     "peers": ("autoattack", "hopskipjump"),
     "risk": (
         *("damage", "detection", "indicators", "survival", "certificate", "search", "budget", "fitting", "labelling"),
-        *("paired_share", "gate_validity", "certificate_validity"),
+        *("paired_share", "evasion_limits", "gate_validity", "certificate_validity"),
     ),
     "validity": ("looks", "detection_coverage", "indicator_coverage", "survival_coverage", "coverage"),
 }

@@ -1,6 +1,6 @@
 """Damage as text for a terminal: the decision table, the pairs of models, and how the numbers settle."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console

@@ -157,7 +157,8 @@ class DamageComparison:
         if self._robust_gain(lower, higher, eps).high >= 0:
             return ""
         below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
-        return f"{self._favours(lower, higher)}, robust accuracy at {size_text(eps)} favours {higher} ({above} against {below})"
+        other = f"robust accuracy at {size_text(eps)} favours {higher} ({above} against {below})"
+        return f"{self._favours(lower, higher)}, {other}"
 
     def _unsupported(self, lower: str, higher: str) -> str:
         """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
