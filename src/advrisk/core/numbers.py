@@ -36,6 +36,14 @@ def level_text(level: float) -> str:
     return f"{text} %"
 
 
+def size_text(eps: float) -> str:
+    """A size as people write it: 8/255 rather than 0.03137."""
+    steps = eps * 255
+    if steps >= 0.5 and abs(steps - round(steps)) < 1e-6 and len(f"{eps:.12g}") > 6:
+        return f"{round(steps)}/255"
+    return f"{eps:.6g}"
+
+
 def _parse_text(text: str) -> float:
     if match := _FRACTION.fullmatch(text):
         above, below = float(match[1]), float(match[2])
