@@ -15,8 +15,8 @@ from advrisk.parts.models.torch_module import build, load_weights
 from advrisk.testing.ledgers import outcome_rows
 
 ARMS = [
-    {"attack": "foolbox", "name": "LinfPGD", "norm": "linf", "eps": [0.05, 0.1], "settings": {"steps": [3, 5]}},
-    {"attack": "art", "name": "HopSkipJump", "norm": "l2", "settings": {"max_iter": 1, "init_eval": 10}},
+    {"attack": "foolbox", "method": "LinfPGD", "norm": "linf", "eps": [0.05, 0.1], "settings": {"steps": [3, 5]}},
+    {"attack": "art", "method": "HopSkipJump", "norm": "l2", "settings": {"max_iter": 1, "init_eval": 10}},
 ]
 HOME = '''
 from advrisk import adapters
@@ -94,15 +94,23 @@ print(sorted(run.status().outcomes), sorted({{row["arm"] for row in run.arms()}}
 @pytest.mark.parametrize(
     ("arm", "success", "message"),
     [
-        ({"name": "LinfPDG", "norm": "linf", "eps": 0.1}, "label", "arms.*did you mean 'LinfPGD'"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "max_queries": 9}, "label", "arms.*fewer steps"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "keep": "smallest"}, "label", "arms.*keep last, not smallest"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "objective": "ace"}, "label", "arms.*no objective"),
-        ({"name": "FGSM", "norm": "linf", "eps": 0.1}, {"target": "next"}, "arms.*cannot aim at a target"),
-        ({"name": "GenAttack", "norm": "linf", "eps": 0.1}, "label", "arms.*can only aim at a target"),
+        ({"method": "LinfPDG", "norm": "linf", "eps": 0.1}, "label", "arms.*did you mean 'LinfPGD'"),
+        ({"method": "LinfPGD", "norm": "linf", "eps": 0.1, "max_queries": 9}, "label", "arms.*fewer steps"),
+        (
+            {"method": "LinfPGD", "norm": "linf", "eps": 0.1, "keep": "smallest"},
+            "label",
+            "arms.*keep last, not smallest",
+        ),
+        ({"method": "LinfPGD", "norm": "linf", "eps": 0.1, "objective": "ace"}, "label", "arms.*no objective"),
+        ({"method": "FGSM", "norm": "linf", "eps": 0.1}, {"target": "next"}, "arms.*cannot aim at a target"),
+        ({"method": "GenAttack", "norm": "linf", "eps": 0.1}, "label", "arms.*can only aim at a target"),
         ({"norm": "linf", "eps": 0.1}, "label", "arms.*needs name"),
-        ({"name": "LinfPGD", "eps": 0.1}, "label", "arms.*needs a norm"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "settings": {"steps": []}}, "label", "arms.*steps: an empty"),
+        ({"method": "LinfPGD", "eps": 0.1}, "label", "arms.*needs a norm"),
+        (
+            {"method": "LinfPGD", "norm": "linf", "eps": 0.1, "settings": {"steps": []}},
+            "label",
+            "arms.*steps: an empty",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ def compare_runs(
 ) -> RunComparison:
     """Every number that both runs tell, on the samples and under the arms that both hold."""
     _check(margin, level, sizes)
+    old = _named_like(old, new)
     pairing = paired_runs(old.ledger, new.ledger, models)
     arms = [arms] if isinstance(arms, str) else arms
     refuse_unknown(pairing, arms or ())
@@ -52,6 +54,15 @@ def compare_runs(
         results=tuple(results),
         notes=(*pairing.notes, *_differences(old, new), *pending, *dict.fromkeys(comparing.notes)),
     )
+
+
+def _named_like(old: "Run", new: "Run") -> "Run":
+    """The old run with its arms and detectors by the new one's names: an arm that was renamed is still the same."""
+    if old.ledger.ids == new.ledger.ids:
+        return old
+    renamed = copy(old)
+    renamed.ledger = old.ledger.named(new.ledger)
+    return renamed
 
 
 def _check(margin: float, level: float | None, sizes: Sequence[float] | None) -> None:

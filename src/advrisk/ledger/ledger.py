@@ -2,12 +2,13 @@
 
 A `Ledger` is a folder of segments queried with DuckDB. Readers see what the present study asks for, one row
 per (model, arm, sample, repeat): the rows of cells whose recipe is the current one, from the latest segment that
-holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown.
+holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown. Rows are stored by the
+ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.manifest import ADVICE, read_replaces
+from advrisk.ledger.naming import Names, detector_names, scores_by_name, show_names
 from advrisk.ledger.remote import url_of
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
@@ -45,6 +47,8 @@ class Ledger:
 
     path: Path
     shards: frozenset[str] | None = None  # readers see no other samples to evaluate; None: all
+    by_name: bool = False  # arms and detectors are shown as the study calls them, see `ledger.naming`
+    names: Names | None = None  # other names than its own
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
@@ -67,7 +71,25 @@ class Ledger:
 
     def of_shards(self, shards: Iterable[str]) -> "Ledger":
         """The same, as if no other samples than those of these shards were to be evaluated."""
-        return Ledger(self.path, frozenset(shards))
+        return replace(self, shards=frozenset(shards))
+
+    def named(self, like: "Ledger | None" = None) -> "Ledger":
+        """The same with arms and detectors as the study calls them; those that another run has, as that calls them."""
+        if like is None:
+            return replace(self, by_name=True, names=None)
+        own = {name: held for name, held in self.named().ids.items() if held not in like.ids.values()}
+        return replace(self, by_name=True, names=tuple((own | like.ids).items()))
+
+    def by_id(self) -> "Ledger":
+        """The same with the ids that name rows whatever the study calls them."""
+        return replace(self, by_name=False)
+
+    @cached_property
+    def ids(self) -> dict[str, str]:
+        """What the study calls an arm or detector -> its id; empty where this ledger shows ids."""
+        if not self.by_name:
+            return {}
+        return {row["shown"]: row["id"] for row in self.query("FROM shown_names ORDER BY id").to_pylist()}
 
     def append(self, tables: Mapping[str, pa.Table]) -> Path:
         """Publish tables as one segment. A writer that shares the folder must hold its lock."""
@@ -154,7 +176,10 @@ class Ledger:
 
         connection = quiet_connection()
         try:
-            create_views(connection, self._segments, shards=self.shards)
+            detectors = detector_names(self.path.parent, self.names) if self.by_name else {}
+            create_views(connection, self._segments, shards=self.shards, detectors=detectors)
+            if self.by_name:
+                show_names(connection, detectors, self.names)
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
@@ -186,10 +211,14 @@ def quiet_connection() -> "DuckDBPyConnection":
 
 
 def create_views(
-    connection: "DuckDBPyConnection", segments: Sequence[Path], *, shards: frozenset[str] | None = None
+    connection: "DuckDBPyConnection",
+    segments: Sequence[Path],
+    *,
+    shards: frozenset[str] | None = None,
+    detectors: Mapping[str, str] | None = None,
 ) -> None:
     """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …): of samples to
-    evaluate, those of these shards."""
+    evaluate, those of these shards; detectors by these names."""
     for name, schema in TABLES.items():
         files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
         empty = pa.schema([*schema, *_PLACE]).empty_table()
@@ -202,6 +231,8 @@ def create_views(
                 source += f", union_by_name = true) UNION ALL BY NAME FROM empty_{name}"
             else:
                 source += ")"
+            if name == "scores" and detectors:
+                source = scores_by_name(connection, source, detectors)
             connection.execute(f"CREATE VIEW all_{name} AS {source}")
         else:
             connection.register(f"all_{name}", empty)
