@@ -143,9 +143,8 @@ def _configured(
     try:
         part = registries.detectors.get(spec.detector)
     except RegistryError as error:
-        raise RegistryError(
-            f"{error}. To give a detector a name, write {{detector: lid, name: {spec.detector}}}"
-        ) from None
+        remedy = f"to call a detector so, write {{detector: lid, name: {spec.detector}}}, say"
+        raise RegistryError(f"{error} ({remedy})") from None
     arms = _learned_arms(spec, part, registries)
     words = []
     if spec.arms is not None and arms != _expanded([LEARNED_ATTACK], registries):

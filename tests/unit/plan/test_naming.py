@@ -127,7 +127,7 @@ def test_detectors_of_one_entry_are_told_apart_by_what_differs() -> None:
         ),
         ([{"detector": "lid", "name": "a"}, {"detector": "lid", "name": "b"}], "is called 'a' already, and 'b' here"),
         (["lid", {"detector": "nss", "name": "lid"}], "the name 'lid' is"),
-        ([{"name": "mine", "neighbours": 3}], r"no detector called 'mine'.*write \{detector: lid, name: mine\}"),
+        ([{"name": "mine", "neighbours": 3}], r"no detectors called 'mine'.*write \{detector: lid, name: mine\}"),
         ([{"neighbours": 3}], "found no `detector`"),
         ([{"detector": "nss", "arms": [PGD | {"name": "a"}]}], "remove its `name`"),
     ],

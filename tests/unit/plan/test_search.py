@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "nothing to vary": ({"attack": "fgsm"}, r"fgsm declares nothing to search over; it has none to vary"),
     "nothing declared": ({"attack": "apgd"}, r"apgd declares nothing to search over; name some"),
     "no norm": ({"attack": "spatial", "norm": None, "eps": None}, r"spatial has no norm and no eps"),
-    "a library": ({"attack": "foolbox", "method": "LinfPGD"}, r"foolbox cannot be searched"),
+    "a library": ({"attack": "foolbox", "name": "LinfPGD"}, r"foolbox cannot be searched"),
     "an unknown attack": ({"attack": "ness"}, r"no attacks called 'ness'; did you mean 'nes'"),
     "a wrong norm": ({"norm": "l1"}, r"nes has no norm l1"),
     "a coarse grid": ({"method": "grid", "rounds": 3}, r"a grid over 2 parameters takes at least 4 points"),
