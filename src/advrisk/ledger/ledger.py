@@ -77,7 +77,9 @@ class Ledger:
         """The same with arms and detectors as the study calls them; those that another run has, as that calls them."""
         if like is None:
             return replace(self, by_name=True, names=None)
-        own = {name: held for name, held in self.named().ids.items() if held not in like.ids.values()}
+        rows = like.query("SELECT arm AS name FROM arms UNION SELECT detector FROM all_scores").to_pylist()
+        there = {like.ids.get(row["name"], row["name"]) for row in rows}
+        own = {name: held for name, held in self.named().ids.items() if held not in there}
         return replace(self, by_name=True, names=tuple((own | like.ids).items()))
 
     def by_id(self) -> "Ledger":
