@@ -97,28 +97,23 @@ def print_group(found: "DetectionAssessment", curves: "Sequence[GroupCurves]") -
         head = f"{model}, {own[0].row.label}: {counted(entry.n_arms, 'arm')} broke {entry.n_broken} of "
         head += counted(entry.n_attackable, "attackable sample")
         console.print(head, style="bold", markup=False)
-        columns = ["detector", "AUROC", "chance", fpr_name(found.tpr), "chance", *map(_detected_at, RATES)]
-        rows = [_group_row(one) for one in own]
-        guessed = [_share(own[0].chance_detected(rate)) for rate in RATES]
-        print_fitting(console, columns, [*rows, ["(chance)", *_chance(entry), *guessed]])
+        print_fitting(console, ["detector", "AUROC", "chance", fpr_name(found.tpr), "chance"], _measured(own))
+        console.print("Detected at false alarms of at most", markup=False, highlight=False)
+        rows = [[one.table.name, *(_share(one.detected(rate)) for rate in RATES)] for one in own]
+        guessed = ["(chance)", *(_share(own[0].chance_detected(rate)) for rate in RATES)]
+        print_fitting(console, ["detector", *map(percent_text, RATES)], [*rows, guessed])
         console.print()
     for sentence in (ON_AUROC, _ON_CURVE, *found.notes):
         indented(console, f"· {sentence}", by=0)
 
 
-def _group_row(one: "GroupCurves") -> list[str]:
-    entry = one.row.entries[MULTI_ARMED]
-    auroc = [_stacked(entry.auroc), _number(entry.chance_auroc)]
-    alarms = [_stacked(entry.fpr_at_tpr), _number(entry.chance_fpr)]
-    return [one.table.name, *auroc, *alarms, *(_share(one.detected(rate)) for rate in RATES)]
-
-
-def _chance(entry: "Entry") -> list[str]:
-    return [_number(entry.chance_auroc), "", _number(entry.chance_fpr), ""]
-
-
-def _detected_at(rate: float) -> str:
-    return f"detected at {percent_text(rate)}"
+def _measured(curves: "Sequence[GroupCurves]") -> list[list[str]]:
+    rows = []
+    for one in curves:
+        entry = one.row.entries[MULTI_ARMED]
+        auroc = [_stacked(entry.auroc), _number(entry.chance_auroc)]
+        rows.append([one.table.name, *auroc, _stacked(entry.fpr_at_tpr), _number(entry.chance_fpr)])
+    return rows
 
 
 def _share(value: float | None) -> str:
