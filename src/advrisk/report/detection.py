@@ -187,7 +187,7 @@ def _on_defeat(one: DetectorTable) -> list[str]:
 
 def _how_often(one: DetectorTable) -> str:
     unseen, paper = one.defeat.unseen, one.defeat.unseen_paper
-    told = f"some of {counted(len(one.defeat.arms), 'arm')} gets past it"
+    told = f"some arm of {len(one.defeat.arms)} gets past it"
     if unseen is None or paper is None:
         return told
     told += f" on {percent(unseen)} of {counted(unseen.n, 'attackable sample')}"

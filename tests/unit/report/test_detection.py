@@ -82,8 +82,7 @@ def test_where_only_arms_that_know_the_detector_broke_samples_they_are_told_of(u
         "attacked by arms that know it, at linf 0.1: AUROC 0.050 on the 4 samples that they broke (chance 0.500)"
     )
     assert sentences[2].startswith("at a threshold of 5 (40.0 % ")
-    n_arms = "2 arms" if usual else "1 arm"
-    assert f"some of {n_arms} gets past it on 40.0 % " in sentences[2]
+    assert f"some arm of {1 + usual} gets past it on 40.0 % " in sentences[2]
     assert " of 10 attackable samples; most often" in sentences[2]
     assert sentences[3] == "cheapest: adaptive-linf-0.1 (40.0 %), at 17.5 passes for each"
     assert len(sentences) == 4
