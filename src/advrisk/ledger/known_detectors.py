@@ -44,11 +44,11 @@ def read_known_detectors(folder: Path) -> KnownDetectors | None:
         raise LedgerError(f"{path}: cannot be read ({error}); delete it and run the study again") from None
 
 
-def write_study_detectors(folder: Path, full: Sequence[str], names: Mapping[str, str]) -> None:
+def write_study_detectors(folder: Path, full: Sequence[str], names: Mapping[str, str] | None = None) -> None:
     """The detectors of the study as it is asked now, and what it calls them."""
     known = read_known_detectors(folder)
     if full or known is not None:
-        _write(folder, replace(known or KnownDetectors(), study=tuple(full), names=dict(names)))
+        _write(folder, replace(known or KnownDetectors(), study=tuple(full), names=dict(names or {})))
 
 
 def add_imported_detectors(folder: Path, names: Sequence[str]) -> None:
