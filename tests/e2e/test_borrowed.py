@@ -61,8 +61,8 @@ def test_workers_and_this_process_write_the_same_rows(small: dict[str, Any], net
     assert "error" not in run.status().outcomes
     arms = {row["arm"] for row in run.arms() if row["kind"] == "attack"}
     assert arms == {
-        "art-l2,name=HopSkipJump,init_eval=10,max_iter=1",
-        *(f"foolbox-linf-{eps},name=LinfPGD,steps={steps}" for eps in (0.05, 0.1) for steps in (3, 5)),
+        "art-l2,method=HopSkipJump,init_eval=10,max_iter=1",
+        *(f"foolbox-linf-{eps},method=LinfPGD,steps={steps}" for eps in (0.05, 0.1) for steps in (3, 5)),
     }
     counted = run.query(
         "SELECT DISTINCT accounting, kind FROM cells JOIN outcomes USING (cell) ORDER BY kind"
@@ -143,4 +143,4 @@ def test_the_command_line_shows_them(small: dict[str, Any], tmp_path: Path, advr
     assert "needs what the attack needs; norms linf, l2, l1, l0" in shown
     dry = " ".join(advrisk("run", str(tmp_path / "study.yaml"), "--dry-run").stdout.split())
     assert "The passes of 5 arms are not known before they run" in dry
-    assert "art-l2,name=HopSkipJump,init_eval=10,max_iter=1 not known" in dry
+    assert "art-l2,method=HopSkipJump,init_eval=10,max_iter=1 not known" in dry
