@@ -104,7 +104,7 @@ print(sorted(run.status().outcomes), sorted({{row["arm"] for row in run.arms()}}
         ({"method": "LinfPGD", "norm": "linf", "eps": 0.1, "objective": "ace"}, "label", "arms.*no objective"),
         ({"method": "FGSM", "norm": "linf", "eps": 0.1}, {"target": "next"}, "arms.*cannot aim at a target"),
         ({"method": "GenAttack", "norm": "linf", "eps": 0.1}, "label", "arms.*can only aim at a target"),
-        ({"norm": "linf", "eps": 0.1}, "label", "arms.*needs name"),
+        ({"norm": "linf", "eps": 0.1}, "label", "arms.*needs method"),
         ({"method": "LinfPGD", "eps": 0.1}, "label", "arms.*needs a norm"),
         (
             {"method": "LinfPGD", "norm": "linf", "eps": 0.1, "settings": {"steps": []}},
