@@ -38,6 +38,7 @@ def _findings(run: Run, assessment: DetectionAssessment, model: str, *, several:
         judged=tuple(_judged(one) for one in tables),
         pairs=assessment.pairs[model],
         notes=assessment.notes,
+        left_out=tables[0].table.average.left_out,  # arms and successes are the same for all detectors
     )
 
 

@@ -1,7 +1,7 @@
 """The sections of `studies.detection`: each takes what is known of one model of a run and gives lines of text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advrisk import Run
 from advrisk.core.estimate import Estimate
@@ -69,6 +69,7 @@ class Findings:
     judged: tuple[Judged, ...]  # best first
     pairs: tuple[DetectorPair, ...] = ()
     notes: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)  # group -> which columns lack it: in no average
 
     @property
     def detectors(self) -> list[str]:
@@ -99,13 +100,22 @@ def averages(found: Findings) -> list[str]:
     alarms = [[each.name, *(_text(each.columns[name].fpr_at_tpr) for name in names)] for each in found.judged]
     guessed = [found.judged[0].columns[name] for name in names]  # arms and successes are the same for all detectors
     return [
-        "AUROC, averaged over the sizes of a norm and then over the norms:",
+        *wrapped([f"AUROC, averaged over the sizes of a norm and then over the norms{_of_groups(found)}:"]),
         *table(head, [*auroc, ["(chance)", *(_number(entry.chance_auroc) for entry in guessed)]]),
         "",
         "FPR@95, averaged in the same way:",
         *table(head, [*alarms, ["(chance)", *(_number(entry.chance_fpr) for entry in guessed)]]),
         *wrapped(told(found)),
     ]
+
+
+def _of_groups(found: Findings) -> str:
+    """Averages compare columns on the groups that all of them have."""
+    if not found.left_out:
+        return ""
+    n = len(found.groups)
+    reasons = "; ".join(f"{label} ({reason})" for label, reason in found.left_out.items())
+    return f", in the {n - len(found.left_out)} of {n} groups that every column has (left out: {reasons})"
 
 
 def told(found: Findings) -> list[str]:
@@ -143,11 +153,22 @@ def by_norm(found: Findings) -> list[str]:
 def counts(found: Findings) -> list[str]:
     """The paper's Table 4: how many arms succeed on a sample."""
     rows = [
-        [group.name, str(group.entry.n_arms), str(group.entry.n_broken), f"{group.entry.successes:.2f}"]
+        [
+            group.name,
+            str(group.entry.n_arms),
+            str(group.entry.n_attackable),
+            str(group.entry.n_broken),
+            f"{group.entry.successes:.2f}",
+            f"{group.entry.successes_paper:.2f}",
+        ]
         for group in found.groups
     ]
-    sentence = "Arms of each norm and size, samples that at least one broke, and arms that succeed on a sample (mean):"
-    return [sentence, *table(["group", "arms", "broken samples", "successful arms"], rows)]
+    sentence = (
+        "Arms of each norm and size, samples that could be attacked and that at least one arm broke, and arms that "
+        "succeed on a sample (mean): of attackable samples, and as the paper counts, natural errors included:"
+    )
+    head = ["group", "arms", "attackable", "broken", "successful arms", "paper's count"]
+    return [*wrapped([sentence]), *table(head, rows)]
 
 
 def defeats(found: Findings) -> list[str]:
@@ -161,7 +182,7 @@ def defeats(found: Findings) -> list[str]:
         return []
     sentence = (
         "The arm that breaks most samples unseen (threshold: 5 % false alarms), and the one that needs the fewest "
-        "passes for each: share of all samples, and passes for each sample broken unseen."
+        "passes for each: share of attackable samples, and passes for each sample broken unseen."
     )
     head = ["detector", "most often", "unseen", "passes", "cheapest", "unseen", "passes"]
     return [*wrapped([sentence]), *table(head, rows)]

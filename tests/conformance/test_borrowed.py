@@ -25,15 +25,15 @@ classification = library("art.estimators.classification", extra="art")
 
 N = 24
 PGD = {
-    "foolbox": {"name": "LinfPGD", "settings": {"steps": 8, "rel_stepsize": 0.2}},
+    "foolbox": {"method": "LinfPGD", "settings": {"steps": 8, "rel_stepsize": 0.2}},
     "art": {
-        "name": "ProjectedGradientDescent",
+        "method": "ProjectedGradientDescent",
         "settings": {"max_iter": 8, "eps_step": 0.02, "num_random_init": 1, "batch_size": 64},
     },
 }
 DECISION = {
-    "foolbox": {"name": "HopSkipJumpAttack", "settings": {"steps": 2, "initial_gradient_eval_steps": 10}},
-    "art": {"name": "HopSkipJump", "settings": {"max_iter": 2, "init_eval": 10, "max_eval": 50}},
+    "foolbox": {"method": "HopSkipJumpAttack", "settings": {"steps": 2, "initial_gradient_eval_steps": 10}},
+    "art": {"method": "HopSkipJump", "settings": {"max_iter": 2, "init_eval": 10, "max_eval": 50}},
 }
 LIBRARIES = ("foolbox", "art")
 
@@ -103,7 +103,7 @@ class TestTheLibrarysOwnPoints:
         toy = toys.linear()
         x0 = toy.inputs(N)
         verdict, attempt = verdict_of(
-            toy.model, x0, None, "foolbox", norm="l2", eps=None, params={"name": "L2DeepFoolAttack"}, keep="last"
+            toy.model, x0, None, "foolbox", norm="l2", eps=None, params={"method": "L2DeepFoolAttack"}, keep="last"
         )
         y = toy.model.ask(x0).argmax(1)
         theirs = directly(foolbox.attacks.L2DeepFoolAttack(), toy.model, x0, y)
@@ -132,7 +132,7 @@ class TestTheLibrarysOwnPoints:
     def test_art_decision_attacks(self, net, verdict_of, name):
         settings = {"max_iter": 2}
         verdict, attempt = verdict_of(
-            net.model, net.x[:6], net.y[:6], "art", norm="l2", eps=None, params={"name": name, "settings": settings}
+            net.model, net.x[:6], net.y[:6], "art", norm="l2", eps=None, params={"method": name, "settings": settings}
         )
 
         def make(classifier):
@@ -210,7 +210,7 @@ def test_what_lies_beyond_eps_is_resisted_and_no_error(verdict_of):
     toy = toys.linear()
     x0 = toy.inputs(N)
     eps = float(toy.minimal_distances(x0, "l2").median())
-    params = {"name": "L2DeepFoolAttack"}
+    params = {"method": "L2DeepFoolAttack"}
     verdict, _ = verdict_of(toy.model, x0, None, "foolbox", norm="l2", eps=eps, params=params, keep="last")
     near = (toy.minimal_distances(x0, "l2") * 1.03 <= eps).tolist()
     far = (toy.minimal_distances(x0, "l2") > eps).tolist()
@@ -300,7 +300,7 @@ def test_a_start_that_fails_costs_only_its_sample(verdict_of):
         ("foolbox", PGD["foolbox"], 0.3),
         ("art", PGD["art"] | {"settings": {"max_iter": 20, "eps_step": 0.05}}, 0.3),
         ("foolbox", DECISION["foolbox"], None),
-        ("art", {"name": "SaliencyMapMethod", "settings": {"theta": 0.5}}, None),
+        ("art", {"method": "SaliencyMapMethod", "settings": {"theta": 0.5}}, None),
     ],
 )
 def test_targets_are_aimed_at(of, params, eps, net, verdict_of):
@@ -344,7 +344,7 @@ FROM_SCORES = [
 )
 def test_an_attack_needs_no_more_than_is_said_of_it(needs, of, name, settings, verdict_of):
     part = attacks.get(of)
-    params = {"name": name, "settings": settings}
+    params = {"method": name, "settings": settings}
     assert part.traits.resolved(part.bind(params), "l2", 0.5).needs == needs
     model = {"labels": toys.label_only, "scores": toys.score_only}[needs](toys.conv_net())
     verdict, attempt = verdict_of(model, toys.images(3), None, of, norm="l2", eps=0.5, params=params, keep="last")
@@ -425,28 +425,28 @@ class TestResolved:
     )
     def test_what_is_needed(self, of, name, norm, eps, needs, away, towards):
         part = attacks.get(of)
-        found = part.traits.resolved(part.bind({"name": name}), norm, eps)
+        found = part.traits.resolved(part.bind({"method": name}), norm, eps)
         assert (found.needs, found.away, found.towards) == (needs, away, towards)
         assert found.params["version"][0].isdigit()
 
     @pytest.mark.parametrize(
         ("of", "params", "norm", "eps", "message"),
         [
-            ("foolbox", {"name": "LinfPDG"}, "linf", 0.1, "no attack 'LinfPDG'; did you mean 'LinfPGD'"),
-            ("foolbox", {"name": "os"}, "linf", 0.1, "no attack 'os'"),
-            ("foolbox", {"name": "Attack"}, "linf", 0.1, "no attack 'Attack'"),
-            ("foolbox", {"name": "LinfPGD"}, "l2", 0.1, "works in linf, not in l2; say norm: linf"),
-            ("foolbox", {"name": "LinfPGD"}, "linf", None, "needs eps"),
-            ("foolbox", {"name": "HopSkipJumpAttack"}, "l1", None, "cannot be made from these settings"),
-            ("foolbox", {"name": "VirtualAdversarialAttack"}, "l2", 0.1, "needs steps"),
-            ("foolbox", {"name": "DatasetAttack"}, "l2", None, "fed to it"),
-            ("foolbox", {"name": "LinfPGD", "version": "1.0"}, "linf", 0.1, "foolbox 1.0 is asked for|version 1.0"),
-            ("art", {"name": "HopSkipJmp"}, "l2", None, "did you mean 'HopSkipJump'"),
-            ("art", {"name": "BasicIterativeMethod"}, "l2", 0.1, "works in linf, not in l2"),
-            ("art", {"name": "CarliniL2Method"}, "linf", None, "works in l2"),
-            ("art", {"name": "HopSkipJump"}, "l0", None, "no norm l0"),
-            ("art", {"name": "FastGradientMethod"}, "linf", None, "needs eps"),
-            ("art", {"name": "DPatch"}, "l2", None, "requires an estimator"),
+            ("foolbox", {"method": "LinfPDG"}, "linf", 0.1, "no attack 'LinfPDG'; did you mean 'LinfPGD'"),
+            ("foolbox", {"method": "os"}, "linf", 0.1, "no attack 'os'"),
+            ("foolbox", {"method": "Attack"}, "linf", 0.1, "no attack 'Attack'"),
+            ("foolbox", {"method": "LinfPGD"}, "l2", 0.1, "works in linf, not in l2; say norm: linf"),
+            ("foolbox", {"method": "LinfPGD"}, "linf", None, "needs eps"),
+            ("foolbox", {"method": "HopSkipJumpAttack"}, "l1", None, "cannot be made from these settings"),
+            ("foolbox", {"method": "VirtualAdversarialAttack"}, "l2", 0.1, "needs steps"),
+            ("foolbox", {"method": "DatasetAttack"}, "l2", None, "fed to it"),
+            ("foolbox", {"method": "LinfPGD", "version": "1.0"}, "linf", 0.1, "foolbox 1.0 is asked for|version 1.0"),
+            ("art", {"method": "HopSkipJmp"}, "l2", None, "did you mean 'HopSkipJump'"),
+            ("art", {"method": "BasicIterativeMethod"}, "l2", 0.1, "works in linf, not in l2"),
+            ("art", {"method": "CarliniL2Method"}, "linf", None, "works in l2"),
+            ("art", {"method": "HopSkipJump"}, "l0", None, "no norm l0"),
+            ("art", {"method": "FastGradientMethod"}, "linf", None, "needs eps"),
+            ("art", {"method": "DPatch"}, "l2", None, "requires an estimator"),
         ],
     )
     def test_what_cannot_be(self, of, params, norm, eps, message):
@@ -471,7 +471,7 @@ class TestResolved:
         ],
     )
     def test_wrong_settings(self, of, name, settings, message):
-        self.refused(of, {"name": name, "settings": settings}, "linf", 0.1, message)
+        self.refused(of, {"method": name, "settings": settings}, "linf", 0.1, message)
 
     def refused(self, of, params, norm, eps, message):
         part = attacks.get(of)
@@ -480,5 +480,5 @@ class TestResolved:
 
     def test_fractions_are_numbers(self):
         part = attacks.get("art")
-        params = {"name": "BasicIterativeMethod", "settings": {"eps_step": "2/255"}}
+        params = {"method": "BasicIterativeMethod", "settings": {"eps_step": "2/255"}}
         part.traits.resolved(part.bind(params), "linf", 8 / 255)

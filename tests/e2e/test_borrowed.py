@@ -15,8 +15,8 @@ from advrisk.parts.models.torch_module import build, load_weights
 from advrisk.testing.ledgers import outcome_rows
 
 ARMS = [
-    {"attack": "foolbox", "name": "LinfPGD", "norm": "linf", "eps": [0.05, 0.1], "settings": {"steps": [3, 5]}},
-    {"attack": "art", "name": "HopSkipJump", "norm": "l2", "settings": {"max_iter": 1, "init_eval": 10}},
+    {"attack": "foolbox", "method": "LinfPGD", "norm": "linf", "eps": [0.05, 0.1], "settings": {"steps": [3, 5]}},
+    {"attack": "art", "method": "HopSkipJump", "norm": "l2", "settings": {"max_iter": 1, "init_eval": 10}},
 ]
 HOME = '''
 from advrisk import adapters
@@ -61,8 +61,8 @@ def test_workers_and_this_process_write_the_same_rows(small: dict[str, Any], net
     assert "error" not in run.status().outcomes
     arms = {row["arm"] for row in run.arms() if row["kind"] == "attack"}
     assert arms == {
-        "art-l2,name=HopSkipJump,init_eval=10,max_iter=1",
-        *(f"foolbox-linf-{eps},name=LinfPGD,steps={steps}" for eps in (0.05, 0.1) for steps in (3, 5)),
+        "art-l2,method=HopSkipJump,init_eval=10,max_iter=1",
+        *(f"foolbox-linf-{eps},method=LinfPGD,steps={steps}" for eps in (0.05, 0.1) for steps in (3, 5)),
     }
     counted = run.query(
         "SELECT DISTINCT accounting, kind FROM cells JOIN outcomes USING (cell) ORDER BY kind"
@@ -94,15 +94,23 @@ print(sorted(run.status().outcomes), sorted({{row["arm"] for row in run.arms()}}
 @pytest.mark.parametrize(
     ("arm", "success", "message"),
     [
-        ({"name": "LinfPDG", "norm": "linf", "eps": 0.1}, "label", "arms.*did you mean 'LinfPGD'"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "max_queries": 9}, "label", "arms.*fewer steps"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "keep": "smallest"}, "label", "arms.*keep last, not smallest"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "objective": "ace"}, "label", "arms.*no objective"),
-        ({"name": "FGSM", "norm": "linf", "eps": 0.1}, {"target": "next"}, "arms.*cannot aim at a target"),
-        ({"name": "GenAttack", "norm": "linf", "eps": 0.1}, "label", "arms.*can only aim at a target"),
-        ({"norm": "linf", "eps": 0.1}, "label", "arms.*needs name"),
-        ({"name": "LinfPGD", "eps": 0.1}, "label", "arms.*needs a norm"),
-        ({"name": "LinfPGD", "norm": "linf", "eps": 0.1, "settings": {"steps": []}}, "label", "arms.*steps: an empty"),
+        ({"method": "LinfPDG", "norm": "linf", "eps": 0.1}, "label", "arms.*did you mean 'LinfPGD'"),
+        ({"method": "LinfPGD", "norm": "linf", "eps": 0.1, "max_queries": 9}, "label", "arms.*fewer steps"),
+        (
+            {"method": "LinfPGD", "norm": "linf", "eps": 0.1, "keep": "smallest"},
+            "label",
+            "arms.*keep last, not smallest",
+        ),
+        ({"method": "LinfPGD", "norm": "linf", "eps": 0.1, "objective": "ace"}, "label", "arms.*no objective"),
+        ({"method": "FGSM", "norm": "linf", "eps": 0.1}, {"target": "next"}, "arms.*cannot aim at a target"),
+        ({"method": "GenAttack", "norm": "linf", "eps": 0.1}, "label", "arms.*can only aim at a target"),
+        ({"norm": "linf", "eps": 0.1}, "label", "arms.*needs method"),
+        ({"method": "LinfPGD", "eps": 0.1}, "label", "arms.*needs a norm"),
+        (
+            {"method": "LinfPGD", "norm": "linf", "eps": 0.1, "settings": {"steps": []}},
+            "label",
+            "arms.*steps: an empty",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(
@@ -135,4 +143,4 @@ def test_the_command_line_shows_them(small: dict[str, Any], tmp_path: Path, advr
     assert "needs what the attack needs; norms linf, l2, l1, l0" in shown
     dry = " ".join(advrisk("run", str(tmp_path / "study.yaml"), "--dry-run").stdout.split())
     assert "The passes of 5 arms are not known before they run" in dry
-    assert "art-l2,name=HopSkipJump,init_eval=10,max_iter=1 not known" in dry
+    assert "art-l2,method=HopSkipJump,init_eval=10,max_iter=1 not known" in dry

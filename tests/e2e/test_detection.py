@@ -67,7 +67,8 @@ def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Comma
     for table in found.tables:
         assert f"{table.overall.auroc.value:.3f}" in summary.stdout
         assert f"{table.overall.chance_auroc:.3f}" in summary.stdout
-    assert "linf 0.1" not in summary.stdout.replace("worst group: linf 0.1", ""), "groups are shown on demand"
+    told = summary.stdout.replace("least above chance: linf 0.1", "")
+    assert "successful arms per sample, of" not in told, "groups are shown on demand"
 
     whole = advrisk(
         "show",
@@ -236,9 +237,27 @@ def test_the_report_tells_of_arms_that_know_a_detector_where_no_other_was_tried(
     assert "there is nothing to detect" not in page
     section = page.partition('<section id="detectors">')[2].partition("</section>")[0]
     headline = re.sub(r"<details>.*?</details>", "", section, flags=re.DOTALL)
-    assert "12 samples, 0 arms that know no detector, 1 that knows one." in headline
+    assert "; 0 arms that know no detector, 1 that knows one." in headline
+    assert "12 samples" in headline
     assert "AUROC, arms that do not know it" in headline
     assert "all arms</th>" not in headline
     assert f"these arms alone: {survival.alone.auroc.value:.3f}" in headline, "not folded away"
     own = f"AUROC {survival.alone.auroc.value:.3f} on the {counted(survival.alone.n_broken, 'sample')} that they broke"
     assert own in page
+
+
+def test_one_group_is_shown_drawn_and_written(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    said = advrisk("show", "run", "detection", "--group", "linf-0.2", "--csv", "group.csv", env={"COLUMNS": "100"})
+    assert said.returncode == 0, said.stderr
+    entry = run.detection().of("plain", "confidence").table.row("linf 0.2").entries[MULTI_ARMED]
+    assert f"plain, linf 0.2: {entry.n_arms} arms broke {entry.n_broken} of {entry.n_attackable} " in said.stdout
+    with (tmp_path / "group.csv").open(newline="") as file:
+        assert {line["row"] for line in csv.DictReader(file)} == {"linf 0.2"}
+    machine = json.loads(advrisk("show", "run", "detection", "--group", "linf-0.2", "--json").stdout)
+    assert {one["group"] for one in machine["tables"]} == {"linf 0.2"}
+    wrong = advrisk("show", "run", "detection", "--group", "linf-0.3")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "there is no group 'linf-0.3'; did you mean 'linf 0." in wrong.stderr
+    page = run.report(tmp_path / "report.html").read_text()
+    for label in ("linf 0.1", "linf 0.2"):
+        assert f'<option value="roc plain {label}">' in page

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ def compare_runs(
     """Compare every number that both runs have, on the samples and under the arms that both hold."""
     by_default, margin = margin is None, DEFAULT_MARGIN if margin is None else margin
     _check(margin, level, sizes)
+    old = _named_like(old, new)
     pairing = paired_runs(old.ledger, new.ledger, models)
     arms = [arms] if isinstance(arms, str) else arms
     refuse_unknown(pairing, arms or ())
@@ -68,6 +70,15 @@ def _improved(results: Sequence[Compared], level: float, again: Callable[[float]
     if not any(one.word == "better" for one in results):
         return False
     return n == 1 or any(one.word == "better" for one in again(1 - (1 - level) / n))
+
+
+def _named_like(old: "Run", new: "Run") -> "Run":
+    """The old run with its arms and detectors by the new one's names: an arm that was renamed is still the same."""
+    if old.ledger.ids == new.ledger.ids:
+        return old
+    renamed = copy(old)
+    renamed.ledger = old.ledger.named(new.ledger)
+    return renamed
 
 
 def _check(margin: float, level: float | None, sizes: Sequence[float] | None) -> None:

@@ -11,6 +11,7 @@ from advrisk.api.status import Status
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
+from advrisk.report.detection import row_label
 from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
@@ -249,6 +250,8 @@ class Measures:
             raise RiskError(f"nothing was to be detected: {entry.reason}")
         chance = entry.chance_auroc if left.quantity == "auroc" else entry.chance_fpr
         notes = () if chance is None else (f"chance would be {chance:.3f} against these attacks",)
+        if found.table.average.left_out:
+            notes = (*notes, f"{row_label(found.table.average)}: the others are not in every column")
         left_out = self._detectors.left_out.get(model, 0)
         return measured_number(estimate, n=found.n, unit=0.0, n_left_out=left_out, pending=self.pending, notes=notes)
 

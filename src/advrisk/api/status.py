@@ -216,6 +216,7 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     lists = frozen_lists(ledger.path.parent)
     if not lists:
         return 0, None
+    shown, ledger = ledger, ledger.by_id()  # lists hold ids
     arms = {(row["model"], row["arm"]): row for row in ledger.query(_ARMS).to_pylist()}
     wanted = {place for place, row in arms.items() if row["kind"] == "clean" and row["origin"] != "surrogate"}
     wanted |= {(one.model, arm) for one in lists for arm in one.arms}
@@ -225,6 +226,6 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     done = {(row["model"], row["arm"]): row["n"] for row in ledger.query(_CALIBRATED).to_pylist()}
     expected = sum((arms[place]["repeats"] or 1) * n_shards for place in wanted if place in arms)
     n_done = sum(done.get(place, 0) for place in wanted)
-    if n_done < expected and is_decided(ledger, study.assess.certificate, seed=study.seed):
+    if n_done < expected and is_decided(shown, study.assess.certificate, seed=study.seed):
         expected = n_done  # bets hold whenever one stops
     return n_done, expected

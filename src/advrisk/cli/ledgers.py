@@ -93,7 +93,7 @@ def export(
         return
     if target is None:
         raise StudyError("name a file to write to, as in `advrisk export RUN outcomes.csv`; or --mlflow URI")
-    ledger = Ledger.open(folder)
+    ledger = Ledger.open(folder).named()
     with output_file(target) as path:
         if to_score:
             from advrisk.ledger.to_score import export_to_score
@@ -128,7 +128,7 @@ def ledger_sql(
     from advrisk.cli.targets import hint_at_rest
     from advrisk.ledger import Ledger
 
-    ledger = Ledger.open(folder)
+    ledger = Ledger.open(folder).named()
     rows = ledger.query(query).to_pylist()
     hint_at_rest(ledger)
     print(json.dumps(rows, indent=2, default=str, ensure_ascii=False)) if as_json else print_rows(rows)

@@ -64,7 +64,7 @@ _USED_BY = {
     **dict.fromkeys(("--detector", "--threshold", "--false-alarms"), (*_DAMAGE, "detection", *_ROWS)),
     "--arm": tuple(one for one in get_args(Finding) if one not in ("failures", "search")),
     "--where": tuple(one for one in get_args(Finding) if one not in ("search", "certificate", "models")),
-    **dict.fromkeys(("--groups", "--tpr"), ("detection",)),
+    **dict.fromkeys(("--groups", "--group", "--tpr"), ("detection",)),
     "--csv": tuple(one for one in get_args(Finding) if one not in _ROWS),
     **dict.fromkeys(("--measure", "--covariate", "--family", "--until", "--level"), ("survival",)),
     **dict.fromkeys(("--eps-max", "--broken-factor", "--hardware", "--shape-covariate"), ("survival",)),
@@ -105,6 +105,9 @@ def show(
     model: OfModels = None,
     where: OfWhere = None,
     groups: Annotated[bool, typer.Option("--groups", help="Detection: every norm, size and objective.")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Detection: the ROC of one group, as in linf-8/255.")
+    ] = None,
     tpr: Annotated[
         float | None,
         typer.Option("--tpr", help="Detection: the share of attacks to detect (default: the study's, 0.95)."),
@@ -180,7 +183,8 @@ def show(
         return
     if what == "detection":
         limit = alarm_threshold(threshold, false_alarms)
-        show_detection(opened, detector, model, arm, limit, tpr, groups=groups, out_csv=out_csv, as_json=as_json)
+        asked_of: dict[str, Any] = {"groups": groups, "group": group, "out_csv": out_csv, "as_json": as_json}
+        show_detection(opened, detector, model, arm, limit, tpr, **asked_of)
         return
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
     asked |= {"detector": alarm_of(detector, threshold, false_alarms)}

@@ -133,6 +133,7 @@ def table_digest(ledger: Ledger, name: str, columns: Sequence[str] | None = None
     for column in named:
         if column not in TABLES[name].names:
             raise LedgerError(f"{name} has no column {column!r}; {did_you_mean(column, TABLES[name].names)}")
+    ledger = ledger.by_id()
     hashers = {column: _Column() for column in named}
     n_rows = 0
     for part in _sorted_parts(ledger, name, named):

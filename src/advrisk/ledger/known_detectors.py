@@ -3,8 +3,8 @@
 Scores of others stay in the ledger, as rows of arms that were dropped do, and are not shown unless they are named.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
@@ -19,6 +19,7 @@ class KnownDetectors:
 
     study: tuple[str, ...] = ()
     imported: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)  # full name -> what the study calls it
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -37,16 +38,17 @@ def read_known_detectors(folder: Path) -> KnownDetectors | None:
         return None
     try:
         content = read_json(path)
-        return KnownDetectors(tuple(map(str, content["study"])), tuple(map(str, content["imported"])))
+        names = {str(full): str(name) for full, name in content.get("names", {}).items()}
+        return KnownDetectors(tuple(map(str, content["study"])), tuple(map(str, content["imported"])), names)
     except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); delete it and run the study again") from None
 
 
-def write_study_detectors(folder: Path, names: Sequence[str]) -> None:
-    """The detectors of the study as it is asked now."""
+def write_study_detectors(folder: Path, full: Sequence[str], names: Mapping[str, str] | None = None) -> None:
+    """The detectors of the study as it is asked now, and what it calls them."""
     known = read_known_detectors(folder)
-    if names or known is not None:
-        _write(folder, replace(known or KnownDetectors(), study=tuple(names)))
+    if full or known is not None:
+        _write(folder, replace(known or KnownDetectors(), study=tuple(full), names=dict(names or {})))
 
 
 def add_imported_detectors(folder: Path, names: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 A `Ledger` is a folder of segments queried with DuckDB. Readers see what the present study asks for, one row
 per (model, arm, sample, repeat): the rows of cells whose recipe is the current one, from the latest segment that
-holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown.
+holds them. Arms, repeats and samples that the study no longer asks for are kept, but not shown. Rows are stored by the
+ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.manifest import ADVICE, read_replaces
+from advrisk.ledger.naming import Names, detector_names, scores_by_name, show_names
 from advrisk.ledger.remote import url_of
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
@@ -47,6 +49,8 @@ class Ledger:
     shards: frozenset[str] | None = None  # readers see no other samples to evaluate; None: all
     models: frozenset[str] | None = None  # nor other models, but for surrogates
     samples: frozenset[str] | None = None  # nor other samples to evaluate
+    by_name: bool = False  # arms and detectors are shown as the study calls them, see `ledger.naming`
+    names: Names | None = None  # other names than its own
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
@@ -78,6 +82,26 @@ class Ledger:
             models=self.models if models is None else frozenset(models),
             samples=self.samples if samples is None else frozenset(samples),
         )
+
+    def named(self, like: "Ledger | None" = None) -> "Ledger":
+        """The same with arms and detectors as the study calls them; those that another run has, as that calls them."""
+        if like is None:
+            return replace(self, by_name=True, names=None)
+        rows = like.query("SELECT arm AS name FROM arms UNION SELECT detector FROM all_scores").to_pylist()
+        there = {like.ids.get(row["name"], row["name"]) for row in rows}
+        own = {name: held for name, held in self.named().ids.items() if held not in there}
+        return replace(self, by_name=True, names=tuple((own | like.ids).items()))
+
+    def by_id(self) -> "Ledger":
+        """The same with the ids that name rows whatever the study calls them."""
+        return replace(self, by_name=False)
+
+    @cached_property
+    def ids(self) -> dict[str, str]:
+        """What the study calls an arm or detector -> its id; empty where this ledger shows ids."""
+        if not self.by_name:
+            return {}
+        return {row["shown"]: row["id"] for row in self.query("FROM shown_names ORDER BY id").to_pylist()}
 
     def append(self, tables: Mapping[str, pa.Table]) -> Path:
         """Publish tables as one segment. A writer that shares the folder must hold its lock."""
@@ -164,7 +188,11 @@ class Ledger:
 
         connection = quiet_connection()
         try:
-            create_views(connection, self._segments, shards=self.shards, models=self.models, samples=self.samples)
+            detectors = detector_names(self.path.parent, self.names) if self.by_name else {}
+            part: dict[str, Any] = {"shards": self.shards, "models": self.models, "samples": self.samples}
+            create_views(connection, self._segments, detectors=detectors, **part)
+            if self.by_name:
+                show_names(connection, detectors, self.names)
         except duckdb.Error as error:
             raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
@@ -202,9 +230,11 @@ def create_views(
     shards: frozenset[str] | None = None,
     models: frozenset[str] | None = None,
     samples: frozenset[str] | None = None,
+    detectors: Mapping[str, str] | None = None,
 ) -> None:
     """All rows of these segments (`all_outcomes`, …), and those that readers see (`outcomes`, …): of these models and
-    surrogates, and of samples to evaluate those of these shards that are among these samples."""
+    surrogates, and of samples to evaluate those of these shards that are among these samples; detectors by these
+    names."""
     for name, schema in TABLES.items():
         files = [segment / f"{name}.parquet" for segment in segments if (segment / f"{name}.parquet").is_file()]
         empty = pa.schema([*schema, *_PLACE]).empty_table()
@@ -217,6 +247,8 @@ def create_views(
                 source += f", union_by_name = true) UNION ALL BY NAME FROM empty_{name}"
             else:
                 source += ")"
+            if name == "scores" and detectors:
+                source = scores_by_name(connection, source, detectors)
             connection.execute(f"CREATE VIEW all_{name} AS {source}")
         else:
             connection.register(f"all_{name}", empty)

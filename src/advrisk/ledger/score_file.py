@@ -64,7 +64,7 @@ def import_scores(source: Path, folder: Path) -> ImportedScores:
     """
     table = _checked(read_table(source, text=_TEXT), source)
     with locked(folder):
-        ledger = Ledger.open(folder)
+        ledger = Ledger.open(folder).named()
         places = ledger.query(_PLACES)
         found = _placed(table, places, ledger, source)
         names = {name: f"{name}@{_digest_of(found, name)}" for name in pc.unique(found["detector"]).to_pylist()}
@@ -114,7 +114,7 @@ def _lacking(found: pa.Table, places: pa.Table, names: Mapping[str, str], kind: 
 def _refuse_taken(names: Iterable[str], folder: Path) -> None:
     """A name of a detector of the study would then mean another one."""
     known = read_known_detectors(folder)
-    taken = {full.rpartition("@")[0] for full in known.study} if known else set()
+    taken = {full.rpartition("@")[0] for full in known.study} | set(known.names.values()) if known else set()
     for name in names:
         if name in taken:
             raise LedgerError(f"{folder}: the study has a detector called {name!r}; give the imported one another name")

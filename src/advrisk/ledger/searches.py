@@ -242,6 +242,7 @@ def read_searches(ledger: Ledger) -> list[SearchRecord]:
         courses = [course for name in names if (course := read_course(folder, str(name)))]
     except NOT_AS_WRITTEN as error:
         raise LedgerError(f"{path}: cannot be read ({error}); run the study again") from None
+    ledger = ledger.by_id()  # as settings are written down
     counts = {(row.pop("model"), row.pop("arm")): row for row in ledger.query(_COUNTS).to_pylist()}
     n_samples = ledger.query("SELECT count(*) AS n FROM samples WHERE split = 'tune'")["n"][0].as_py()
     return [_record(course, counts, n_samples) for course in courses]

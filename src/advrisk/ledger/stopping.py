@@ -176,8 +176,8 @@ def read_stopping(folder: Path) -> Stopping | None:
 
 
 def resting_ledger(folder: str | Path) -> tuple[Ledger, Stopping | None]:
-    """The ledger of a run, of one that stopped early only as far as it came; and the looks at what it asks now."""
-    ledger = Ledger.open(folder)
+    """The ledger of a run by the study's names, as far as the run came; and the looks at what it asks now."""
+    ledger = Ledger.open(folder).named()
     home = ledger.path.parent
     found = read_stopping(home)
     if found is None:

@@ -105,6 +105,7 @@ TABLES: dict[str, pa.Schema] = {
         {
             "model": pa.string(),
             "arm": pa.string(),
+            "name": pa.string(),  # what the study calls it, see `ledger.naming`; null: nothing else than `arm`
             "recipe": pa.string(),
             "origin": pa.string(),  # study | surrogate | search | import | dropped
             "kind": pa.string(),

@@ -12,7 +12,8 @@ from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, Norm, ObjectiveTraits
 from advrisk.plan.defences import model_names
-from advrisk.plan.grids import grid, shown
+from advrisk.plan.grids import flat, grid, shown
+from advrisk.plan.naming import named_arms, refuse_taken_names
 from advrisk.study import CLEAN, TRANSFER, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
 _BESIDE_PRESETS = ("keep", "max_queries", "repeats", "draws")  # these hold for every arm a preset brings
@@ -29,14 +30,25 @@ def expand_arms(study: StudySpec, registries: Registries, detectors: Named | Non
         try:
             expanded = list(expand_entry(entry, registries, detectors=detectors or {}))
             _check_surrogates(expanded, model_names(study, registries))
+            for arm in expanded:
+                arms[arm.id] = _one_name(arms.setdefault(arm.id, arm), arm)
+            refuse_taken_names({arm.id: arm.shown for arm in arms.values()}, "arm")
         except AdvriskError as error:
             raise study.where.error(loc, str(error)) from None
         for arm in expanded:
-            arms.setdefault(arm.id, arm)
             for one in filter(None, (arm, arm.crafted_by)):
                 if differing := _differing(seen.setdefault(one.id, one), one):
                     raise study.where.error(loc, f"the arm {one.id!r} stands here twice with different {differing}")
     return list(arms.values())
+
+
+def _one_name(before: Arm, arm: Arm) -> Arm:
+    """The arm that stands here already, with the name that either has."""
+    if before.name and arm.name and before.name != arm.name:
+        raise AdvriskError(
+            f"the arm {arm.id} is called {before.name!r} already, and {arm.name!r} here; remove one name"
+        )
+    return replace(before, name=before.name or arm.name)
 
 
 def place_of(arm: Arm, study: StudySpec, registries: Registries, detectors: Named | None = None) -> Loc:
@@ -55,14 +67,26 @@ def _check_surrogates(arms: Iterable[Arm], models: Sequence[str]) -> None:
 
 
 def _differing(before: Arm, arm: Arm) -> str:
-    names = [field.name for field in fields(Arm)]
+    names = [field.name for field in fields(Arm) if field.name not in ("name", "crafted_by")]
+    if before.crafted_by and arm.crafted_by and _differing(before.crafted_by, arm.crafted_by):
+        names.append("crafted_by")
     return " and ".join(name for name in names if getattr(before, name) != getattr(arm, name))
 
 
 def expand_entry(
     entry: ArmEntry, registries: Registries, *, to_transfer: bool = False, detectors: Named | None = None
-) -> Iterator[Arm]:
+) -> list[Arm]:
     """The arms that one entry of `arms` stands for; without `detectors`, there are none that an attack could know."""
+    expanded = _expanded(entry, registries, to_transfer=to_transfer, detectors=detectors)
+    return named_arms(entry.name, expanded, _called(detectors or {}))
+
+
+def _called(detectors: Named) -> dict[str, str]:
+    """Full name -> what a detector is called, where that is a name that the study gave."""
+    return {those[0]: name.rpartition("@")[0] for name, those in detectors.items() if "@" in name and name not in those}
+
+
+def _expanded(entry: ArmEntry, registries: Registries, *, to_transfer: bool, detectors: Named | None) -> Iterator[Arm]:
     if entry.preset:
         yield from _from_presets(entry, registries, to_transfer=to_transfer, detectors=detectors)
     elif entry.arm:
@@ -332,7 +356,7 @@ def readable_id(
 ) -> str:
     """Readable and stable: `pgd-linf-0.1-ace`, then whatever differs from the defaults: `,steps=10`."""
     changed = {name: value for name, value in bound.items() if value != part.parameters[name].default}
-    extras = [f"{name}={shown(value)}" for name, value in _flat(changed)]
+    extras = [f"{name}={shown(value)}" for name, value in flat(changed)]
     if isinstance(part.traits, AttackTraits) and keep != part.traits.keep:
         extras.append(f"keep={keep}")
     if max_queries is not None:
@@ -347,9 +371,3 @@ def with_params(arm: Arm, part: Part[Any], params: Mapping[str, Any]) -> Arm:
     words = [arm.norm, shown(arm.eps), arm.objective]
     name = readable_id(part, words, params, keep=arm.keep, max_queries=arm.max_queries, draws=arm.draws)
     return replace(arm, id=name, params=dict(params))
-
-
-def _flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
-    for name, value in params.items():
-        yield from sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]

@@ -219,7 +219,7 @@ def _crafting(cards: Mapping[str, ModelCard], arms: Sequence[Arm]) -> tuple[tupl
 
 def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
     """What an assessment names must be among the arms, or the answer would come after all the work."""
-    ids = [arm.id for arm in arms]
+    ids = [arm.shown for arm in arms]
     for method, named in (("damage", study.assess.damage.arms), ("detection", study.assess.detection.arms)):
         for place, pattern in enumerate(named or ()):
             if complaint := no_match(pattern, ids):
@@ -244,7 +244,8 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
     if study.criterion == "target" and not traits.targeted:
         able = ", ".join(part.name for part in registries.objectives if part.traits.targeted)
         raise study.where.error(
-            ("success",), f"{arm.id}: {arm.objective} leads away from a class, towards none; with a target use {able}"
+            ("success",),
+            f"{arm.shown}: {arm.objective} leads away from a class, towards none; with a target use {able}",
         )
     aimed = study.criterion == "target" or registries.attacks.get(arm.family).traits.aims
     fewest = traits.classes[aimed]
@@ -255,13 +256,13 @@ def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: 
         found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
     if found:
         remedy = "use the objective ace or margin"
-        raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}; {remedy}")
+        raise study.where.error(_place(arm, study, registries, names), f"{arm.shown} {found}; {remedy}")
 
 
 def _refuse_too_many_draws(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries, names: Named) -> None:
     """A query that takes more passes than there are: nothing could be asked."""
     if model.random and arm.max_queries is not None and arm.max_queries < arm.draws:
-        found = f"{arm.id}: a point takes {arm.draws} passes of {model.name}, which answers at random (`draws`)"
+        found = f"{arm.shown}: a point takes {arm.draws} passes of {model.name}, which answers at random (`draws`)"
         remedy = f"but max_queries is {arm.max_queries}; allow more, or draw less often"
         raise study.where.error(_place(arm, study, registries, names), f"{found}, {remedy}")
 
@@ -276,7 +277,7 @@ def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Regist
     if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
         found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
     if found:
-        raise study.where.error(_place(arm, study, registries, names), f"{arm.id} {found}")
+        raise study.where.error(_place(arm, study, registries, names), f"{arm.shown} {found}")
 
 
 def _resolved(arm: Arm, registries: Registries) -> Resolved:
@@ -306,7 +307,7 @@ def _refuse_inputs(study: StudySpec, model: ModelCard, arm: Arm, registries: Reg
         return
     able = [part.name for part in registries.corruptions if part.traits.inputs != inputs]
     meant = "images (channels × height × width)" if inputs == "images" else "tables (rows of features)"
-    found = f"{arm.id} is for {meant}, which {model.name} does not take; these would do: {', '.join(able)}"
+    found = f"{arm.shown} is for {meant}, which {model.name} does not take; these would do: {', '.join(able)}"
     raise study.where.error(place_of(arm, study, registries), found)
 
 
@@ -318,9 +319,9 @@ def _refuse_incapable(
     if not gives(model.capability, needs):
         able = [part for part in registries.attacks if part.traits.resolve is None]
         able = [part for part in able if gives(model.capability, part.traits.needs)]
-        found = f"{arm.id} needs {needs} of a model, but {model.name} gives {model.capability} only"
+        found = f"{arm.shown} needs {needs} of a model, but {model.name} gives {model.capability} only"
         found += f"; these need no more: {', '.join(part.name for part in able)}" if able else ""
     elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
-        found = f"{arm.id} is for images (channels × height × width), which {model.name} does not take"
+        found = f"{arm.shown} is for images (channels × height × width), which {model.name} does not take"
     if found:
         raise study.where.error(_place(arm, study, registries, names), found)

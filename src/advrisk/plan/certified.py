@@ -14,7 +14,7 @@ def certified_arms(study: StudySpec, arms: Sequence[Arm]) -> list[Arm]:
     if asked is None:
         return []
     sized = [arm for arm in arms if _is_sized(arm)]
-    return sized if asked.arms is None else [arm for arm in sized if matches(arm.id, asked.arms)]
+    return sized if asked.arms is None else [arm for arm in sized if matches(arm.shown, asked.arms)]
 
 
 def refuse_uncertifiable(study: StudySpec, arms: Sequence[Arm]) -> None:
@@ -26,9 +26,9 @@ def refuse_uncertifiable(study: StudySpec, arms: Sequence[Arm]) -> None:
         found = "needs samples that nothing else looked at, and there are none; add `calibrate: 1000`, say, to `data`"
         raise study.where.error(_PLACE, found)
     for place, pattern in enumerate(asked.arms or ()):
-        if complaint := no_match(pattern, [arm.id for arm in arms]):
+        if complaint := no_match(pattern, [arm.shown for arm in arms]):
             raise study.where.error((*_PLACE, "arms", place), complaint)
-        if not any(_is_sized(arm) and matches(arm.id, [pattern]) for arm in arms):
+        if not any(_is_sized(arm) and matches(arm.shown, [pattern]) for arm in arms):
             found = (
                 f"{pattern!r} names no attack with a norm and an eps, and only within a size a risk can be certified"
             )

@@ -1,18 +1,19 @@
 """From the lines of `detectors` to configured detectors: names looked up, parameters bound, grids expanded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import AdvriskError
+from advrisk.core.errors import AdvriskError, RegistryError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import Capability, DetectorTraits, gives
 from advrisk.plan.arms import expand_entry, readable_id
 from advrisk.plan.card import ModelCard
 from advrisk.plan.grids import grid
+from advrisk.plan.naming import detector_facets, refuse_taken_names, told_apart
 from advrisk.plan.recipe import recipe_of
 from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, detector_names
 
@@ -37,10 +38,17 @@ class ConfiguredDetector:
     place: Loc  # in the study
     arms: tuple[Arm, ...] = ()  # whose successes it learns from
     handed_over: bool = False  # as a Python object, of which nothing else is known
+    called: str | None = None  # what the study calls it: shown in place of its settings, and decides nothing
 
     @property
     def readable(self) -> str:
-        return self.id.rpartition("@")[0]
+        """What people see and refer to."""
+        return self.called or self.id.rpartition("@")[0]
+
+    @property
+    def shown(self) -> str:
+        """The full name with what people see in it."""
+        return f"{self.readable}@{self.id.rpartition('@')[2]}"
 
 
 def expand_detectors(study: StudySpec, registries: Registries, *, examples: str = "") -> list[ConfiguredDetector]:
@@ -49,8 +57,10 @@ def expand_detectors(study: StudySpec, registries: Registries, *, examples: str 
     for index, spec in enumerate(study.detectors):
         place: Loc = ("detectors", index)
         try:
-            for one in _configured(spec, study, registries, examples, place):
-                found.setdefault(one.id, one)
+            for one in _named(spec.name, _configured(spec, study, registries, examples, place)):
+                known = found.setdefault(one.id, one)
+                found[one.id] = replace(known, called=_one_name(known, one))
+            refuse_taken_names({one.id.rpartition("@")[0]: one.readable for one in found.values()}, "detector")
         except AdvriskError as error:
             raise study.where.error(place, str(error)) from None
     return list(found.values())
@@ -58,7 +68,22 @@ def expand_detectors(study: StudySpec, registries: Registries, *, examples: str 
 
 def names_of(detectors: Sequence[ConfiguredDetector]) -> dict[str, tuple[str, ...]]:
     """What detectors may be called -> the full names of those that are meant."""
-    return detector_names([one.id for one in detectors])
+    of = {one.shown: one.id for one in detectors}
+    return {name: tuple(of[full] for full in those) for name, those in detector_names(list(of)).items()}
+
+
+def _named(name: str | None, detectors: Sequence[ConfiguredDetector]) -> list[ConfiguredDetector]:
+    if name is None:
+        return list(detectors)
+    names = told_apart(name, {one.id: detector_facets(one.params, one.arms) for one in detectors})
+    return [replace(one, called=names[one.id]) for one in detectors]
+
+
+def _one_name(known: ConfiguredDetector, one: ConfiguredDetector) -> str | None:
+    if known.called and one.called and known.called != one.called:
+        told = f"is called {known.called!r} already, and {one.called!r} here; remove one name"
+        raise AdvriskError(f"the detector {one.id.rpartition('@')[0]} {told}")
+    return known.called or one.called
 
 
 def detector_id(readable: str, decisive: Any) -> str:
@@ -114,15 +139,19 @@ def _unlearnable(one: ConfiguredDetector, model: ModelCard, registries: Registri
 def _configured(
     spec: DetectorSpec, study: StudySpec, registries: Registries, examples: str, place: Loc
 ) -> list[ConfiguredDetector]:
-    _refuse_readable(spec.name, registries)
-    part = registries.detectors.get(spec.name)
+    _refuse_readable(spec.detector, registries)
+    try:
+        part = registries.detectors.get(spec.detector)
+    except RegistryError as error:
+        remedy = f"to call a detector so, write {{detector: lid, name: {spec.detector}}}, say"
+        raise RegistryError(f"{error} ({remedy})") from None
     arms = _learned_arms(spec, part, registries)
     words = []
     if spec.arms is not None and arms != _expanded([LEARNED_ATTACK], registries):
         words = [f"arms={'+'.join(arm.id for arm in arms)}"]
     configured = []
     for params in grid(spec.params, part):
-        beside = ["name", "arms"] if part.traits.learns == "attacks" else ["name"]
+        beside = ["detector", "name", *(["arms"] if part.traits.learns == "attacks" else [])]
         bound = part.bind(params, folder=study.where.folder, beside=beside)
         decisive = {"name": part.name, "version": part.version, "params": _plain(bound)}
         if part.traits.learns:
@@ -152,6 +181,8 @@ def _learned_arms(spec: DetectorSpec, part: Part[DetectorTraits], registries: Re
     for arm in arms:
         if arm.kind != "attack" or arm.crafted_by is not None:
             raise AdvriskError(f"{part.name} learns from attacks on the model itself, and {arm.id} is none")
+        if arm.name is not None:
+            raise AdvriskError(f"{part.name} learns from {arm.id}, which is shown nowhere; remove its `name`")
         if arm.repeats > 1:
             raise AdvriskError(f"{part.name} learns from {arm.id} once; remove its `repeats`")
     return arms

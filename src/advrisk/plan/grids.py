@@ -28,6 +28,12 @@ def _takes_list(part: Part[Any], name: str) -> bool:
     return name in part.parameters and "tuple" in str(part.parameters[name].annotation)
 
 
+def flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
+    for name, value in params.items():
+        yield from sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
+
+
 def shown(value: Any) -> str | None:
     """A value as names and ids have it."""
     if value is None:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advrisk.core.numbers import size_text
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
 from advrisk.report.palette import Figure, Places
 from advrisk.risk.certificate.promises import promises
 from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.risk.certificate.statements import claim, headline, looked_at, shared, size_text, would_take
+from advrisk.risk.certificate.statements import claim, headline, looked_at, shared, would_take
 from advrisk.risk.certificate.words import meaning, percent
 
 ON_ATTACKS = (

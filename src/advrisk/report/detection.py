@@ -1,6 +1,7 @@
 """Detectors in words, for the terminal and the report, and the figure of their worst-case ROC curves."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Roc
 from advrisk.risk.detection.survival import Survival
-from advrisk.risk.detection.table import Table
+from advrisk.risk.detection.table import Row, Table
 
-_POINTS = 400  # of a curve
+_POINTS = 200  # of a curve
 _SINGLE = "dash"
 MAX_ARMS = 20  # listed of each detector
 
@@ -26,6 +27,13 @@ ON_AUROC = (
     "counts with its least suspicious success of all arms in question. So chance, what random numbers would get, is at "
     "most 0.5: the more arms succeed, the lower. Never compare groups without it."
 )
+
+ON_SHARES = (
+    "Shares, and successful arms per sample, are of attackable samples: the model classifies a natural error wrongly "
+    "without any attack, so no arm is run on it. The paper's count includes natural errors: of all samples, those that "
+    "an arm or nature makes the model classify wrongly without an alarm."
+)
+PAPER = "paper's count, natural errors included"
 
 USUAL = "AUROC, arms that do not know it"  # headings: of the number that ranks detectors, and of what stands beside it
 SURVIVES = "what survives arms that know it"
@@ -45,10 +53,19 @@ def on_arms(tables: Sequence[DetectorTable]) -> str:
     return f"{told}, {n_knowing} that {'knows' if n_knowing == 1 else 'know'} one" if n_knowing else told
 
 
+def on_samples(one: DetectorTable) -> str:
+    """How many samples there are, and how many of them could be attacked."""
+    n_attackable = one.table.n_attackable
+    whole = counted(one.n, "sample")
+    return whole if n_attackable == one.n else f"{whole}, {n_attackable} of them attackable"
+
+
 def words(found: DetectionAssessment) -> list[str]:
     """What the numbers are, and what is to be known of them."""
     known = any(one.table.adaptive for one in found.tables)
-    return [ON_AUROC, on_fpr(found.tpr), _KNOWN if known else _UNKNOWN, *found.notes]
+    errors = any(one.table.n_attackable < one.n for one in found.tables)
+    sentences = [ON_AUROC, on_fpr(found.tpr), *([ON_SHARES] if errors else []), _KNOWN if known else _UNKNOWN]
+    return [*sentences, *found.notes]
 
 
 def survived(one: DetectorTable) -> list[tuple[str, ...]]:
@@ -90,10 +107,24 @@ def on_table(one: DetectorTable) -> list[str]:
     if one.defeat.arms and not any(arm.n_broken for arm in one.defeat.arms):
         return ["no arm broke a sample: there is nothing to detect"]
     sentences = [*_on_groups(one), *_on_adaptive(one), *_on_defeat(one)]
-    n_left_out = one.table.average.n_left_out[MULTI_ARMED]
-    if n_left_out and one.overall.auroc is not None:
-        sentences.append(f"{counted(n_left_out, 'group')} without a success, left out of the averages")
-    return sentences
+    return [*sentences, *on_left_out(one.table)]
+
+
+def on_left_out(table: Table) -> list[str]:
+    """Which groups the averages leave out, and why."""
+    row = table.average
+    if not row.left_out or row.entries[MULTI_ARMED].auroc is None:
+        return []
+    reasons = "; ".join(f"{label} ({reason})" for label, reason in row.left_out.items())
+    n = f"{len(row.left_out)} of {counted(len(table.groups), 'group')}"
+    return [f"averages compare columns on the groups that all of them have, and leave out {n}: {reasons}"]
+
+
+def row_label(row: Row) -> str:
+    """The heading of a row: an average that leaves out groups says of how many it is made."""
+    if not row.left_out:
+        return row.label
+    return f"{row.label} of {len(row.groups)} of {len(row.groups) + len(row.left_out)} groups"
 
 
 def _on_groups(one: DetectorTable) -> list[str]:
@@ -103,7 +134,10 @@ def _on_groups(one: DetectorTable) -> list[str]:
     if table.worst_group is not None:
         entry = table.row(table.worst_group).entries[MULTI_ARMED]
         if entry.auroc is not None:
-            sentences.append(f"worst group: {table.worst_group}, AUROC {entry.auroc}, chance {entry.chance_auroc:.3f}")
+            sentences.append(
+                f"worst group, least above chance: {table.worst_group}, AUROC {entry.auroc}, chance "
+                f"{entry.chance_auroc:.3f}, {counted(entry.n_arms, 'arm')}"
+            )
     if one.worst_single:
         (name, single), *others = one.worst_single.items()
         as_low = f"; as low: {', '.join(other for other, _ in others)}" if others else ""
@@ -143,13 +177,21 @@ def _on_defeat(one: DetectorTable) -> list[str]:
     where = f"at a threshold of {defeat.threshold:.4g} ({percent(defeat.false_alarms)} false alarms)"
     if defeat.most_often is None:
         return [f"{where} no arm gets past it"]
-    how_often = f" on {percent(defeat.unseen)} of the samples" if defeat.unseen else ""
-    sentences = [f"{where} some arm gets past it{how_often}; most often {_past(defeat.most_often)}"]
+    sentences = [f"{where} {_how_often(one)}; most often {_past(defeat.most_often)}"]
     if defeat.cheapest is not None and defeat.cheapest.passes_per_unseen is not None:
         sentences.append(
             f"cheapest: {_past(defeat.cheapest)}, at {defeat.cheapest.passes_per_unseen:,.3g} passes for each"
         )
     return sentences
+
+
+def _how_often(one: DetectorTable) -> str:
+    unseen, paper = one.defeat.unseen, one.defeat.unseen_paper
+    told = f"some arm of {len(one.defeat.arms)} gets past it"
+    if unseen is None or paper is None:
+        return told
+    told += f" on {percent(unseen)} of {counted(unseen.n, 'attackable sample')}"
+    return told if paper.n == unseen.n else f"{told} ({PAPER}: {percent_text(paper.value, 1)} of {paper.n})"
 
 
 def _past(arm: ArmDefeat) -> str:
@@ -166,11 +208,16 @@ def on_pair(pair: DetectorPair) -> str:
 
 def detection_content(found: DetectionAssessment | None, reason: str = "") -> dict[str, Any]:
     """What the template shows of detectors, or why it cannot."""
-    figures = {} if found is None else {f"roc {model}": roc_curves(found, model) for model in found.models}
+    choices = {} if found is None else {model: roc_choices(found, model) for model in found.models}
+    figures = {one.figure: roc_curves(found, model, one.group) for model, of in choices.items() for one in of if found}
     return {
         "detection": found,
         "undetected": reason,
         "detection_figures": figures,
+        "roc_choices": choices,
+        "on_samples": on_samples,
+        "row_label": row_label,
+        "paper_count": PAPER,
         "detection_words": [] if found is None else words(found),
         "on_arms": on_arms,
         "survived": survived,
@@ -184,23 +231,48 @@ def detection_content(found: DetectionAssessment | None, reason: str = "") -> di
     }
 
 
-def roc_curves(found: DetectionAssessment, model: str) -> Figure:
-    """Of each detector, in its worst group: multi-armed, and by the one objective that is worst for it."""
-    tables = [one for one in found.tables if one.model == model and one.table.worst_group is not None]
-    chance: dict[str, Figure] = {}
-    lines: list[Figure] = []
+@dataclass(frozen=True)
+class RocChoice:
+    """The figure of one group."""
+
+    figure: str
+    label: str
+    group: str
+
+
+def roc_choices(found: DetectionAssessment, model: str) -> list[RocChoice]:
+    """Every group with a ROC; the one that is worst for the best detector first."""
+    tables = [one for one in found.tables if one.model == model]
+    worst: dict[str, list[str]] = {}
+    for one in tables:
+        if one.table.worst_group is not None:
+            worst.setdefault(one.table.worst_group, []).append(one.name)
+    drawn = [label for label in tables[0].table.groups if tables[0].table.row(label).entries[MULTI_ARMED].auroc]
+    return [
+        RocChoice(
+            f"roc {model} {label}",
+            f"{label} (worst for {', '.join(worst[label])})" if label in worst else label,
+            label,
+        )
+        for label in dict.fromkeys([*(label for label in worst if label in drawn), *drawn])
+    ]
+
+
+def roc_curves(found: DetectionAssessment, model: str, group: str) -> Figure:
+    """Of each detector in one group: multi-armed, and by the one objective that is worst for it; and chance."""
+    tables = [one for one in found.tables if one.model == model]
+    lines = [_chance(group, tables[0].table)]  # the same for all detectors: arms and successes are
     for place, one in enumerate(tables):
-        group, colour = one.table.worst_group or "", cycled(COLOURS, place)
-        curve = _line(f"{one.name}, {group}", thinned(one.table.roc(group)), {"color": colour, "width": 2.5})
+        colour = cycled(COLOURS, place)
+        curve = _line(one.name, thinned(one.table.roc(group)), {"color": colour, "width": 2.5})
         lines.append(curve | {"mode": "lines+markers", "marker": few_marks(place)})
         for single in one.table.row(group).worst_single[:1]:
             line = {"color": colour, "width": 1.5, "dash": _SINGLE}
             lines.append(_line(f"{one.name}, {single} alone", thinned(one.table.roc(group, single)), line))
-        chance[group] = _chance(group, one.table)
     return {
-        "data": [*chance.values(), *lines],
+        "data": lines,
         "layout": {
-            "title": {"text": short_label(model), "x": 0.02, "font": {"size": 15}},
+            "title": {"text": f"{short_label(model)}, {plain_label(group)}", "x": 0.02, "font": {"size": 15}},
             "xaxis": {
                 "title": {"text": "clean inputs that raise an alarm"},
                 "range": [-0.01, 1.01],
@@ -208,7 +280,7 @@ def roc_curves(found: DetectionAssessment, model: str) -> Figure:
             },
             "yaxis": {"title": {"text": "attacked samples detected"}, "range": [-0.01, 1.02], "tickformat": ".0%"},
             "legend": {"orientation": "h", "y": -0.22, "yanchor": "top"},
-            "height": 420 + 22 * (len(lines) + len(chance)),
+            "height": 420 + 22 * len(lines),
         },
     }
 
@@ -216,11 +288,12 @@ def roc_curves(found: DetectionAssessment, model: str) -> Figure:
 def _chance(group: str, table: Table) -> Figure:
     """What random numbers would get against all arms of a group: below the diagonal, and the lower the more arms."""
     fpr, tpr = (rates.tolist() for rates in table.chance_roc(group))
-    return _line(f"chance, {group}", (fpr, tpr), {"color": GRAY, "width": 1.5, "dash": "dot"})
+    n_arms = table.row(group).entries[MULTI_ARMED].n_arms
+    return _line(f"chance, {counted(n_arms, 'arm')}", (fpr, tpr), {"color": GRAY, "width": 1.5, "dash": "dot"})
 
 
 def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any]) -> Figure:
-    fpr, tpr = rates
+    fpr, tpr = ([round(rate, 5) for rate in one] for one in rates)
     return {
         "type": "scatter",
         "mode": "lines",

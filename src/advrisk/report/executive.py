@@ -258,7 +258,7 @@ def _on_defeats(found: DetectionAssessment) -> Iterable[str]:
     for one in found.tables:
         if (arm := one.defeat.most_often) is not None:
             where = f"{one.name} in front of {one.model}"
-            yield f"{arm.arm} gets past {where} most often: {percent(arm.unseen)} of samples."
+            yield f"{arm.arm} gets past {where} most often: {percent(arm.unseen)} of attackable samples."
 
 
 # What is undecided

@@ -8,6 +8,7 @@ from advrisk.core.names import counted
 from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_figures import p_text
+from advrisk.report.detection import on_left_out
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
@@ -70,15 +71,18 @@ def _damage(found: Findings) -> list[str]:
 def _detection(found: Findings) -> list[str]:
     if not isinstance(found.detection, DetectionAssessment):
         return []
-    head = ["model", "detector", "AUROC", "chance", "gets past most often"]
+    head = ["model", "detector", "arms", "AUROC", "chance", "worst group", "some arm gets past", "most often"]
     rows = []
     for one in found.detection.tables:
         chance = one.overall.chance_auroc
         most = one.defeat.most_often
         past = "–" if most is None else f"{_name(most.arm)}: {_share(most.unseen)}"
         told = "–" if chance is None else f"{chance:.3f}"
-        rows.append([_name(one.model), _name(one.name), _number(one.overall.auroc), told, past])
-    return _section("Detectors, against all arms that do not know them", head, rows, "ttnnt")
+        cells = [_name(one.model), _name(one.name), str(one.table.n_arms), _number(one.overall.auroc), told]
+        rows.append([*cells, one.table.worst_group or "–", _share(one.defeat.unseen), past])
+    lines = _section("Detectors, against all arms that do not know them", head, rows, "ttnnntnt")
+    left_out = {sentence: None for one in found.detection.tables for sentence in on_left_out(one.table)}
+    return [*lines, *(line for sentence in left_out for line in (f"{sentence[0].upper()}{escaped(sentence[1:])}.", ""))]
 
 
 def _indicators(found: Findings) -> list[str]:

@@ -6,7 +6,7 @@ from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.ledger.searches import SearchRecord
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
-from advrisk.report.detection import fpr_name, on_arms
+from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
 from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, shares_at, size_columns
@@ -91,10 +91,14 @@ def _(found: DetectionAssessment) -> str:
     parts = []
     for model in found.models:
         tables = [one for one in found.tables if one.model == model]
-        rows = [[one.name, one.overall.auroc, one.overall.chance_auroc, one.overall.fpr_at_tpr] for one in tables]
-        caption_ = f"{model}: {tables[0].n} samples, {on_arms(tables)}"
-        parts.append(html_table(["detector", "AUROC", "chance", fpr_name(found.tpr)], rows, caption=caption_))
-    return html_block("How well detectors hold against all arms together", *parts, notes=found.notes)
+        rows = [
+            [one.name, one.table.n_arms, one.overall.auroc, one.overall.chance_auroc, one.overall.fpr_at_tpr]
+            for one in tables
+        ]
+        caption_ = f"{model}: {on_samples(tables[0])}; {on_arms(tables)}"
+        parts.append(html_table(["detector", "arms", "AUROC", "chance", fpr_name(found.tpr)], rows, caption=caption_))
+    left_out = dict.fromkeys(sentence for one in found.tables for sentence in on_left_out(one.table))
+    return html_block("How well detectors hold against all arms together", *parts, notes=[*left_out, *found.notes])
 
 
 @notebook_html.register

@@ -135,7 +135,8 @@ def own_detectors(ledger: Ledger) -> tuple[str, ...]:
     """The detectors of the run's study and its imports; all that scored it, where nobody wrote them down."""
     known = read_known_detectors(ledger.path.parent)
     if known is not None:
-        return known.all
+        shown = {full: name for name, full in ledger.ids.items()}
+        return tuple(shown.get(full, full) for full in known.all)
     rows = ledger.query("SELECT detector FROM all_scores GROUP BY detector ORDER BY max(filename), detector")
     return tuple(str(name) for name in rows["detector"].to_pylist())
 

@@ -52,6 +52,7 @@ class Workbench:
     folder: Path
     run: str
     detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
+    detector_names: dict[str, str] = field(default_factory=dict)  # full name -> what the study calls it
     _targets: dict[tuple[str, str], Target] = field(default_factory=dict)
     _crafted: dict[str, Points] = field(default_factory=dict)
     _suspicions: dict[tuple[str, str], Suspicion] = field(default_factory=dict)
@@ -160,7 +161,7 @@ class Workbench:
             if np.isnan(points[name]).any():
                 missing[row] = "error", nothing_to_transfer(need)
             elif np.array_equal(points[name], x[row]):
-                missing[row] = "resisted", f"{need.arm.id} left this sample of {need.model} as it was"
+                missing[row] = "resisted", f"{need.arm.shown} left this sample of {need.model} as it was"
             else:
                 x[row] = points[name]
         return Crafted(torch.from_numpy(x).to(self.material.models[cell.model].device), missing)

@@ -47,7 +47,7 @@ def _carry_out(bench: Workbench, cells: Collection[Cell], crew: Crew, asked: Cer
     left = len(cells)
     for _, of_shard in groupby(cells, key=lambda cell: cell.shard.id):
         crew.publish()
-        if is_decided(Ledger.open(bench.folder), asked, seed=bench.study.seed):
+        if is_decided(Ledger.open(bench.folder).named(), asked, seed=bench.study.seed):
             crew.tell(replace(crew.progress, n_cells=crew.progress.n_cells - left))
             return
         now = list(of_shard)

@@ -94,14 +94,14 @@ def dry_run(
     pass_s = _seconds_per_pass([*counted, *counted_again], bench)
     ahead = _ahead(bench, plan, options)
     n_forward, n_backward, n_to_look, longest_s, again_s = 0, 0, 0, 0.0, 0.0
-    by_arm = {arm.id: 0 for model, arm in plan.attempts if is_counted(model, arm, bench)}
-    by_arm |= {cell.arm.id: 0 for cell in beside if is_counted(cell.model, cell.arm, bench)}
+    by_arm = {arm.shown: 0 for model, arm in plan.attempts if is_counted(model, arm, bench)}
+    by_arm |= {cell.arm.shown: 0 for cell in beside if is_counted(cell.model, cell.arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
     for place, cell in enumerate([*counted, *counted_again]):
         forward, backward = most_passes(cell, bench)
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
-        by_arm[cell.arm.id] += n * (forward + backward)
+        by_arm[cell.arm.shown] += n * (forward + backward)
         n_to_look += n * (forward + backward) if place < len(counted) and cell.shard.id in ahead.first else 0
         cell_s = _CELL_S + min(forward * pass_s[_kind(cell)], study.max_cell_s or float("inf"))
         if place >= len(counted):  # one after the other, while detectors score
@@ -124,7 +124,7 @@ def dry_run(
         workers=workers,
         by_arm=by_arm,
         by_model=by_model,
-        uncounted=sorted({cell.arm.id for cell in [*missing, *again]} - by_arm.keys()),
+        uncounted=sorted({cell.arm.shown for cell in [*missing, *again]} - by_arm.keys()),
         n_scores=n_scores,
         by_measure=measure_passes(waiting, bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),

@@ -42,7 +42,7 @@ def refuse_gate(
 def _attacks(study: StudySpec, arms: Iterable[Arm]) -> list[Arm]:
     """Those in the norm of damage that count."""
     asked = study.assess.damage
-    counted = [arm for arm in arms if asked.arms is None or matches(arm.id, asked.arms)]
+    counted = [arm for arm in arms if asked.arms is None or matches(arm.shown, asked.arms)]
     return [arm for arm in counted if arm.kind == "attack" and arm.norm == asked.norm]
 
 
@@ -93,6 +93,6 @@ def _ground(
         sizes=[arm.eps for arm in own if arm.eps is not None],
         endless=any(arm.eps is None for arm in own),
         refuses=refuses,
-        detectors=[one.id for one in detectors],
+        detectors=[one.shown for one in detectors],
         losses=[loss.label for loss in bound_losses(study.loss_entries(), folder=study.where.folder)],
     )

@@ -210,7 +210,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
         ledger.append(changed)
     _keep_to_calibrate(study, bench)
     _keep_bounds(bench)
-    write_study_detectors(bench.folder, list(bench.detectors))
+    write_study_detectors(bench.folder, list(bench.detectors), bench.detector_names)
 
 
 def _keep_to_calibrate(study: StudySpec, bench: Workbench) -> None:
@@ -303,6 +303,7 @@ def _arm_rows(
         {
             "model": model,
             "arm": arm.id,
+            "name": arm.name,
             "recipe": recipes[model, arm.id],
             "origin": origin,
             "kind": arm.kind,

@@ -210,7 +210,7 @@ def taken_looks(
 ) -> list[Look]:
     """Look at targets after the first so many shards; at decisions with a share of the error that is left."""
     shards = state.order[:n_shards]
-    ledger = Ledger.open(folder).of_shards(shards)
+    ledger = Ledger.open(folder).of_shards(shards).named()
     n_samples = sum(sizes[name] for name in shards)
     looks = []
     for target in targets:

@@ -106,7 +106,7 @@ def failed_result(cell: Cell, *, run: str, criterion: str, outcome: Outcome, mes
 
 def nothing_to_transfer(need: Cell) -> str:
     """What is said of samples whose points another cell should have crafted."""
-    return f"{need.arm.id} failed on {need.model}, so there is nothing to transfer"
+    return f"{need.arm.shown} failed on {need.model}, so there is nothing to transfer"
 
 
 def _common(cell: Cell, run: str, criterion: str) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def _empty_tensor(arms: Sequence[Arm], data: Dataset, rows: Sequence[int]) -> Ri
     index = np.asarray(rows, dtype=np.int64)
     return RiskTensor.from_arrays(
         np.zeros((len(index), len(arms))),
-        arms=[arm.id for arm in arms],
+        arms=[arm.shown for arm in arms],
         kind=[arm.kind for arm in arms],
         family=[arm.family for arm in arms],
         cause=[arm.cause for arm in arms],

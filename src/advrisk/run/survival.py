@@ -22,9 +22,9 @@ def refuse_survival(
     attacks = [arm for arm in arms if arm.kind == "attack"]
     if asked.arms is not None and not study.search:
         for pattern in asked.arms:
-            if complaint := no_match(pattern, {arm.id for arm in attacks}):
+            if complaint := no_match(pattern, {arm.shown for arm in attacks}):
                 raise study.where.error((*_PLACE, "arms"), complaint)
-        attacks = [arm for arm in attacks if matches(arm.id, asked.arms)]
+        attacks = [arm for arm in attacks if matches(arm.shown, asked.arms)]
     norms = {arm.norm for arm in attacks if arm.norm is not None}
     if asked.norm is not None and asked.norm not in norms and not study.search:
         known = f"there are attacks in {', '.join(sorted(norms))}" if norms else "no attack that counts has a norm"

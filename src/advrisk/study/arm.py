@@ -27,6 +27,12 @@ class Arm:
     cause: str | None = None  # of a corruption: the branch of the tree of risks that it belongs to
     crafted_by: "Arm | None" = None  # of a transfer: the arm whose points it takes over
     draws: int = 1  # how often a model that answers at random is asked about a point
+    name: str | None = None  # what the study calls it: shown in place of the id, and decides nothing
+
+    @property
+    def shown(self) -> str:
+        """What people see and refer to: the name, or the id where the study gives none."""
+        return self.name or self.id
 
     @property
     def surrogate(self) -> str | None:

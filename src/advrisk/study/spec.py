@@ -35,7 +35,7 @@ from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
 TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
-_OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm"}  # field -> key
+_OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm", "name": "name"}  # field -> key
 
 
 class DataSpec(Open):
@@ -83,6 +83,7 @@ def _nearest_kind(params: Mapping[str, Any]) -> str:
 class ArmEntry(Open):
     """One line of `arms`: lists expand to a grid, other keys are the part's parameters."""
 
+    name: Identifier | None = None  # what the arm is called; of several arms, what their names begin with
     attack: Names | None = None
     corruption: Names | None = None
     preset: Names | None = None
@@ -118,7 +119,7 @@ class ArmEntry(Open):
             raise ValueError(f"{TRANSFER} found beside other attacks: give it an entry of its own")
         beside = [*sorted(self.model_fields_set & ArmEntry.model_fields.keys() - _OF_TRANSFER.keys()), *self.params]
         if self.surrogates is None or self.arm is None:
-            found = [name for field, name in _OF_TRANSFER.items() if field in self.model_fields_set] + beside
+            found = [key for field, key in _OF_TRANSFER.items() if field in self.model_fields_set] + beside
             close = [near for name in beside if (near := nearest(name, ("from", "arm")))]
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             needed = f"{TRANSFER} needs `from`, a model, and `arm`, an attack on it"
@@ -126,6 +127,8 @@ class ArmEntry(Open):
         if beside:
             where = "what configures the attack belongs into its `arm`"
             raise ValueError(f"found `{beside[0]}` beside {TRANSFER}: {where}")
+        if self.arm.name is not None:
+            raise ValueError(f"found `name: {self.arm.name}` in the arm of a {TRANSFER}: name the {TRANSFER} itself")
         if TRANSFER in (self.arm.attack or ()) or self.arm.corruption:
             kind = "a corruption" if self.arm.corruption else f"a {TRANSFER}"
             raise ValueError(f"the arm of a {TRANSFER} must be an attack on one model, found {kind}")
@@ -191,10 +194,28 @@ class NamedSpec(Open):
     name: str
 
 
-class DetectorSpec(NamedSpec):
-    """A detector; one that learns from attacks takes the successes of all its `arms`."""
+class DetectorSpec(Open):
+    """A detector; one that learns from attacks takes the successes of all its `arms`.
 
+    `{detector: lid, name: neighbours}` is shown as `neighbours`. Where `detector` is missing, `name` says which one it
+    is, and it is shown by its settings.
+    """
+
+    detector: str
+    name: Identifier | None = None
     arms: Annotated[list[ArmEntry], Field(min_length=1)] | None = None
+
+
+def _a_detector(value: object) -> object:
+    if isinstance(value, str):
+        return {"detector": value}
+    if not isinstance(value, Mapping | DetectorSpec):
+        raise ValueError(f"a name, or a mapping with a detector and parameters, is needed; found {value!r}")
+    if isinstance(value, Mapping) and "detector" not in value:
+        if "name" not in value:
+            raise ValueError("found no `detector`; say which one, as in {detector: lid, neighbours: 20}")
+        return {"detector": value["name"]} | {key: held for key, held in value.items() if key != "name"}
+    return value
 
 
 class MeasureSpec(NamedSpec):
@@ -212,7 +233,17 @@ NAMED_SCHEMA = {
         {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
     ]
 }
-Detector = Annotated[DetectorSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
+_DETECTOR_SCHEMA = {
+    "anyOf": [
+        *NAMED_SCHEMA["anyOf"],
+        {
+            "type": "object",
+            "properties": {"detector": {"type": "string"}, "name": {"type": "string"}},
+            "required": ["detector"],
+        },
+    ]
+}
+Detector = Annotated[DetectorSpec, BeforeValidator(_a_detector), WithJsonSchema(_DETECTOR_SCHEMA)]
 Measure = Annotated[MeasureSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
 Named = Annotated[NamedSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEMA)]
 

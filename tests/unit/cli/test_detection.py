@@ -1,17 +1,21 @@
 """Detectors in the terminal: whole, and readable where it is narrow."""
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from advrisk.cli.detection import print_detection
+from advrisk.cli.detection import print_detection, print_group
+from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import json_text
 from advrisk.report.csv_files import write_rows
 from advrisk.risk.detection.arms import defeats
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
+from advrisk.risk.detection.curves import group_curves
 from advrisk.risk.detection.entries import Scored, Settings
 from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
 from advrisk.risk.detection.table import detection_table
@@ -55,9 +59,10 @@ def test_everything_fits_and_names_from_outside_are_text(
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
     words = " ".join(shown.split())
-    assert "[bold]net: 80 samples, 3 arms that know no detector, 1 that knows one" in words
+    assert "[bold]net: 80 samples; 3 arms that know no detector, 1 that knows one" in words
     assert "[red]eye[/red] > ear: difference of AUROC 0.100 [-0.100, 0.300], undecided" in words
-    assert "1 group without a success, left out of the averages" in words
+    assert "leave out 1 of 2 groups: l2 deepfool (no arm succeeded)" in words
+    assert "average of 1 of 2 groups" in words or width == 80, "the label may be broken into lines"
     assert "· A note." in words
     table = found.tables[0].table
     for entry in (table.row("linf 0.1").entries[MULTI_ARMED], table.adaptive[0].alone, table.adaptive[0].together):
@@ -93,7 +98,7 @@ def test_no_number_is_cut_and_no_interval_lost(
         assert entry.auroc is not None
         assert f"AUROC, arms that do not know it: {entry.auroc}; chance: {entry.chance_auroc:.3f};" in words
         assert f"multi-armed: {entry.auroc.value:.3f} [{entry.auroc.low:.3f}, {entry.auroc.high:.3f}]" in words
-        assert "successful arms per sample l2 deepfool ace: 0.00; kl: 0.00; multi-armed: 0.00; broken: 0" in words
+        assert "l2 deepfool ace: 0.00; kl: 0.00; multi-armed: 0.00; paper's count, natural errors" in words
 
 
 @pytest.mark.parametrize("width", [60, 120, 200])
@@ -124,7 +129,7 @@ def test_where_no_arm_knows_a_detector_that_is_said(
     unknown = replace(one, table=replace(one.table, adaptive=()))
     print_detection(replace(found, tables=(unknown,)), groups=False)
     words = " ".join(capsys.readouterr().out.split())
-    assert "[bold]net: 80 samples, 3 arms that know no detector detector AUROC" in words
+    assert "[bold]net: 80 samples; 3 arms that know no detector detector arms AUROC" in words
     assert "what survives" not in words
     assert "No arm here knows a detector." in words
 
@@ -135,7 +140,7 @@ def test_the_summary_shows_no_groups(capsys: pytest.CaptureFixture[str], monkeyp
     shown = " ".join(capsys.readouterr().out.split())
     assert "successful arms per sample" not in shown
     assert "--groups shows them all" in shown
-    assert "worst group: linf 0.1" in shown
+    assert "worst group, least above chance: linf 0.1" in shown
 
 
 def test_what_survives_an_attacker_who_knows_the_detector_is_said(
@@ -169,3 +174,34 @@ def test_the_file_holds_what_survives(tmp_path: Path) -> None:
         assert entry.auroc is not None
         assert float(line["auroc"]) == entry.auroc.value
         assert (int(line["n_arms"]), int(line["n_broken"])) == (entry.n_arms, entry.n_broken)
+
+
+@pytest.mark.parametrize("width", [60, 160])
+def test_one_group_is_shown_beside_its_chance(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = assessment()
+    (curves,) = group_curves(found, "linf-0.1")
+    print_group(found, [curves])
+    words = " ".join(capsys.readouterr().out.split())
+    entry = found.tables[0].table.row("linf 0.1").entries[MULTI_ARMED]
+    assert f"[bold]net, linf 0.1: 2 arms broke {entry.n_broken} of 80 attackable samples" in words
+    roc = found.tables[0].table.roc("linf 0.1")
+    for rate in (0.01, 0.05, 0.1, 0.2, 0.5):
+        by_hand = max(hit for alarm, hit in zip(roc.fpr, roc.tpr, strict=True) if alarm <= rate)
+        assert curves.detected(rate) == by_hand
+        assert f"{100 * by_hand:.1f} %" in words
+    told = json.loads(json_text(curves.as_dict()))
+    assert (told["group"], len(told["roc"][MULTI_ARMED]["fpr"])) == ("linf 0.1", roc.fpr.size)
+    assert told["roc"][MULTI_ARMED]["threshold"][0] is None, "JSON knows no infinity"
+
+
+def test_a_group_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(RiskError, match=r"there is no group 'linf-0.2'; did you mean 'linf 0.1'\?"):
+        group_curves(assessment(), "linf-0.2")
+
+
+def test_a_group_without_a_success_has_no_curve() -> None:
+    (curves,) = group_curves(assessment(), "l2-deepfool")
+    assert (curves.roc, curves.chance, curves.detected(0.1), curves.chance_detected(0.1)) == ({}, None, None, None)

@@ -19,8 +19,8 @@ def one_pass(_: object, __: int) -> tuple[int, int]:
 
 
 def resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
-    """A parameter `name` of up to three words: needs, and `away` or `towards` where it leads one way only."""
-    needs, *only = params["name"].split()
+    """A parameter `method` of up to three words: needs, and `away` or `towards` where it leads one way only."""
+    needs, *only = params["method"].split()
     if eps == 0:
         raise StudyError("nothing fits into nothing")
     return Resolved({**params, "version": "1.2"}, needs, away=only != ["towards"], towards=only != ["away"])
@@ -95,7 +95,7 @@ def registries() -> Registries:
             "labels", ("l2",), None, "elsewhere", keep="last", needs_eps=False, accounting="batch", resolve=resolve
         ),
     )
-    def borrow(probe: object, *, name: str, settings: Mapping[str, Any] | None = None) -> None:
+    def borrow(probe: object, *, method: str, settings: Mapping[str, Any] | None = None) -> None:
         """What it needs, and where it leads, depends on its name."""
 
     for name, traits in {

@@ -155,23 +155,23 @@ def test_a_level_is_a_whole_number_from_one(study: MakeStudy, level: object) -> 
 
 
 def test_settings_within_settings_are_a_grid_and_part_of_the_id(ids: Callable[..., list[str]]) -> None:
-    line = {"attack": "borrow", "name": "labels", "eps": [1, 2], "settings": {"steps": [3, 4], "sizes": [[5, 6]]}}
+    line = {"attack": "borrow", "method": "labels", "eps": [1, 2], "settings": {"steps": [3, 4], "sizes": [[5, 6]]}}
     assert ids(line) == [
-        f"borrow-l2-{eps},name=labels,sizes=[5, 6],steps={steps}" for eps in (1, 2) for steps in (3, 4)
+        f"borrow-l2-{eps},method=labels,sizes=[5, 6],steps={steps}" for eps in (1, 2) for steps in (3, 4)
     ]
 
 
 def test_the_order_of_settings_does_not_matter(ids: Callable[..., list[str]]) -> None:
-    line = {"attack": "borrow", "name": "labels"}
+    line = {"attack": "borrow", "method": "labels"}
     assert ids(line | {"settings": {"a": 1, "b": 2}}, line | {"settings": {"b": 2, "a": 1}}) == [
-        "borrow-l2,name=labels,a=1,b=2"
+        "borrow-l2,method=labels,a=1,b=2"
     ]
 
 
 def test_what_is_found_out_about_an_attack_is_recorded(registries: Registries, study: MakeStudy) -> None:
-    _, arm = expand_arms(study({"attack": "borrow", "name": "labels"}), registries)
-    assert arm.params == {"name": "labels", "settings": None, "version": "1.2"}
-    assert arm.id == "borrow-l2,name=labels"
+    _, arm = expand_arms(study({"attack": "borrow", "method": "labels"}), registries)
+    assert arm.params == {"method": "labels", "settings": None, "version": "1.2"}
+    assert arm.id == "borrow-l2,method=labels"
     assert arm.keep == "last"
 
 
@@ -270,13 +270,13 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"corruption": "noise", "sigma": []}, "noise.sigma: an empty list leaves no arm"),
         ({"corruption": "noise", "sigma": 1, "repeat": 2}, "did you mean 'repeats'?"),
         (
-            {"attack": "borrow", "name": "labels", "max_queries": 9},
+            {"attack": "borrow", "method": "labels", "max_queries": 9},
             "no sample can be stopped on the way; remove `max_queries` and give the attack fewer steps",
         ),
-        ({"attack": "borrow", "name": "labels", "keep": ["last", "first"]}, "for each sample: keep last, not first"),
-        ({"attack": "borrow", "name": "labels", "eps": [1, 0]}, "nothing fits into nothing"),
-        ({"attack": "borrow", "name": "labels", "settings": {"a": []}}, "borrow.a: an empty list leaves no arm"),
-        ({"attack": "borrow", "name": "labels", "settings": 3}, "borrow.settings: a mapping of names to values is"),
+        ({"attack": "borrow", "method": "labels", "keep": ["last", "first"]}, "for each sample: keep last, not first"),
+        ({"attack": "borrow", "method": "labels", "eps": [1, 0]}, "nothing fits into nothing"),
+        ({"attack": "borrow", "method": "labels", "settings": {"a": []}}, "borrow.a: an empty list leaves no arm"),
+        ({"attack": "borrow", "method": "labels", "settings": 3}, "borrow.settings: a mapping of names to values is"),
         ({"corruption": "fog", "eps": 1}, "eps is for attacks; fog is a corruption"),
         ({"corruption": "fog", "norm": "l2"}, "norm is for attacks; fog is a corruption"),
         ({"corruption": "fog", "objective": "kl"}, "objective is for attacks; fog is a corruption"),

@@ -184,10 +184,10 @@ def test_more_repeats_keep_those_there_are(registries: Registries, study: MakeSt
         ("labels", {"corruption": "fog"}, None),
         (
             "labels",
-            {"attack": "borrow", "name": "scores"},
-            "borrow-l2,name=scores needs scores of a model, but weak gives labels only",
+            {"attack": "borrow", "method": "scores"},
+            "borrow-l2,method=scores needs scores of a model, but weak gives labels only",
         ),
-        ("scores", {"attack": "borrow", "name": "scores"}, None),
+        ("scores", {"attack": "borrow", "method": "scores"}, None),
     ],
 )
 def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
@@ -308,8 +308,8 @@ def test_without_a_target_any_objective_will_do(registries: Registries, study: M
 @pytest.mark.parametrize(
     ("name", "success", "complaint"),
     [
-        ("labels away", {"target": 1}, "borrow-l2,name=labels away cannot aim at a target; remove it"),
-        ("labels towards", "label", "borrow-l2,name=labels towards can only aim at a target; remove it, or say"),
+        ("labels away", {"target": 1}, "borrow-l2,method=labels away cannot aim at a target; remove it"),
+        ("labels towards", "label", "borrow-l2,method=labels towards can only aim at a target; remove it, or say"),
         ("labels towards", "prediction", "can only aim at a target"),
         ("labels towards", {"target": 1}, None),
         ("labels away", "label", None),
@@ -318,7 +318,7 @@ def test_without_a_target_any_objective_will_do(registries: Registries, study: M
 def test_an_attack_that_cannot_lead_to_success_is_refused(
     registries: Registries, study: MakeStudy, name: str, success: Any, complaint: str | None
 ) -> None:
-    asked = study({"corruption": "fog"}, {"attack": "borrow", "name": name}, success=success)
+    asked = study({"corruption": "fog"}, {"attack": "borrow", "method": name}, success=success)
     if complaint is None:
         assert len(plan(asked, registries).assessed) == 2 * 3
         return

@@ -73,7 +73,7 @@ def test_another_version_is_another_detector_of_the_same_name(study: MakeStudy, 
         ("eyes", "<study>: detectors[0]: no detectors called 'eyes'; did you mean 'eye'?"),
         ({"name": "eye", "sise": 3}, "<study>: detectors[0]: eye has no parameter 'sise'; did you mean 'size'?"),
         ({"name": "eye", "size": 0}, "<study>: detectors[0]: eye.size: must be at least 1, found 0"),
-        ({"name": "nose", "size": 1}, "<study>: detectors[0]: nose has no parameter 'size'; known: name"),
+        ({"name": "nose", "size": 1}, "<study>: detectors[0]: nose has no parameter 'size'; known: detector, name"),
         (
             "eye,size=5,layers=a+b@12345678",
             "<study>: detectors[0]: found 'eye,size=5,layers=a+b@12345678', as a ledger shows it; in a study write "

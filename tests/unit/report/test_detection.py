@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.detection import ON_AUROC, on_arms, on_pair, on_table, roc_curves, survived, thinned
+from advrisk.report.detection import (
+    ON_AUROC,
+    detection_content,
+    on_arms,
+    on_left_out,
+    on_pair,
+    on_table,
+    roc_curves,
+    row_label,
+    survived,
+    thinned,
+)
 from advrisk.risk.detection.arms import defeats
 from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.risk.detection.entries import Scored, Settings
@@ -71,7 +82,8 @@ def test_where_only_arms_that_know_the_detector_broke_samples_they_are_told_of(u
         "attacked by arms that know it, at linf 0.1: AUROC 0.050 on the 4 samples that they broke (chance 0.500)"
     )
     assert sentences[2].startswith("at a threshold of 5 (40.0 % ")
-    assert "some arm gets past it on 40.0 % " in sentences[2]
+    assert f"some arm of {1 + usual} gets past it on 40.0 % " in sentences[2]
+    assert " of 10 attackable samples; most often" in sentences[2]
     assert sentences[3] == "cheapest: adaptive-linf-0.1 (40.0 %), at 17.5 passes for each"
     assert len(sentences) == 4
 
@@ -123,9 +135,10 @@ def against_many(n_arms: int) -> DetectionAssessment:
 @pytest.mark.parametrize("n_arms", [1, 8])
 def test_chance_is_drawn_as_it_is_against_so_many_arms(n_arms: int) -> None:
     found = against_many(n_arms)
-    chance, *curves = roc_curves(found, "net")["data"]
-    assert (chance["name"], chance["line"]["dash"]) == ("chance, linf 0.1", "dot")
-    assert [curve["name"] for curve in curves] == ["eye, linf 0.1", "ear, linf 0.1"], "one chance for both"
+    chance, *curves = roc_curves(found, "net", "linf 0.1")["data"]
+    assert chance["name"] == ("chance, 1 arm" if n_arms == 1 else "chance, 8 arms")
+    assert chance["line"]["dash"] == "dot"
+    assert [curve["name"] for curve in curves] == ["eye", "ear"], "one chance for both"
     expected = found.tables[0].table.row("linf 0.1").entries[MULTI_ARMED].chance_auroc
     assert np.trapezoid(chance["y"], chance["x"]) == pytest.approx(expected, abs=1e-3)
     if n_arms == 1:
@@ -134,3 +147,27 @@ def test_chance_is_drawn_as_it_is_against_so_many_arms(n_arms: int) -> None:
 
 def test_chance_may_be_a_half() -> None:
     assert "is at most 0.5" in ON_AUROC
+
+
+def test_every_group_with_a_success_has_a_figure_and_the_worst_one_comes_first() -> None:
+    """Two sizes: the AUROC is lower at the first, but so is chance; the second is hardly above it."""
+    arms = [ScoredArm(f"pgd {k}", family="pgd", norm="linf", eps=8 / 255) for k in range(5)]
+    arms += [ScoredArm("fgsm", family="fgsm", norm="linf", eps=0.2), ScoredArm("cw", family="cw", norm="l2")]
+    success = np.ones((7, 100), dtype=bool)
+    success[6] = False
+    score = np.vstack([np.full((5, 100), 49.5), np.full((2, 100), 59.5)])
+    scored = Scored(tuple(arms), success, score, np.arange(100.0))
+    table = detection_table(scored, "eye@1", Settings(0.95, 0.95, 5, 0))
+    defeat = defeats(scored, range(7), np.full((7, 100), 1.0), np.ones((7, 100), bool), threshold=99.0, level=0.95)
+    one = DetectorTable("net", "eye@1", 100, table, defeat)
+    shown = detection_content(DetectionAssessment((one,), {"net": ()}, 0.95, 0.95, 1.0, ()))
+    choices = shown["roc_choices"]["net"]
+    assert [choice.label for choice in choices] == ["linf 0.2 (worst for eye)", "linf 8/255"]
+    assert set(shown["detection_figures"]) == {choice.figure for choice in choices}
+    for choice, chance in zip(choices, (1 / 2, 1 / 6), strict=True):
+        first = shown["detection_figures"][choice.figure]["data"][0]
+        assert first["name"].startswith("chance")
+        assert np.trapezoid(first["y"], first["x"]) == pytest.approx(chance, abs=1e-3)
+    left_out = on_left_out(table)[0]
+    assert left_out.endswith("leave out 1 of 3 groups: l2 cw (no arm succeeded)")
+    assert row_label(table.average) == "average of 2 of 3 groups"

@@ -129,9 +129,9 @@ def _wrong(x):
 
 
 def test_passes_that_nobody_knows_are_named_and_left_out(planned):
-    arms = [{"attack": "slow", "eps": 0.1}, {"attack": "foolbox", "name": "LinfPGD", "norm": "linf", "eps": 0.1}]
+    arms = [{"attack": "slow", "eps": 0.1}, {"attack": "foolbox", "method": "LinfPGD", "norm": "linf", "eps": 0.1}]
     found, without = planned(arms=arms), planned()
-    assert found.uncounted == ["foolbox-linf-0.1,name=LinfPGD"]
+    assert found.uncounted == ["foolbox-linf-0.1,method=LinfPGD"]
     assert without.uncounted == []
     assert (found.n_forward, found.by_arm) == (without.n_forward, without.by_arm)
     assert found.n_cells == without.n_cells + 2

@@ -32,12 +32,12 @@ def estimate(value: float) -> Estimate:
 
 def entry(value: float | None, chance: float = 0.2) -> Entry:
     if value is None:
-        return Entry(1, 0, 0.0, None, None, None, None, "no arm succeeded")
-    return Entry(14, 90, 7.256, estimate(value), estimate(round(1 - value, 3)), chance, 0.97)
+        return Entry(1, 0, 95, 0.0, 0.05, reason="no arm succeeded")
+    return Entry(14, 90, 95, 7.256, 7.593, estimate(value), estimate(round(1 - value, 3)), chance, 0.97)
 
 
 def defeat(arm: str, unseen: float, passes: float | None) -> ArmDefeat:
-    return ArmDefeat(arm, 90, 50, estimate(unseen), 10, 48.0, passes)
+    return ArmDefeat(arm, 95, 90, 50, estimate(unseen), estimate(unseen), 10, 48.0, passes)
 
 
 def judged(name: str, values: dict[str, float | None], **more: Any) -> Judged:
@@ -90,6 +90,13 @@ def test_words_name_the_one_that_falls_most_and_what_hurts() -> None:
     )
 
 
+def test_averages_say_which_groups_they_leave_out() -> None:
+    lines = averages(replace(found(), left_out={"no norm": "gini: no arm succeeded"}))
+    told = " ".join(" ".join(lines).split())
+    assert "in the 1 of 2 groups that every column has (left out: no norm (gini: no arm succeeded)):" in told
+    assert "left out" not in " ".join(averages(found()))
+
+
 def test_detectors_that_are_not_told_apart_are_named() -> None:
     pairs = (
         DetectorPair("steady@0", "odd@0", Estimate(0.1, -0.1, 0.3, 0.95, 100, "made up")),
@@ -116,7 +123,7 @@ def test_norms_show_their_chance() -> None:
 
 
 def test_counts_defeats_and_survival() -> None:
-    assert row(counts(found()), "linf 0.3") == ["14", "90", "7.26"]
+    assert row(counts(found()), "linf 0.3") == ["14", "95", "90", "7.26", "7.59"]
     assert row(defeats(found()), "falling") == [
         "adaptive-linf-0.3-ace",
         "50.0%",

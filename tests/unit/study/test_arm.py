@@ -45,7 +45,7 @@ def test_whatever_decides_what_it_does_is_its_identity(change: dict[str, Any]) -
     assert dataclasses.replace(ARM, **change).identity() != ARM.identity()
 
 
-@pytest.mark.parametrize("change", [{"repeats": 5}, {"id": "other"}, {"cause": "weather"}])
+@pytest.mark.parametrize("change", [{"repeats": 5}, {"id": "other"}, {"cause": "weather"}, {"name": "strong"}])
 def test_how_often_it_is_repeated_and_what_it_is_called_is_not(change: dict[str, Any]) -> None:
     assert dataclasses.replace(ARM, **change).identity() == ARM.identity()
 
@@ -57,7 +57,10 @@ def test_one_draw_is_not_written_down_so_that_arms_of_before_keep_their_names() 
 def test_every_field_of_an_arm_is_in_one_of_the_two_lists_above() -> None:
     """A new field must be put into `identity`, or be known not to decide anything."""
     transfer = dataclasses.replace(ARM, crafted_by=ARM, draws=2)
-    assert {field.name for field in dataclasses.fields(Arm)} == {*transfer.identity(), "id", "repeats", "cause"}
+    assert {field.name for field in dataclasses.fields(Arm)} == {
+        *transfer.identity(),
+        *("id", "name", "repeats", "cause"),
+    }
 
 
 def test_an_identity_is_plain_json_and_a_copy() -> None:

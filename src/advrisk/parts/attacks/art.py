@@ -78,8 +78,8 @@ def register(
 
 
 def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
-    kind = _kind(params["name"])
-    check_norm(params["name"], _norm_of(_made(params, _stand_in(), norm, eps, targeted=False)), norm)
+    kind = _kind(params["method"])
+    check_norm(params["method"], _norm_of(_made(params, _stand_in(), norm, eps, targeted=False)), norm)
     name = kind.__name__
     needs: Capability = "labels" if name in _FROM_LABELS else "scores" if name in _FROM_SCORES else "gradients"
     complete = {**params, "version": installed_version(_PACKAGE, params["version"])}
@@ -99,20 +99,20 @@ def _resolved(name: str, params: Mapping[str, Any], needs: Capability, *, target
         resolve=_resolve,
     ),
 )
-def art(probe: Probe, *, name: str, settings: Mapping[str, Any] | None = None, version: str | None = None) -> None:
-    """An attack of ART (Nicolae et al. 2018), by the `name` of its class in `art.attacks.evasion`.
+def art(probe: Probe, *, method: str, settings: Mapping[str, Any] | None = None, version: str | None = None) -> None:
+    """An attack of ART (Nicolae et al. 2018), by the name of its class in `art.attacks.evasion`.
 
     `settings` are the arguments of that class. The arm's norm and eps, and whether the study has a target, become its
     `norm`, `eps` and `targeted`, where it has them. What an attack without eps finds beyond the arm's does not count.
     The installed version is recorded; give `version` to insist on one.
     """
     installed_version(_PACKAGE, version)
-    params = {"name": name, "settings": settings}
+    params = {"method": method, "settings": settings}
     targeted = probe.goal.target is not None
     _run(
         probe,
         lambda classifier: _made(params, classifier, probe.norm, probe.task.eps, targeted=targeted),
-        probabilities=_kind(name).__name__ in _WANT_PROBABILITIES,
+        probabilities=_kind(method).__name__ in _WANT_PROBABILITIES,
     )
 
 
@@ -123,7 +123,7 @@ def _kind(name: str) -> Any:
 
 def _made(params: Mapping[str, Any], classifier: Any, norm: Norm | None, eps: float | None, *, targeted: bool) -> Any:
     """The attack that an arm names, against this classifier."""
-    kind = _kind(params["name"])
+    kind = _kind(params["method"])
     check_fed(kind.__name__, _UNFED)
     known = parameters_of(kind)
     if "norm" in known and norm not in _ORDER:

@@ -85,7 +85,7 @@ def register(
 
 
 def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
-    attack = _named(params["name"], params["settings"], norm)
+    attack = _named(params["method"], params["settings"], norm)
     return _resolved(attack, {**params, "version": installed_version("foolbox", params["version"])}, norm, eps)
 
 
@@ -97,15 +97,17 @@ def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) ->
         resolve=_resolve,
     ),
 )
-def foolbox(probe: Probe, *, name: str, settings: Mapping[str, Any] | None = None, version: str | None = None) -> None:
-    """An attack of Foolbox (Rauber et al. 2020), by the `name` of its class in `foolbox.attacks`.
+def foolbox(
+    probe: Probe, *, method: str, settings: Mapping[str, Any] | None = None, version: str | None = None
+) -> None:
+    """An attack of Foolbox (Rauber et al. 2020), by the name of its class in `foolbox.attacks`.
 
     `settings` are the arguments of that class; lengths among them are shares of the range that inputs have, as Foolbox
     is shown inputs from 0 to 1. The arm's norm must be the class's own, or becomes its `distance` or
     `constraint`. An attack at a fixed size gets eps. One that looks for the smallest perturbation does not stop at eps,
     and what it finds beyond does not count. The installed version is recorded; give `version` to insist on one.
     """
-    attack = _named(name, settings, probe.norm)
+    attack = _named(method, settings, probe.norm)
     installed_version("foolbox", version)
     _run(probe, attack)
 

@@ -136,7 +136,7 @@ def _listed(
     table = [row for row in ledger.query(_ARMS).to_pylist() if row["kind"] == "attack"]
     if not table:
         raise RiskError("this run holds no attack, so there is nothing to certify against")
-    sized = [row for row in _frozen(table, lists) if row["norm"] is not None and row["eps"] is not None]
+    sized = [row for row in _frozen(table, lists, ledger.ids) if row["norm"] is not None and row["eps"] is not None]
     if not sized:
         raise RiskError(
             "no attack of this run has both a norm and an eps, so there is no threat model to certify against; give "
@@ -152,19 +152,22 @@ def _listed(
     return listed
 
 
-def _frozen(table: Sequence[dict[str, Any]], lists: Sequence[FrozenList]) -> list[dict[str, Any]]:
+def _frozen(
+    table: Sequence[dict[str, Any]], lists: Sequence[FrozenList], ids: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """The attacks of the frozen lists, those found by a search marked; of the study, where nothing was frozen."""
     if not lists:
         return [row for row in table if row["origin"] in ("study", "frozen")]
     listed = {(one.model, arm) for one in lists for arm in one.arms}
     searched = {(one.model, arm) for one in lists for arm in one.searched}
-    if missing := listed - {(row["model"], row["arm"]) for row in table}:
+    places = [(row["model"], ids.get(row["arm"], row["arm"])) for row in table]  # lists hold ids
+    if missing := listed - set(places):
         model, arm = min(missing)
         raise RiskError(f"{arm} against {model} was to be certified and is gone; run the same study again")
     return [
-        row | {"origin": "frozen" if (row["model"], row["arm"]) in searched else "study"}
-        for row in table
-        if (row["model"], row["arm"]) in listed
+        row | {"origin": "frozen" if place in searched else "study"}
+        for row, place in zip(table, places, strict=True)
+        if place in listed
     ]
 
 

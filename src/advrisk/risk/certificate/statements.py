@@ -7,6 +7,7 @@ document (`document.VERSION`).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advrisk.core.numbers import size_text
 from advrisk.risk.certificate.assessment import samples_needed, too_small
 from advrisk.risk.certificate.p_values import most_failures
 from advrisk.risk.certificate.records import (
@@ -24,14 +25,6 @@ _BREAKS = {
     "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
     "target": "makes {model} read more than {alpha} of inputs, which it reads correctly otherwise, as {target}",
 }
-
-
-def size_text(eps: float) -> str:
-    """A size as people write it: 8/255 rather than 0.03137."""
-    steps = eps * 255
-    if steps >= 0.5 and abs(steps - round(steps)) < 1e-6 and len(f"{eps:.12g}") > 6:
-        return f"{round(steps)}/255"
-    return f"{eps:.6g}"
 
 
 def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:

@@ -18,15 +18,17 @@ class ArmDefeat:
     """One arm against a detector with a threshold."""
 
     arm: str
-    n_broken: int  # samples
+    n_attacked: int  # samples that it tried: no natural errors
+    n_broken: int  # of these, broken
     n_unseen: int  # of these, without an alarm
-    unseen: Estimate  # their share of all samples, those aside on which an adaptive arm gave no verdict
+    unseen: Estimate  # their share of the attacked samples
+    unseen_paper: Estimate  # as the paper counts: of all samples, natural errors without an alarm included
     n_least: int  # samples on which no other arm scored less
     passes: float | None  # per attacked sample; None where nobody counted, or others paid: a transfer arm asks nothing
     passes_per_unseen: float | None  # all passes of the arm / n_unseen; None where there is none
 
     def as_dict(self) -> dict[str, Any]:
-        return vars(self) | {"unseen": self.unseen.as_dict()}
+        return vars(self) | {"unseen": self.unseen.as_dict(), "unseen_paper": self.unseen_paper.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Defeat:
 
     threshold: float  # an alarm is a score above it
     false_alarms: Estimate  # among all clean inputs
-    unseen: Estimate | None  # samples that at least one arm broke without an alarm, of those that all arms judged
+    unseen: Estimate | None  # share that some arm broke without an alarm, of attackable samples that all arms judged
+    unseen_paper: Estimate | None  # as the paper counts: of all samples, natural errors without an alarm included
     arms: tuple[ArmDefeat, ...]
 
     @property
@@ -54,6 +57,8 @@ class Defeat:
             "threshold": self.threshold,
             "false_alarms": self.false_alarms.as_dict(),
             "unseen": self.unseen.as_dict() if self.unseen else None,
+            "unseen_paper": self.unseen_paper.as_dict() if self.unseen_paper else None,
+            "n_arms": len(self.arms),
             "most_often": self.most_often.arm if self.most_often else None,
             "cheapest": self.cheapest.arm if self.cheapest else None,
             "arms": [arm.as_dict() for arm in self.arms],
@@ -63,35 +68,43 @@ class Defeat:
 def defeats(
     scored: Scored, places: Sequence[int], passes: Floats, attacked: Flags, *, threshold: float, level: float
 ) -> Defeat:
-    """Of the arms at these places, each with some verdict.
+    """Of the arms at these places, each of which attacked some sample.
 
-    `passes` and `attacked` are (arms, samples), passes nan where nobody counted.
+    `passes` and `attacked` are (arms, samples), passes nan where nobody counted. In the paper a natural error is
+    adversarial whatever an attack makes of it. No arm is run on one here, so its clean score stands for it.
     """
     chosen = list(places)
     success, score, judged = scored.success[chosen], scored.score[chosen], scored.verdicts[chosen]
     unseen = success & ~(score > threshold)
     least = success & (score == worst_case_scores(score, success))
+    quiet_error = judged & ~attacked[chosen] & ~(scored.clean > threshold)
     spent = [_spent(scored.arms[place].family, passes[place][attacked[place]]) for place in chosen]
     found = [
         ArmDefeat(
             arm=scored.arms[place].label,
+            n_attacked=int(attacked[place].sum()),
             n_broken=int(success[row].sum()),
             n_unseen=int(unseen[row].sum()),
-            unseen=proportion(int(unseen[row].sum()), int(judged[row].sum()), level=level),
+            unseen=proportion(int(unseen[row].sum()), int(attacked[place].sum()), level=level),
+            unseen_paper=proportion(int((unseen | quiet_error)[row].sum()), int(judged[row].sum()), level=level),
             n_least=int(least[row].sum()),
             passes=_mean(spent[row]),
             passes_per_unseen=_per_unseen(spent[row], int(unseen[row].sum())),
         )
         for row, place in enumerate(chosen)
     ]
-    known = judged.all(axis=0) & bool(chosen)
-    hits = int((unseen.any(axis=0) & known).sum())
+    everywhere = judged.all(axis=0) & bool(chosen)
     return Defeat(
         threshold=threshold,
         false_alarms=proportion(int((scored.clean > threshold).sum()), scored.clean.size, level=level),
-        unseen=proportion(hits, int(known.sum()), level=level) if known.any() else None,
+        unseen=_share(unseen.any(axis=0), everywhere & attacked[chosen].any(axis=0), level),
+        unseen_paper=_share((unseen | quiet_error).any(axis=0), everywhere, level),
         arms=tuple(sorted(found, key=_by_success)),
     )
+
+
+def _share(hits: Flags | np.bool_, among: Flags | np.bool_, level: float) -> Estimate | None:
+    return proportion(int((hits & among).sum()), int(among.sum()), level=level) if among.any() else None
 
 
 def _by_success(arm: ArmDefeat) -> tuple[int, float, str]:

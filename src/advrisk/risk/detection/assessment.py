@@ -212,13 +212,13 @@ def _table(
         notes.append(f"No arm succeeded against {found.model}: there is nothing to detect, and no AUROC to tell.")
     places = [n for n, arm in enumerate(found.arms) if arm.family != ADAPTIVE or arm.against == detector]
     notes += _on_unjudged(detector, found, places)
-    judged = [place for place in places if found.judged[place].any()]
+    tried = [place for place in places if found.attacked[place].any()]
     return DetectorTable(
         model=found.model,
         detector=detector,
         n=len(found.samples),
         table=detection_table(scored, detector, settings),
-        defeat=defeats(scored, judged, found.passes, found.attacked, threshold=threshold, level=settings.level),
+        defeat=defeats(scored, tried, found.passes, found.attacked, threshold=threshold, level=settings.level),
     )
 
 
@@ -263,6 +263,9 @@ def _plain(one: DetectorTable) -> dict[str, Any]:
         "model": one.model,
         "detector": one.detector,
         "n": one.n,
+        "n_attackable": table.n_attackable,
+        "n_arms": table.n_arms,
+        "n_arms_knowing": table.n_knowing,
         "columns": list(table.columns),
         "rows": [_plain_row(row) for row in table.rows],
         "worst_group": table.worst_group,
@@ -273,4 +276,4 @@ def _plain(one: DetectorTable) -> dict[str, Any]:
 
 def _plain_row(row: Row) -> dict[str, Any]:
     entries = {name: entry.as_dict() for name, entry in row.entries.items()}
-    return {**vars(row), "entries": entries, "n_left_out": dict(row.n_left_out)}
+    return {**vars(row), "entries": entries, "left_out": dict(row.left_out)}

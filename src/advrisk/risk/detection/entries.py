@@ -21,12 +21,19 @@ class Entry:
 
     n_arms: int
     n_broken: int  # samples that at least one arm broke
-    successes: float  # arms that broke a sample, on average over all samples
-    auroc: Estimate | None
-    fpr_at_tpr: Estimate | None
-    chance_auroc: float | None  # of a detector that says random numbers
-    chance_fpr: float | None
+    n_attackable: int  # samples that could be broken: a natural error is none, unless success is another prediction
+    successes: float  # arms that broke a sample, on average over the attackable samples
+    successes_paper: float  # as the paper counts: over all samples, every arm breaks a natural error
+    auroc: Estimate | None = None
+    fpr_at_tpr: Estimate | None = None
+    chance_auroc: float | None = None  # of a detector that says random numbers
+    chance_fpr: float | None = None
     reason: str = ""
+
+    @property
+    def above_chance(self) -> float | None:
+        """AUROC less its chance level: what groups with other numbers of arms are compared by."""
+        return None if self.auroc is None or self.chance_auroc is None else self.auroc.value - self.chance_auroc
 
     def as_dict(self) -> dict[str, Any]:
         estimates = {
@@ -45,11 +52,17 @@ class Scored:
     score: Floats  # (arms, samples); counts where there is a success
     clean: Floats  # (samples,)
     judged: Flags | None = None  # (arms, samples) where an arm gave a verdict; None: everywhere
+    attackable: Flags | None = None  # (samples,) that could be broken: no natural errors; None: all
 
     @property
     def verdicts(self) -> Flags:
         """Where an arm gave a verdict."""
         return np.ones_like(self.success) if self.judged is None else self.judged
+
+    @property
+    def breakable(self) -> Flags:
+        """The samples that could be broken."""
+        return np.ones(self.clean.size, dtype=np.bool_) if self.attackable is None else self.attackable
 
 
 @dataclass(frozen=True)
@@ -72,12 +85,22 @@ class Cut:
 
     arms: Places
     success: Flags  # (arms, samples)
-    n: int  # samples on which these arms are looked at
+    n: int  # attackable samples among those that these arms are judged on
+    n_errors: int  # and natural errors
 
     @classmethod
-    def of(cls, scored: Scored, arms: Places) -> "Cut":
-        """All successes of these arms."""
-        return cls(arms, scored.success[list(arms)], scored.clean.size)
+    def of(cls, scored: Scored, arms: Places, judged: Flags | None = None) -> "Cut":
+        """The successes of these arms, on all samples or on those that are judged."""
+        among = np.ones(scored.clean.size, dtype=np.bool_) if judged is None else judged
+        n, n_errors = int((scored.breakable & among).sum()), int((~scored.breakable & among).sum())
+        return cls(arms, scored.success[list(arms)] & among, n, n_errors)
+
+    @property
+    def per_sample(self) -> tuple[float, float]:
+        """Successful arms per attackable sample; and as the paper counts, natural errors included."""
+        hits, n_all = int(self.success.sum()), self.n + self.n_errors
+        with_errors = hits + len(self.arms) * self.n_errors
+        return hits / self.n if self.n else 0.0, with_errors / n_all if n_all else 0.0
 
     def worst(self, scored: Scored) -> Floats:
         """The worst-case score of each sample."""
@@ -101,15 +124,15 @@ def measured(scored: Scored, cuts: Sequence[Cut], settings: Settings) -> list[Me
 
 def entry_of(cut: Cut, found: Measure | None, settings: Settings) -> Entry:
     """What was measured, with its chance level."""
-    if not cut.arms:
-        return Entry(0, 0, 0.0, None, None, None, None, "no arm")
     if found is None:
-        return Entry(len(cut.arms), 0, 0.0, None, None, None, None, "no arm succeeded")
+        reason = "no arm succeeded" if cut.arms else "no arm"
+        return Entry(len(cut.arms), 0, cut.n, *cut.per_sample, reason=reason)
     successes: Integers = cut.success.sum(axis=0)
     return Entry(
-        n_arms=len(cut.arms),
-        n_broken=found.n,
-        successes=float(successes.sum() / cut.n),
+        len(cut.arms),
+        found.n,
+        cut.n,
+        *cut.per_sample,
         auroc=auroc_estimate(found, settings.level),
         fpr_at_tpr=fpr_estimate(found, settings.level),
         chance_auroc=chance_auroc(successes),

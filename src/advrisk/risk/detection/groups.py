@@ -1,7 +1,10 @@
 """Which arms are looked at together: groups of one norm and size as rows, objectives as columns."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from advrisk.core.numbers import parse_number, size_text
 
 MULTI_ARMED = "multi-armed"  # the column of all arms
 NO_NORM = "no norm"
@@ -33,6 +36,7 @@ class Group:
     label: str
     norm: str  # or NO_NORM
     arms: tuple[int, ...]  # places
+    eps: float | None = None  # to six digits
 
 
 def grouped(arms: Sequence[ScoredArm]) -> tuple[Group, ...]:
@@ -41,12 +45,34 @@ def grouped(arms: Sequence[ScoredArm]) -> tuple[Group, ...]:
     for place, arm in enumerate(arms):
         if arm.family != ADAPTIVE:
             found.setdefault(_key(arm), []).append(place)
-    return tuple(Group(_label(key), key[0], tuple(found[key])) for key in sorted(found, key=_in_order))
+    return tuple(_group(found[key], arms) for key in sorted(found, key=_in_order))
 
 
-def size_of(arm: ScoredArm) -> str:
-    """The name of the group that an arm would be in."""
-    return _label(_key(arm))
+def _group(places: Sequence[int], arms: Sequence[ScoredArm]) -> Group:
+    first = arms[places[0]]
+    sizes = [size_text(eps) for place in places if (eps := arms[place].eps) is not None]
+    size = min(sizes, key=_fractions_first, default="")
+    norm, _, eps, family = _key(first)
+    return Group(_label(_key(first), size), norm, tuple(places), None if norm == NO_NORM or family else eps)
+
+
+def size_of(arm: ScoredArm, groups: Sequence[Group]) -> str:
+    """The label of the group that an arm would be in."""
+    norm, _, eps, family = _key(arm)
+    alike = (group.label for group in groups if not family and (group.norm, group.eps) == (norm, eps))
+    return next(alike, _label(_key(arm), size_text(arm.eps or 0.0)))
+
+
+def named_group(groups: Sequence[Group], asked: str) -> Group | None:
+    """The group that is asked for: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one."""
+    norm, _, size = _spaced(asked).partition(" ")
+    eps = None
+    with contextlib.suppress(ValueError):
+        eps = _six_digits(parse_number(size))
+    for group in groups:
+        if _spaced(group.label) == _spaced(asked) or (eps is not None and (group.norm, group.eps) == (norm, eps)):
+            return group
+    return None
 
 
 def columns(arms: Sequence[ScoredArm]) -> tuple[str, ...]:
@@ -73,19 +99,30 @@ def arms_of(column: str, group: Group, arms: Sequence[ScoredArm], names: Sequenc
 
 
 def _key(arm: ScoredArm) -> tuple[str, bool, float, str]:
+    """Norm, whether it has no size, size, and the family of one without a size."""
     if arm.norm is None:
         return NO_NORM, False, 0.0, ""
     if arm.eps is None:
         return arm.norm, True, 0.0, arm.family or arm.name
-    return arm.norm, False, float(f"{arm.eps:.6g}"), ""  # 8/255 and 0.0313725 are one size
+    return arm.norm, False, _six_digits(arm.eps), ""  # 8/255 and 0.0313725 are one size
+
+
+def _six_digits(eps: float) -> float:
+    return float(f"{eps:.6g}")
+
+
+def _fractions_first(size: str) -> tuple[bool, str]:
+    return "/" not in size, size
+
+
+def _spaced(label: str) -> str:
+    return label.strip().lower().replace("-", " ")
 
 
 def _in_order(key: tuple[str, bool, float, str]) -> tuple[bool, str, bool, float, str]:
     return key[0] == NO_NORM, *key
 
 
-def _label(key: tuple[str, bool, float, str]) -> str:
-    norm, _, eps, family = key
-    if norm == NO_NORM:
-        return NO_NORM
-    return f"{norm} {family}" if family else f"{norm} {eps:.6g}"
+def _label(key: tuple[str, bool, float, str], size: str) -> str:
+    norm, _, _, family = key
+    return NO_NORM if norm == NO_NORM else f"{norm} {family or size}"

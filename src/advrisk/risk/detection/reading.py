@@ -49,13 +49,18 @@ class Attacked:
     samples: tuple[str, ...]  # those on which every arm gave a verdict, adaptive ones aside
     success: Flags
     judged: Flags  # the arm gave a verdict: adaptive ones may lack some
-    attacked: Flags  # the arm tried: the clean input was right
+    attacked: Flags  # the arm tried: the clean input is no natural error
     passes: Floats  # nan where nobody counted
     n_samples: int  # all that are to be evaluated
     n_unfinished: int
     n_without_verdict: int
     _cells: pa.Array  # the cell of ...
     _rows: Integers  # ... each arm's place; that of the clean inputs is the last
+
+    @property
+    def attackable(self) -> Flags:
+        """The samples that some arm tried: all but natural errors, and all where success is another prediction."""
+        return np.asarray(self.attacked.any(axis=0))
 
 
 def chosen_arms(ledger: Ledger, arms: Sequence[str] | None, models: Sequence[str] | None) -> dict[str, list[ScoredArm]]:
@@ -139,7 +144,7 @@ def read_scores(ledger: Ledger, detector: str, found: Attacked) -> Scored:
     n_arms = len(found.arms)
     scores = np.full((n_arms + 1, len(found.samples)), np.nan)
     scores[row[used], sample[used]] = rows["score"].to_numpy(zero_copy_only=False)[used]
-    return Scored(found.arms, found.success, scores[:n_arms], scores[n_arms], found.judged)
+    return Scored(found.arms, found.success, scores[:n_arms], scores[n_arms], found.judged, found.attackable)
 
 
 def n_unscored(scored: Scored) -> int:

@@ -13,7 +13,14 @@ from advrisk.risk.detection.table import Row
 if TYPE_CHECKING:
     from advrisk.risk.detection.assessment import DetectorTable
 
-_MARKS: Columns = {"worst_column": "flag", "worst_single": "flag", "worst_group": "flag", "groups_left_out": "count"}
+_MARKS: Columns = {
+    "worst_column": "flag",
+    "worst_single": "flag",
+    "worst_group": "flag",
+    "n_groups": "count",
+    "n_groups_left_out": "count",
+    "groups_left_out": "text",
+}
 COLUMNS: Columns = {
     "model": "text",
     "detector": "text",
@@ -35,7 +42,9 @@ COLUMNS: Columns = {
     "chance_fpr": "number",
     "n_arms": "count",
     "n_broken": "count",
+    "n_attackable": "count",
     "successes_per_sample": "number",
+    "successes_per_sample_paper": "number",
     **_MARKS,
     "reason": "text",
 }
@@ -56,13 +65,15 @@ def _in_table(one: "DetectorTable", row: Row, column: str, entry: Entry) -> Tabl
         "worst_column": column in row.worst,
         "worst_single": column in row.worst_single,
         "worst_group": column == MULTI_ARMED and one.table.worst_group == row.label,
-        "groups_left_out": row.n_left_out[column],
+        "n_groups": len(row.groups) if row.kind != "group" else None,
+        "n_groups_left_out": len(row.left_out) if row.kind != "group" else None,
+        "groups_left_out": "; ".join(f"{label} ({reason})" for label, reason in row.left_out.items()) or None,
     }
     return _line(one, (row.label, row.kind, row.norm, column), entry, marks)
 
 
 def _adaptive(one: "DetectorTable", survival: Survival, column: str, entry: Entry) -> TableRow:
-    marks = {"worst_column": False, "worst_single": False, "worst_group": False, "groups_left_out": 0}
+    marks = dict.fromkeys(_MARKS) | {"worst_column": False, "worst_single": False, "worst_group": False}
     return _line(one, (survival.label, ADAPTIVE, survival.norm, column), entry, marks)
 
 
@@ -83,7 +94,9 @@ def _line(one: "DetectorTable", place: tuple[str, str, str, str], entry: Entry, 
         "chance_fpr": entry.chance_fpr,
         "n_arms": entry.n_arms,
         "n_broken": entry.n_broken,
+        "n_attackable": entry.n_attackable,
         "successes_per_sample": entry.successes,
+        "successes_per_sample_paper": entry.successes_paper,
         **marks,
         "reason": entry.reason,
     }

@@ -40,7 +40,7 @@ class Survival:
 
 def survivals(scored: Scored, detector: str, groups: Sequence[Group], settings: Settings) -> tuple[Survival, ...]:
     """One for each norm and size at which arms know this detector."""
-    adaptive = adaptive_arms(scored.arms, detector)
+    adaptive = adaptive_arms(scored.arms, detector, groups)
     cuts = {label: _cuts(scored, _arms_like(label, groups), arms) for label, arms in adaptive.items()}
     found = iter(measured(scored, [cut for of_label in cuts.values() for cut in of_label], settings) if cuts else [])
     made = []
@@ -49,27 +49,29 @@ def survivals(scored: Scored, detector: str, groups: Sequence[Group], settings: 
         if together.auroc is None:
             together = replace(together, reason=NO_OTHER)
         norm = scored.arms[arms[0]].norm or NO_NORM
-        made.append(Survival(label, norm, without, alone, together, scored.clean.size - cuts[label][0].n))
+        made.append(Survival(label, norm, without, alone, together, int((~_judged(scored, arms)).sum())))
     return tuple(made)
 
 
-def adaptive_arms(arms: Sequence[ScoredArm], detector: str) -> dict[str, Places]:
+def adaptive_arms(arms: Sequence[ScoredArm], detector: str, groups: Sequence[Group]) -> dict[str, Places]:
     """Norm and size -> the adaptive arms against this detector."""
     found: dict[str, list[int]] = {}
     for place, arm in enumerate(arms):
         if arm.family == ADAPTIVE and arm.against == detector:
-            found.setdefault(size_of(arm), []).append(place)
+            found.setdefault(size_of(arm, groups), []).append(place)
     return {label: tuple(places) for label, places in found.items()}
 
 
 def _cuts(scored: Scored, usual: Places, knowing: Places) -> tuple[Cut, Cut, Cut]:
     """Without the arms that know, these alone, and both on the samples of the first."""
-    judged: Flags = np.asarray(scored.verdicts[list(knowing)].all(axis=0))
-    n = int(judged.sum())
-    without, alone, together = (
-        Cut(arms, scored.success[list(arms)] & judged, n) for arms in (usual, knowing, (*usual, *knowing))
-    )
+    judged = _judged(scored, knowing)
+    without, alone, together = (Cut.of(scored, arms, judged) for arms in (usual, knowing, (*usual, *knowing)))
     return without, alone, replace(together, success=together.success & without.success.any(axis=0))
+
+
+def _judged(scored: Scored, knowing: Places) -> Flags:
+    """The samples on which all these arms gave a verdict."""
+    return np.asarray(scored.verdicts[list(knowing)].all(axis=0))
 
 
 def _arms_like(label: str, groups: Sequence[Group]) -> Places:

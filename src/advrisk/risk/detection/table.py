@@ -9,13 +9,16 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
 from advrisk.risk.detection.entries import Cut, Entry, Scored, Settings, entry_of, measured
-from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped
+from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped, named_group
 from advrisk.risk.detection.measure import Measure, average
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
 from advrisk.risk.detection.roc import Floats, Roc, chance_roc, exact_roc
 from advrisk.risk.detection.survival import Survival, survivals
 
 AVERAGE = "average"
+NOT_SHARED = "no group that all columns share"
+
+Measured = Mapping[tuple[str, str], Measure | None]  # (group, column) -> what was measured
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,10 @@ class Row:
     kind: Literal["group", "norm", "all"]
     norm: str
     entries: Mapping[str, Entry]  # column -> entry
-    n_left_out: Mapping[str, int]  # column -> groups without a success (or arm), which an average leaves out
     worst: tuple[str, ...]  # the columns with the least AUROC, several where they are equal; none where all are
     worst_single: tuple[str, ...]  # the same of those with one objective
+    groups: tuple[str, ...] = ()  # of an average: the groups that it is made of, the same for every column
+    left_out: Mapping[str, str] = field(default_factory=dict)  # of an average: other group -> why no column has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,23 +41,39 @@ class Table:
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    worst_group: str | None  # of the multi-armed column
+    worst_group: str | None  # the one whose multi-armed AUROC is least above its chance
     adaptive: tuple[Survival, ...]
     overall: Measure | None = field(repr=False)  # the multi-armed average, for differences
     _scored: Scored = field(repr=False)
-    _groups: Mapping[str, Group] = field(repr=False)
+    _groups: tuple[Group, ...] = field(repr=False)
 
     def row(self, label: str) -> Row:
-        """The row of that label."""
-        found = next((row for row in self.rows if row.label == label), None)
+        """The row of that label; of a group also as `group_label` knows it."""
+        alike = (label, self.group_label(label))
+        found = next((row for row in self.rows if row.label in alike), None)
         if found is None:
             raise RiskError(f"there is no row {label!r}; {did_you_mean(label, [row.label for row in self.rows])}")
         return found
 
+    def group_label(self, asked: str) -> str | None:
+        """The label of a group: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one; None where there is none."""
+        group = named_group(self._groups, asked)
+        return None if group is None else group.label
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The labels of all groups."""
+        return tuple(group.label for group in self._groups)
+
     @property
     def n_arms(self) -> int:
         """Arms of all groups; adaptive ones are in none."""
-        return sum(len(group.arms) for group in self._groups.values())
+        return sum(len(group.arms) for group in self._groups)
+
+    @property
+    def n_attackable(self) -> int:
+        """Samples that an arm could break: no natural errors, unless success is another prediction."""
+        return int(self._scored.breakable.sum())
 
     @property
     def n_knowing(self) -> int:
@@ -78,11 +98,12 @@ class Table:
         row = self.row(group)
         if column not in self.columns:
             raise RiskError(f"there is no column {column!r}; {did_you_mean(column, self.columns)}")
-        if group not in self._groups or row.entries[column].auroc is None:
+        held = {one.label: one for one in self._groups}
+        group = row.label
+        if group not in held or row.entries[column].auroc is None:
             reason = row.entries[column].reason or "it is an average"
             raise RiskError(f"{group}, {column}: there is no ROC: {reason}")
-        arms = arms_of(column, self._groups[group], self._scored.arms, self.columns)
-        return Cut.of(self._scored, arms)
+        return Cut.of(self._scored, arms_of(column, held[group], self._scored.arms, self.columns))
 
 
 def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
@@ -96,15 +117,15 @@ def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
         _row(group.label, "group", group.norm, {name: entries[cells[group.label, name]] for name in names})
         for group in groups
     ]
-    averages, overall = _averages(groups, names, {key: found[arms] for key, arms in cells.items()}, rows, settings)
+    averages, overall = _averages(rows, names, {key: found[arms] for key, arms in cells.items()}, settings)
     return Table(
         columns=names,
         rows=(*rows, *averages),
-        worst_group=next(iter(_least({row.label: row.entries[MULTI_ARMED] for row in rows})), None),
+        worst_group=_weakest(rows),
         adaptive=survivals(scored, detector, groups, settings),
         overall=overall,
         _scored=scored,
-        _groups={group.label: group for group in groups},
+        _groups=groups,
     )
 
 
@@ -113,74 +134,115 @@ def _row(
     kind: Literal["group", "norm", "all"],
     norm: str,
     entries: dict[str, Entry],
-    left_out: Mapping[str, int] | None = None,
+    groups: Sequence[str] = (),
+    left_out: Mapping[str, str] | None = None,
 ) -> Row:
     single = {name: entry for name, entry in entries.items() if name != MULTI_ARMED}
-    return Row(label, kind, norm, entries, left_out or dict.fromkeys(entries, 0), _marked(entries), _marked(single))
+    return Row(label, kind, norm, entries, _marked(entries), _marked(single), tuple(groups), left_out or {})
 
 
-def _least(entries: Mapping[str, Entry]) -> tuple[str, ...]:
-    """All names with the least AUROC."""
-    known = {name: entry.auroc.value for name, entry in entries.items() if entry.auroc is not None}
-    return tuple(name for name, value in known.items() if value == min(known.values()))
+def _weakest(rows: Sequence[Row]) -> str | None:
+    """The group least above its chance: with more arms an AUROC is lower whatever the detector is worth."""
+    above = {row.label: row.entries[MULTI_ARMED].above_chance for row in rows}
+    known = {label: value for label, value in above.items() if value is not None}
+    return min(known, key=known.__getitem__) if known else None
 
 
 def _marked(entries: Mapping[str, Entry]) -> tuple[str, ...]:
-    """The columns with the least AUROC, unless all are equal."""
-    values = {entry.auroc.value for entry in entries.values() if entry.auroc is not None}
-    return () if len(values) == 1 < len(entries) else _least(entries)
+    """All columns with the least AUROC, unless all are equal."""
+    known = {name: entry.auroc.value for name, entry in entries.items() if entry.auroc is not None}
+    if len(set(known.values())) == 1 < len(entries):
+        return ()
+    return tuple(name for name, value in known.items() if value == min(known.values()))
 
 
 def _averages(
-    groups: Sequence[Group],
-    names: Sequence[str],
-    measured: Mapping[tuple[str, str], Measure | None],
-    rows: Sequence[Row],
-    settings: Settings,
+    rows: Sequence[Row], names: Sequence[str], measured: Measured, settings: Settings
 ) -> tuple[list[Row], Measure | None]:
     """A row for each norm, over its groups, unless it has but one; and one over the norms.
 
-    Groups without a success are left out, and counted.
+    Every column of a row is the average of the same groups: those in which all columns have an AUROC. Otherwise an
+    objective that breaks samples at large sizes only would look easy to detect.
     """
-    entries = {row.label: row.entries for row in rows}
+    compared, left_out = _common(rows, names, measured)
     made: list[Row] = []
     of_norm: dict[tuple[str, str], Measure | None] = {}
-    for norm in dict.fromkeys(group.norm for group in groups):
-        labels = [group.label for group in groups if group.norm == norm]
-        cells, left_out = {}, {}
+    for norm in dict.fromkeys(row.norm for row in rows):
+        own = [row for row in rows if row.norm == norm]
+        common = [row for row in own if row.label not in left_out]
+        cells = {}
         for name in names:
-            parts = [measured[label, name] for label in labels]
-            cells[name], of_norm[norm, name] = _averaged([entries[label][name] for label in labels], parts, settings)
-            left_out[name] = parts.count(None)
-        made.append(_row(f"{norm}, {AVERAGE}", "norm", norm, cells, left_out))
-    cells, left_out, overall = {}, {}, None
+            parts = [measured[row.label, name] for row in common] if name in compared else []
+            cells[name], of_norm[norm, name] = _averaged(name, common, own, parts, settings)
+        missing = {row.label: left_out[row.label] for row in own if row.label in left_out}
+        made.append(_row(f"{norm}, {AVERAGE}", "norm", norm, cells, [row.label for row in common], missing))
+    held = [row for row in made if row.groups]
+    cells, overall = {}, None
     for name in names:
-        cells[name], overall = _averaged(
-            [row.entries[name] for row in made], [of_norm[row.norm, name] for row in made], settings
-        )
-        left_out[name] = sum(row.n_left_out[name] for row in made)
-    several = [row for row in made if sum(group.norm == row.norm for group in groups) > 1]
-    return [*several, _row(AVERAGE, "all", "", cells, left_out)], overall
+        parts = [of_norm[row.norm, name] for row in held] if name in compared else []
+        cells[name], overall = _averaged(name, held, rows, parts, settings)
+    several = [row for row in made if sum(row.norm == other.norm for other in rows) > 1]
+    return [
+        *several,
+        _row(AVERAGE, "all", "", cells, [label for row in held for label in row.groups], left_out),
+    ], overall
+
+
+def _common(rows: Sequence[Row], names: Sequence[str], measured: Measured) -> tuple[list[str], dict[str, str]]:
+    """The columns that are compared, and the groups that some of them lack, each with what is lacking.
+
+    A column without any AUROC is compared with none. Where the others share no group, the multi-armed column is
+    averaged by itself.
+    """
+    compared = [name for name in names if any(measured[row.label, name] for row in rows)]
+    lacking = {row.label: [name for name in compared if measured[row.label, name] is None] for row in rows}
+    if all(lacking.values()) and MULTI_ARMED in compared:
+        compared = [MULTI_ARMED]
+        lacking = {row.label: [] if measured[row.label, MULTI_ARMED] else compared for row in rows}
+    entries = {row.label: row.entries for row in rows}
+    if not compared:
+        return [], {label: of_column[MULTI_ARMED].reason for label, of_column in entries.items()}
+    return compared, {label: _lack(columns, entries[label]) for label, columns in lacking.items() if columns}
+
+
+def _lack(columns: Sequence[str], entries: Mapping[str, Entry]) -> str:
+    """`gini, kl: no arm succeeded`; without names where no arm of the group broke a sample."""
+    if MULTI_ARMED in columns:
+        return entries[MULTI_ARMED].reason
+    reasons: dict[str, list[str]] = {}
+    for name in columns:
+        reasons.setdefault(entries[name].reason, []).append(name)
+    return "; ".join(f"{', '.join(each)}: {reason}" for reason, each in reasons.items())
 
 
 def _averaged(
-    entries: Sequence[Entry], parts: Sequence[Measure | None], settings: Settings
+    name: str, rows: Sequence[Row], all_rows: Sequence[Row], parts: Sequence[Measure | None], settings: Settings
 ) -> tuple[Entry, Measure | None]:
-    known = [(entry, part) for entry, part in zip(entries, parts, strict=True) if part is not None]
+    """One column of an average of these rows; of `all_rows` where there is nothing to average."""
+    known = [part for part in parts if part is not None]
+    entries = [row.entries[name] for row in (rows if known else all_rows)]
     n_arms = sum(entry.n_arms for entry in entries)
+    n_attackable = max((entry.n_attackable for entry in entries), default=0)
+    successes = _mean([entry.successes for entry in entries]), _mean([entry.successes_paper for entry in entries])
     if not known:
-        return Entry(n_arms, 0, 0.0, None, None, None, None, "no arm succeeded" if n_arms else "no arm"), None
-    found = average([part for _, part in known])
-    tried = [entry.successes for entry in entries if entry.n_arms]
+        reasons = {entry.reason for entry in entries}
+        reason = NOT_SHARED if "" in reasons else "no arm succeeded" if n_arms else "no arm"
+        return Entry(n_arms, 0, n_attackable, *successes, reason=reason), None
+    found = average(known)
     return (
         Entry(
-            n_arms=n_arms,
-            n_broken=found.n,
-            successes=float(np.mean(tried)),
+            n_arms,
+            found.n,
+            n_attackable,
+            *successes,
             auroc=auroc_estimate(found, settings.level),
             fpr_at_tpr=fpr_estimate(found, settings.level),
-            chance_auroc=float(np.mean([entry.chance_auroc for entry, _ in known])),
-            chance_fpr=float(np.mean([entry.chance_fpr for entry, _ in known])),
+            chance_auroc=_mean([entry.chance_auroc for entry in entries]),
+            chance_fpr=_mean([entry.chance_fpr for entry in entries]),
         ),
         found,
     )
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    return float(np.mean([value for value in values if value is not None])) if values else 0.0

@@ -46,6 +46,12 @@ def auroc_by_hand(rows: Rows, arms: list[str], *, model: str = "net", of: str = 
     return float(roc_auc_score(labels, clean + least)), float(np.mean(chances)), n_successes
 
 
+def natural_errors(rows: Rows, *, model: str = "net") -> list[int]:
+    """Samples that no arm attacked, as the clean input is classified wrongly."""
+    own = [place for place in rows.places(model) if rows.arms[place[1]].get("kind") != "corruption"]
+    return sorted({place[3] for place in own if rows.outcome[place] == "already_wrong"})
+
+
 GROUPS = {
     "l2 carlini-wagner": {"ace": ["cw-l2"], "kl": ["cw-l2"], MULTI_ARMED: ["cw-l2"]},
     "l2 deepfool": {"ace": ["deepfool-l2"], "kl": ["deepfool-l2"], MULTI_ARMED: ["deepfool-l2"]},
@@ -70,6 +76,7 @@ def test_every_entry_is_that_of_loops_over_the_rows(write: Write, seed: int) -> 
     assert table.columns == ("ace", "kl", MULTI_ARMED)
     assert [row.label for row in table.rows] == [*GROUPS, "l2, average", "linf, average", "average"]
     expected: dict[tuple[str, str], float] = {}
+    above: dict[tuple[str, str], float] = {}
     for label, of_column in GROUPS.items():
         for column, arms in of_column.items():
             entry = table.row(label).entries[column]
@@ -80,9 +87,13 @@ def test_every_entry_is_that_of_loops_over_the_rows(write: Write, seed: int) -> 
             assert entry.auroc is not None
             assert entry.auroc.value == pytest.approx(auroc)
             assert entry.chance_auroc == pytest.approx(chance)
-            assert entry.successes == pytest.approx(n_successes / rows.n)
             assert entry.n_arms == len(arms) + ("pgd-linf-0.1-kl" in arms)
+            n_wrong = len(natural_errors(rows))
+            assert entry.n_attackable == rows.n - n_wrong
+            assert entry.successes == pytest.approx(n_successes / (rows.n - n_wrong))
+            assert entry.successes_paper == pytest.approx((n_successes + entry.n_arms * n_wrong) / rows.n)
             expected[label, column] = auroc
+            above[label, column] = auroc - chance
     for column in table.columns:
         linf = np.mean([expected["linf 0.1", column], expected["linf 0.2", column]])
         norms = [expected["l2 deepfool", column], linf, expected["no norm", column]]
@@ -90,8 +101,8 @@ def test_every_entry_is_that_of_loops_over_the_rows(write: Write, seed: int) -> 
             entry = table.row(label).entries[column]
             assert entry.auroc is not None
             assert entry.auroc.value == pytest.approx(value), (label, column)
-        assert table.row("average").n_left_out[column] == 1
-    worst = min(("l2 deepfool", "linf 0.1", "linf 0.2", "no norm"), key=lambda label: expected[label, MULTI_ARMED])
+    assert table.row("average").left_out == {"l2 carlini-wagner": "no arm succeeded"}
+    worst = min(("l2 deepfool", "linf 0.1", "linf 0.2", "no norm"), key=lambda label: above[label, MULTI_ARMED])
     assert table.worst_group == worst
     single = {column: table.average.entries[column].auroc for column in ("ace", "kl")}
     assert table.average.worst_single == (min(single, key=lambda column: single[column].value),)
@@ -99,7 +110,7 @@ def test_every_entry_is_that_of_loops_over_the_rows(write: Write, seed: int) -> 
 
 
 def test_averages_are_means_of_everything(write: Write) -> None:
-    """Chance over the groups that broke a sample, successful arms over all that were tried; then over the norms."""
+    """Chance and successful arms over the groups that broke a sample; then over the norms."""
     rows = random_rows(1)
     table = assessed(write(rows)).of("net", "eye").table
 
@@ -114,12 +125,13 @@ def test_averages_are_means_of_everything(write: Write) -> None:
         broke = {label: names for label, names in arms.items() if label != "l2 carlini-wagner"}
         by_hand = {label: auroc_by_hand(rows, names) for label, names in broke.items()}
         rates = {label: rate(names) for label, names in broke.items()}
-        successes = {label: n / rows.n for label, (_, _, n) in by_hand.items()} | {"l2 carlini-wagner": 0.0}
+        n_attackable = rows.n - len(natural_errors(rows))
+        successes = {label: n / n_attackable for label, (_, _, n) in by_hand.items()}
         expected = {
             norm: (
                 np.mean([by_hand[label][1] for label in broke if label.startswith(norm)]),
                 np.mean([rates[label] for label in broke if label.startswith(norm)]),
-                np.mean([successes[label] for label in arms if label.startswith(norm)]),
+                np.mean([successes[label] for label in broke if label.startswith(norm)]),
             )
             for norm in ("l2", "linf", "no norm")
         }
@@ -162,6 +174,111 @@ def test_columns_that_are_equally_low_are_all_marked(
     lines = DetectionAssessment((one,), {}, 0.95, 0.95, 1.0, ()).rows()
     for mark, marked in (("worst_column", worst), ("worst_single", worst_single)):
         assert {line["column"] for line in lines if line[mark]} == set(marked)
+
+
+def test_an_average_compares_columns_on_the_groups_that_all_of_them_have(write: Write) -> None:
+    """Where kl breaks no sample of the hard small size, its average over the easy one alone would look better."""
+    rows = random_rows(3)
+    small = [place for place in rows.places("net") if place[1] == "pgd-linf-0.1-kl" or place[1] == "square-linf-0.1"]
+    for place in small:
+        if rows.outcome[place] == "success":
+            rows.outcome[place] = "resisted"
+            del rows.score[place]
+    found = assessed(write(rows))
+    table = found.of("net", "eye").table
+    assert table.row("linf 0.1").entries["kl"].auroc is None
+    assert table.row("linf, average").groups == ("linf 0.2",)
+    assert table.row("linf, average").left_out == {"linf 0.1": "kl: no arm succeeded"}
+    assert table.average.left_out == {"l2 carlini-wagner": "no arm succeeded", "linf 0.1": "kl: no arm succeeded"}
+    for column in table.columns:
+        parts = [auroc_by_hand(rows, GROUPS[label][column])[0] for label in ("l2 deepfool", "linf 0.2", "no norm")]
+        average, norm = (table.row(label).entries[column].auroc for label in ("average", "linf, average"))
+        assert average is not None
+        assert norm is not None
+        assert average.value == pytest.approx(np.mean(parts)), column
+        assert norm.value == pytest.approx(parts[1]), column
+    lines = [line for line in found.rows() if line["row"] == "average"]
+    assert {(line["n_groups"], line["n_groups_left_out"]) for line in lines} == {(3, 2)}
+    told = "l2 carlini-wagner (no arm succeeded); linf 0.1 (kl: no arm succeeded)"
+    assert {line["groups_left_out"] for line in lines} == {told}
+
+
+def groups_of(successes: dict[tuple[float, str], bool]) -> Scored:
+    """An arm for each (eps, objective), which broke all six samples or none."""
+    arms = tuple(
+        ScoredArm(f"pgd-{eps}-{name}", family="pgd", norm="linf", eps=eps, objective=name) for eps, name in successes
+    )
+    success = np.array([[hit] * 6 for hit in successes.values()])
+    return Scored(arms, success, np.arange(6.0)[None, :] + np.arange(len(arms))[:, None], np.arange(6.0))
+
+
+def test_columns_that_share_no_group_are_not_compared_and_the_multi_armed_average_stays() -> None:
+    given = groups_of({(0.1, "ace"): True, (0.1, "kl"): False, (0.2, "ace"): False, (0.2, "kl"): True})
+    table = detection_table(given, EYE, Settings(0.95, 0.95, 5, 0))
+    entries = table.average.entries
+    assert [entries[name].auroc for name in ("ace", "kl")] == [None, None]
+    assert {entries[name].reason for name in ("ace", "kl")} == {"no group that all columns share"}
+    assert table.average.groups == ("linf 0.1", "linf 0.2")
+    parts = [table.row(label).entries[MULTI_ARMED].auroc for label in table.average.groups]
+    assert entries[MULTI_ARMED].auroc is not None
+    assert entries[MULTI_ARMED].auroc.value == pytest.approx(np.mean([part.value for part in parts if part]))
+    assert table.average.worst_single == ()
+
+
+def test_an_objective_that_never_succeeds_takes_no_group_from_the_others() -> None:
+    given = groups_of({(0.1, "ace"): True, (0.1, "kl"): False, (0.2, "ace"): True, (0.2, "kl"): False})
+    table = detection_table(given, EYE, Settings(0.95, 0.95, 5, 0))
+    assert (table.average.groups, table.average.left_out) == (("linf 0.1", "linf 0.2"), {})
+    assert table.average.entries["kl"].reason == "no arm succeeded"
+    assert table.average.entries["ace"].auroc is not None
+
+
+def test_the_worst_group_is_the_one_least_above_its_chance() -> None:
+    """Against five arms an AUROC of 0.5 is far above chance; against one, 0.6 is hardly."""
+    n, clean = 100, np.arange(100.0)
+    arms = [ScoredArm(f"pgd-{k}", family="pgd", norm="linf", eps=0.1) for k in range(5)]
+    arms.append(ScoredArm("fgsm", family="fgsm", norm="linf", eps=0.2))
+    score = np.vstack([np.full((5, n), 49.5), np.full((1, n), 59.5)])
+    table = detection_table(Scored(tuple(arms), np.ones((6, n), bool), score, clean), EYE, Settings(0.95, 0.95, 5, 0))
+    many, one = (table.row(label).entries[MULTI_ARMED] for label in ("linf 0.1", "linf 0.2"))
+    assert many.auroc is not None
+    assert one.auroc is not None
+    assert (many.auroc.value, many.chance_auroc) == pytest.approx((0.5, 1 / 6))
+    assert (one.auroc.value, one.chance_auroc) == pytest.approx((0.6, 0.5))
+    assert table.worst_group == "linf 0.2"
+
+
+def test_shares_are_of_samples_that_could_be_attacked(write: Write) -> None:
+    """Every one of 37 correct samples is broken without an alarm; 23 natural errors are not attacked."""
+    arms = {name: ARMS[name] for name in ("pgd-linf-0.1-ace", "square-linf-0.1")}
+    rows = Rows(arms, 60)
+    for place in rows.places("net", clean=True):
+        _, arm, _, sample = place
+        rows.outcome[place] = "resisted" if arm == "clean" else "already_wrong" if sample >= 37 else "success"
+        if arm == "clean" or sample < 37:
+            rows.score[place] = 9.0 if arm == "clean" and sample >= 50 else 0.0  # ten natural errors raise an alarm
+    one = assessed(write(rows), threshold=1.0).of("net", "eye")
+    assert (one.n, one.table.n_attackable, one.table.n_arms, len(one.defeat.arms)) == (60, 37, 2, 2)
+    assert one.defeat.unseen is not None
+    assert one.defeat.unseen_paper is not None
+    assert (one.defeat.unseen.value, one.defeat.unseen.n) == (1.0, 37)
+    assert (one.defeat.unseen_paper.value, one.defeat.unseen_paper.n) == (50 / 60, 60)
+    for arm in one.defeat.arms:
+        assert (arm.n_attacked, arm.unseen.value, arm.unseen_paper.value) == (37, 1.0, 50 / 60)
+    entry = one.overall
+    assert (entry.successes, entry.successes_paper, entry.n_attackable) == (2.0, 2.0, 37)
+
+
+def test_a_model_that_is_always_wrong_has_no_share(write: Write) -> None:
+    rows = Rows({"pgd-linf-0.1-ace": ARMS["pgd-linf-0.1-ace"]}, 5)
+    for place in rows.places("net", clean=True):
+        rows.outcome[place] = "resisted" if place[1] == "clean" else "already_wrong"
+        if place[1] == "clean":
+            rows.score[place] = 0.0
+    found = assessed(write(rows), threshold=1.0)
+    one = found.of("net", "eye")
+    assert (one.defeat.unseen, one.defeat.arms, one.table.n_attackable) == (None, (), 0)
+    json.dumps(found.as_dict(), allow_nan=False)
 
 
 def test_the_cheapest_arm_needs_the_fewest_passes_for_a_success_that_goes_unseen() -> None:
@@ -297,7 +414,11 @@ def test_which_arm_gets_past_a_detector(write: Write) -> None:
         unseen = [place for place in hits if rows.score[place] <= limit]
         spent = [15 + place[3] for place in own if rows.outcome[place] != "already_wrong"]
         assert (arm.n_broken, arm.n_unseen) == (len(hits), len(unseen))
-        assert arm.unseen.value == len(unseen) / rows.n
+        wrong = natural_errors(rows)
+        quiet = [sample for sample in wrong if rows.score["net", "clean", 0, sample] <= limit]
+        assert arm.n_attacked == rows.n - len(wrong)
+        assert arm.unseen.value == pytest.approx(len(unseen) / (rows.n - len(wrong)))
+        assert arm.unseen_paper.value == pytest.approx((len(unseen) + len(quiet)) / rows.n)
         assert arm.n_least == sum(rows.score[place] == least[place[3]] for place in hits)
         assert arm.passes == pytest.approx(np.mean(spent))
         expected = sum(spent) / len(unseen) if unseen else None
@@ -401,11 +522,13 @@ def test_an_adaptive_arm_that_fails_takes_no_sample_from_the_groups(write: Write
     assert found.of("net", "second").defeat == whole.of("net", "second").defeat
     assert sum("adaptive-eye gave no verdict on 12 of 40 samples. What survives of eye" in n for n in found.notes) == 1
     defeat = found.of("net", "eye").defeat
-    assert {arm.arm: arm.unseen.n for arm in defeat.arms} == {
+    assert {arm.arm: arm.unseen_paper.n for arm in defeat.arms} == {
         arm.arm: 28 if arm.arm == "adaptive-eye" else 40 for arm in defeat.arms
     }
     assert defeat.unseen is not None
-    assert defeat.unseen.n == 28
+    assert defeat.unseen_paper is not None
+    attacked = [sample for sample in range(12, 40) if sample not in natural_errors(rows)]
+    assert (defeat.unseen.n, defeat.unseen_paper.n) == (len(attacked), 28)
 
 
 def test_an_adaptive_arm_that_always_fails_is_told_of_by_a_note_only(write: Write) -> None:

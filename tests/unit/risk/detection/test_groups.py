@@ -1,6 +1,6 @@
 """Which arms stand together, and which objectives are columns."""
 
-from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm, arms_of, columns, grouped
+from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm, arms_of, columns, grouped, named_group
 
 
 def arm(family: str, norm: str | None = "linf", eps: float | None = 0.1, objective: str | None = None) -> ScoredArm:
@@ -34,7 +34,22 @@ def test_a_size_is_a_group_and_so_is_a_family_that_has_none() -> None:
 
 def test_sizes_that_are_written_alike_are_one_group() -> None:
     (group,) = grouped([arm("pgd", eps=8 / 255), arm("square", eps=0.0313725)])
-    assert (group.label, group.arms) == ("linf 0.0313725", (0, 1))
+    assert (group.label, group.arms) == ("linf 8/255", (0, 1))
+    for asked in ("linf 8/255", "linf-8/255", "LINF-0.0313725", "linf 0.0313725", "linf-0.03137250"):
+        assert named_group([group], asked) is group
+    for asked in ("linf 7/255", "l2-8/255", "linf", "average"):
+        assert named_group([group], asked) is None
+
+
+def test_groups_without_a_size_are_asked_for_by_their_label() -> None:
+    groups = grouped([arm("spatial", None, None), arm("deepfool", "l2", None), arm("carlini-wagner", "l2", None)])
+    for asked, label in (("no-norm", "no norm"), ("l2-deepfool", "l2 deepfool")):
+        found = named_group(groups, asked)
+        assert found is not None
+        assert found.label == label
+    found = named_group(groups, "l2 carlini-wagner")
+    assert found is not None
+    assert found.label == "l2 carlini-wagner"
 
 
 def test_objectives_that_somebody_chose_are_columns() -> None:
