@@ -24,7 +24,7 @@ _NETCDF_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 def write_netcdf(data: "DataArray", path: Path) -> Path:
     """Labels are written as they are, so that `xarray.open_dataarray(path).sel(loss="misclassified")` works.
 
-    NetCDF 3 does not know every name: a stratum whose name it lacks is numbered, and an attribute says what it is called.
+    NetCDF 3 does not know every name: a stratum that cannot be called so there is numbered, and an attribute names it.
     """
     strata = [str(name) for name in data.coords if str(name).startswith(STRATUM)]
     names = {name: f"stratum_{place}" for place, name in enumerate(strata) if not _NETCDF_NAME.fullmatch(name)}

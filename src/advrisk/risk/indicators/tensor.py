@@ -88,8 +88,8 @@ class RiskTensor:
 
         `kind` says of each arm whether it is `clean`, a `corruption` or an `attack`. Without `repeats` an arm has as
         many as have a value for some sample. `ranges` says between which numbers a loss lies; without it intervals
-        rest on the spread alone. Of a model that answers at random, `values` are means over its draws, and `early` those
-        over the first `early_share` of them. `unasked` names, by loss, attacks that did not ask what the loss needs.
+        rest on the spread alone. Of a model that answers at random, `values` are means over its draws, and `early`
+        those over the first `early_share` of them. `unasked` names, by loss, attacks that did not ask what it needs.
         """
         from advrisk.risk.indicators.building import built
 
@@ -269,8 +269,8 @@ class RiskTensor:
         """Values without the dimensions named: repeats first, then arms, then samples.
 
         Where an arm gave no verdict there is none over its repeats either, nor over arms; samples without one are left
-        out. The mean over samples is weighted; arms count alike, however many repeats they have. Of a model that answers
-        at random, `max` is the largest of means over draws, and so too large on average; `worst` is not.
+        out. The mean over samples is weighted; arms count alike, however many repeats they have. Of a model that
+        answers at random, `max` is the largest of means over draws, and so too large on average; `worst` is not.
         """
         dims = [over] if isinstance(over, str) else list(over)
         if how not in ("mean", "max"):
