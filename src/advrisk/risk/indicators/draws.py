@@ -25,7 +25,13 @@ def worst(early: Floats, late: Floats, early_share: float, *, axis: int = 0) -> 
     `early` and `late` are means over the two parts; `early_share` is the share of draws in the first. Of a model that
     does not draw they are equal, and this is the maximum. Where any value is nan, so is the result.
     """
-    by_early, by_late = (np.expand_dims(part.argmax(axis=axis), axis) for part in (early, late))
+    by_early, by_late = (np.expand_dims(_rounded(part).argmax(axis=axis), axis) for part in (early, late))
     chosen: Any = early_share * np.take_along_axis(early, by_late, axis)
     chosen = chosen + (1 - early_share) * np.take_along_axis(late, by_early, axis)
     return np.asarray(np.squeeze(chosen, axis), dtype=np.float64)
+
+
+def _rounded(part: Floats) -> Floats:
+    """To what is no rounding: one part is computed from the other, whose last bits must not decide between equals."""
+    scale = float(np.nanmax(np.abs(part), initial=0.0)) or 1.0
+    return np.asarray(np.round(part / scale, 9))

@@ -27,6 +27,7 @@ _OUTPUTS = "SELECT cell, sample, logits, classes, draws FROM outputs WHERE cell 
 
 _NONE, _TOLD, _UNCHANGED, _FAILED, _REJECTED = range(5)  # `unchanged`: the clean answer stands
 _CODES = {"already_wrong": _UNCHANGED, "rejected": _REJECTED, "error": _FAILED, "timeout": _FAILED}
+_CRITERIA = ("label", "prediction", "target")
 _MOST_LOGITS = 50_000_000  # held at a time
 
 
@@ -62,7 +63,7 @@ class _Rows:
     refused: Flags  # (draws, places)
     confidence: Floats
     rate: Floats  # of draws that met the criterion of success
-    judged_by_label: Flags  # success was a wrong class
+    criterion: Integers  # what success meant: its place in _CRITERIA, -1 where nobody says
     is_drawn: bool  # the draws of a model that answers at random are known
     outcome: NDArray[np.int8]  # _NONE where there is no row
     clean_prediction: Integers  # (samples,)
@@ -159,7 +160,7 @@ def _leave_harmed(
     wrong = (rows.clean_prediction >= 0) & (label >= 0) & (rows.clean_prediction != label)
     wrong &= rows.outcome[: rows.n] != _REJECTED
     shape = len(attacks), -1, rows.n
-    told = np.isin(rows.outcome, (_TOLD, _REJECTED)) & ~rows.judged_by_label
+    told = np.isin(rows.outcome, (_TOLD, _REJECTED)) & (rows.criterion > 0)
     moved = told.reshape(shape).transpose(2, 0, 1) & attacks[None, :, None] & wrong[:, None, None]
     for place, loss in enumerate(losses):
         if loss.of_change or loss.counts_refusals:
@@ -232,13 +233,13 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
     prediction, clean_of_row = (np.full(size, -1, dtype=np.int64) for _ in range(2))
     confidence, rate = np.full(size, np.nan), np.full(size, np.nan)
     outcome = np.full(size, _NONE, dtype=np.int8)
-    by_label = np.zeros(size, dtype=np.bool_)
+    criterion = np.full(size, -1, dtype=np.int64)
     prediction[where] = _ints(table["prediction"])
     clean_of_row[where] = _ints(table["clean_prediction"])
     for column, values in (("confidence", confidence), ("success_rate", rate)):
         values[where] = table[column].cast(pa.float64()).to_numpy(zero_copy_only=False)
     outcome[where] = np.array([*_CODES.values(), _TOLD])[_index(table["outcome"], pa.array(list(_CODES)))]
-    by_label[where] = _index(table["criterion"], pa.array(["label"])) == 0
+    criterion[where] = _index(table["criterion"], pa.array(_CRITERIA))
     clean, sure = _clean(arms, prediction, confidence, clean_of_row, n_repeats, n)
     if (prediction < 0).all() and (outcome == _TOLD).any():
         raise RiskError(
@@ -253,7 +254,7 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
         of_draw[marks] = np.maximum(clean[np.flatnonzero(marks) % n], 0)  # any class: nobody will hear it
     confidence[unchanged] = sure[unchanged % n]
     said[:, outcome == _FAILED] = -1
-    return _Rows(said, refused, confidence, rate, by_label, len(said) > 1, outcome, clean, sure, place, n)
+    return _Rows(said, refused, confidence, rate, criterion, len(said) > 1, outcome, clean, sure, place, n)
 
 
 def _drawn(draws: pa.ChunkedArray, where: Integers, prediction: Integers, outcome: Any) -> tuple[Integers, Flags]:
@@ -348,7 +349,7 @@ def _mean_losses(
 def _by_rate(rows: _Rows, loss: Loss, told: Integers, found: Floats) -> Floats:
     """Of ledgers that hold no draws: the share of them that met the criterion, where that is what the loss counts."""
     rate = rows.rate[told]
-    counts = rows.judged_by_label[told] if loss.of_error else ~rows.judged_by_label[told] & loss.of_change
+    counts = ((rows.criterion[told] == 0) & loss.of_error) | ((rows.criterion[told] == 1) & loss.of_change)
     some = (rate > 0) & (rate < 1) & (rows.outcome[told] == _TOLD) & counts
     return np.where(some, rate, found)
 
