@@ -28,9 +28,10 @@ from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
+from advrisk.risk.mean_share import mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.people import seen_by_people
-from advrisk.risk.proportion import proportion
+from advrisk.risk.queries import QueryPoints, read_queries
 from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
@@ -46,7 +47,7 @@ class ModelDamage:
     model: str
     clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
     clean_rejection: Estimate | None  # share of clean inputs refused; None where no model of the run refuses anything
-    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it
+    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it; of a random model, of queries
     damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
     relative_damage: Estimate | None  # without either; None for a single model: the number is relative
     clean_error_part: float | None
@@ -158,6 +159,7 @@ def assess_damage(
     if question.detector:
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
     clean = clean_shares(ledger, level=question.level)
+    queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     return assess_distances(
         distances,
@@ -170,6 +172,7 @@ def assess_damage(
         evasion=evasion,
         detection=detection,
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
+        queries=queries,
         cost=cost,
         notes=notes,
         skewed=skewed,
@@ -189,12 +192,13 @@ def assess_distances(
     evasion: Evasion | None = None,
     detection: Detection | None = None,
     people: Mapping[str, Estimate] | None = None,
+    queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
     notes: Sequence[str] = (),
     skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
-    """The assessment of distances that are at hand."""
+    """The assessment of distances that are at hand; `queries` are of models that answer at random."""
     comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed)
     pairs = decided_pairs(comparison) if comparison else ()
     rows = [
@@ -202,7 +206,7 @@ def assess_distances(
             model=model,
             clean_accuracy=(accuracy or {}).get(model),
             clean_rejection=(rejection or {}).get(model),
-            success_ratio={eps: _ratio(found, eps, question.level) for eps in thresholds},
+            success_ratio={eps: _ratio(found, eps, question.level, (queries or {}).get(model)) for eps in thresholds},
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             verdict=_verdict(model, pairs, distances),
@@ -323,8 +327,9 @@ def _targeted(ledger: Ledger) -> bool:
     return len(found) > 0
 
 
-def _ratio(found: Floats, eps: float, level: float) -> Estimate:
-    return proportion(int((found <= eps).sum()), len(found), level=level)
+def _ratio(found: Floats, eps: float, level: float, points: QueryPoints | None) -> Estimate:
+    """The share of samples broken within eps; of a model that answers at random, the share of queries."""
+    return mean_share(found <= eps if points is None else points.broken(eps), level=level)
 
 
 def _has_sizes(found: Floats) -> bool:

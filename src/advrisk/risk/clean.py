@@ -1,20 +1,31 @@
-"""What models make of clean inputs: how many they have right, and how many they refuse to answer."""
+"""What models make of clean inputs: how many they have right, and how many they refuse to answer.
+
+Of a model that answers at random these are shares of queries: means over the judge's draws.
+"""
 
 from typing import NamedTuple
 
+import numpy as np
+
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
-from advrisk.risk.proportion import proportion
+from advrisk.risk.mean_share import mean_share
 
-# Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class.
+# Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class. `correct`
+# and `refused` are shares of draws; ledgers without draws know the share that was wrong, where that was the criterion.
 CLEAN_ROWS = """
-    SELECT o.model, o.sample, coalesce(o.prediction = s.label, false) AS is_right, o.outcome = 'rejected' AS is_refused
+    SELECT o.model, o.sample, o.outcome = 'rejected' AS is_refused,
+           CASE WHEN o.draws IS NOT NULL THEN list_avg([(d = s.label)::DOUBLE for d in o.draws])
+                WHEN o.criterion = 'label' AND o.outcome IN ('success', 'resisted') AND o.success_rate > 0
+                     AND o.success_rate < 1 THEN 1 - o.success_rate::DOUBLE
+                ELSE coalesce(o.prediction = s.label, false)::DOUBLE END AS correct,
+           coalesce(list_avg([(d < 0)::DOUBLE for d in o.draws]), (o.outcome = 'rejected')::DOUBLE) AS refused
     FROM outcomes o JOIN samples s USING (sample)
     WHERE o.kind = 'clean' AND s.split = 'evaluate' AND s.label IS NOT NULL
       AND (o.prediction IS NOT NULL OR o.outcome = 'rejected')
 """
 _CLEAN = f"""
-    SELECT model, count(*) AS n, count(*) FILTER (is_right) AS right_ones, count(*) FILTER (is_refused) AS refused
+    SELECT model, list(correct ORDER BY sample) AS correct, list(refused ORDER BY sample) AS refused
     FROM ({CLEAN_ROWS}) GROUP BY model ORDER BY model
 """
 _REFUSING = "SELECT DISTINCT model::VARCHAR AS model FROM outcomes WHERE outcome = 'rejected' OR n_rejected > 0"
@@ -36,9 +47,9 @@ def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
     some_refuse = bool(len(ledger.query(_REFUSING)))
 
     def shares(name: str) -> dict[str, Estimate]:
-        return {row["model"]: proportion(row[name], row["n"], level=level) for row in rows}
+        return {row["model"]: mean_share(np.array(row[name]), level=level) for row in rows}
 
-    return CleanShares(shares("right_ones"), shares("refused") if some_refuse else {})
+    return CleanShares(shares("correct"), shares("refused") if some_refuse else {})
 
 
 def on_rejection(rejection: dict[str, Estimate]) -> list[str]:

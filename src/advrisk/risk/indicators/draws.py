@@ -33,5 +33,5 @@ def worst(early: Floats, late: Floats, early_share: float, *, axis: int = 0) -> 
 
 def _rounded(part: Floats) -> Floats:
     """To what is no rounding: one part is computed from the other, whose last bits must not decide between equals."""
-    scale = float(np.nanmax(np.abs(part), initial=0.0)) or 1.0
+    scale = float(np.abs(np.nan_to_num(part)).max(initial=0.0)) or 1.0
     return np.asarray(np.round(part / scale, 9))

@@ -1,10 +1,11 @@
 """The robustness numbers that risks are compared with: mean minimal distance and adversarial risk."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -12,7 +13,14 @@ from advrisk.core.names import matches
 from advrisk.ledger import Ledger
 from advrisk.risk.damage import PerturbationSize, mean_perturbation_size
 from advrisk.risk.distances import Distances, smallest_distances
-from advrisk.risk.proportion import proportion
+from advrisk.risk.mean_share import mean_share
+from advrisk.risk.proportion import mean_interval
+from advrisk.risk.queries import QueryPoints, read_queries
+
+_WRONG = """
+    SELECT o.model::VARCHAR AS model, o.sample::VARCHAR AS sample FROM outcomes o JOIN samples s USING (sample)
+    WHERE o.kind = 'clean' AND o.prediction <> s.label AND o.criterion = 'prediction'
+"""
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,8 @@ class Robustness:
 
     model: str
     norm: str
-    mean_distance: PerturbationSize | None  # rho_1: over samples that were right, and were broken
+    mean_distance: PerturbationSize | None  # over samples that were correct, and were broken
+    rho_1: Estimate | None  # the paper's: samples that were wrong already are at 0; those that resisted are left out
     eps: float | None  # the largest that an arm was allowed
     adversarial_risk: Estimate | None  # rho_2: share wrong under the strongest attack within eps
 
@@ -31,6 +40,7 @@ class Robustness:
         return {
             **vars(self),
             "mean_distance": size.estimate.as_dict() | counts if size else None,
+            "rho_1": self.rho_1.as_dict() if self.rho_1 else None,
             "adversarial_risk": self.adversarial_risk.as_dict() if self.adversarial_risk else None,
         }
 
@@ -42,9 +52,10 @@ def robustness(
 
     `arms` are names or patterns; by default the attacks of the study. There is a mean distance, that of the
     nearest successes, only where some attack looks for the smallest change (`keep: smallest`, or no eps): others go as
-    far as they may.
+    far as they may. Whatever success was judged by, a sample that is wrong when clean is at distance 0.
     """
     rows = _attacks(ledger, arms)
+    wrong = _wrong_samples(ledger)
     found: list[Robustness] = []
     notes: list[str] = []
     for norm in dict.fromkeys(row["norm"] for row in rows):
@@ -61,8 +72,9 @@ def robustness(
                 f"There is no mean distance in {norm}: all attacks have an eps, none looks for the smallest change; "
                 "one without eps does, or one with `keep: smallest`."
             )
+        queries = read_queries(ledger, norm=norm, arms=distances.arms, samples=distances.samples)
         found += [
-            _robustness(distances, model, eps, level, sized=sized)
+            _robustness(distances, model, eps, level, wrong.get(model, set()), queries.get(model), sized=sized)
             for model in distances.by_model
             if models is None or model in models
         ]
@@ -81,13 +93,39 @@ def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, A
     return [row for row in rows if row["origin"] == own]
 
 
-def _robustness(distances: Distances, model: str, eps: float | None, level: float, *, sized: bool) -> Robustness:
-    own = distances.by_model[model]
+def _wrong_samples(ledger: Ledger) -> dict[str, set[str]]:
+    """Model -> samples whose clean input it misreads, where success was judged otherwise; else rows say so."""
+    found: dict[str, set[str]] = {}
+    for row in ledger.query(_WRONG).to_pylist():
+        found.setdefault(row["model"], set()).add(row["sample"])
+    return found
+
+
+def _robustness(
+    distances: Distances,
+    model: str,
+    eps: float | None,
+    level: float,
+    wrong: Set[str],
+    points: QueryPoints | None,
+    *,
+    sized: bool,
+) -> Robustness:
+    own = np.where([name in wrong for name in distances.samples], 0.0, distances.by_model[model])
     broken = (own > 0) & (own < np.inf)
     return Robustness(
         model=model,
         norm=distances.norm,
         mean_distance=mean_perturbation_size(own, level=level) if sized and broken.any() else None,
+        rho_1=_rho_1(own, level) if sized and broken.any() else None,
         eps=eps,
-        adversarial_risk=None if eps is None else proportion(int((own <= eps).sum()), own.size, level=level),
+        adversarial_risk=None
+        if eps is None
+        else mean_share(own <= eps if points is None else 1 - points.correct(eps), level=level),
     )
+
+
+def _rho_1(distances: NDArray[np.float64], level: float) -> Estimate:
+    """The mean of min ||r|| with f(x + r) wrong: 0 where f(x) is; of samples that no attack broke it is not known."""
+    known = distances[distances < np.inf]
+    return Estimate(*mean_interval(known, level), level, known.size, "mean, t")

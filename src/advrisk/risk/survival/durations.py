@@ -6,7 +6,7 @@ is counted by its reason, and every arm that is not fitted is named with one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -83,12 +83,13 @@ class Facts:
     train_s: float | None
     train_samples: int | None
     inference_s: float | None  # seconds of a clean pass, for each sample
-    right: Mapping[str, bool] | None  # sample -> whether its clean input is read rightly; None where nobody asked
+    right: Mapping[str, float] | None  # sample -> 1 if its clean input is answered correctly; None: nobody asked
     n_clean_rejected: int = 0
+    wrong: Mapping[str, float] = field(default_factory=dict)  # sample -> 1 if incorrectly; a refusal is neither
 
     @property
     def clean_accuracy(self) -> float | None:
-        """The share of samples that are right clean."""
+        """The share of clean inputs that are answered correctly; of a model that answers at random, of queries."""
         return None if not self.right else sum(self.right.values()) / len(self.right)
 
     @property

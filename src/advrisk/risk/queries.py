@@ -1,0 +1,91 @@
+"""What a query meets: how often a model that answers at random errs at the points that attacks kept.
+
+Whether an attack succeeded against such a model is decided by most of the judge's draws. Whoever deploys it meets one
+draw at a time: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker
+takes the worst point within eps, the clean input being one of them; which one that is, and how often it errs, come from
+different draws (`indicators.draws`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.ledger import Ledger
+from advrisk.risk.indicators.draws import worst
+
+Floats = NDArray[np.float64]
+
+_RANDOM = "SELECT model FROM models WHERE random ORDER BY model"
+_HIT = """(d >= 0 AND CASE o.criterion WHEN 'prediction' THEN d <> o.clean_prediction
+    WHEN 'target' THEN d = o.target AND o.target <> s.label ELSE d <> s.label END)"""
+_EARLY, _LATE = "o.draws[1:len(o.draws) // 2]", "o.draws[len(o.draws) // 2 + 1:]"
+# Rows of ledgers without draws know the share of them that met the criterion.
+_ROWS = f"""
+    SELECT o.sample::VARCHAR AS sample, concat_ws(' ', o.arm, coalesce(o.repeat, 0)) AS point,
+           CASE o.kind WHEN 'clean' THEN 0 ELSE o.d_{{norm}} END AS distance, len(o.draws) AS n_draws,
+           coalesce(list_avg([{_HIT}::DOUBLE for d in {_EARLY}]), o.success_rate) AS hit_early,
+           coalesce(list_avg([{_HIT}::DOUBLE for d in {_LATE}]), o.success_rate) AS hit_late,
+           coalesce(list_avg([(d <> s.label)::DOUBLE for d in {_EARLY}]), o.success_rate) AS wrong_early,
+           coalesce(list_avg([(d <> s.label)::DOUBLE for d in {_LATE}]), o.success_rate) AS wrong_late
+    FROM outcomes o JOIN samples s USING (sample)
+    WHERE o.model = $model AND (o.kind = 'clean' OR o.arm IN (SELECT unnest($arms)))
+      AND o.outcome IN ('success', 'resisted', 'rejected') ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryPoints:
+    """The points that a random model was asked about, (points, samples): how far, and the shares of draws that err.
+
+    `hit` is what the criterion of success says, `wrong` what the label does, a refused query being no correct answer.
+    Each is a pair: over the first part of the draws, and over the rest. `distance` is infinite where there is no point.
+    """
+
+    distance: Floats
+    hit: tuple[Floats, Floats]
+    wrong: tuple[Floats, Floats]
+    early_share: float
+
+    def broken(self, eps: float) -> Floats:
+        """The share of queries at each sample that an attacker within eps makes succeed."""
+        return self._worst(self.hit, eps)
+
+    def correct(self, eps: float) -> Floats:
+        """The share of queries at each sample that are answered correctly under such an attacker."""
+        return np.asarray(1 - self._worst(self.wrong, eps))
+
+    def _worst(self, parts: tuple[Floats, Floats], eps: float) -> Floats:
+        inside = self.distance <= eps
+        early, late = (np.where(inside, part, -1.0) for part in parts)
+        found = worst(early, late, self.early_share)
+        return np.asarray(np.clip(np.where(inside.any(axis=0), found, 0.0), 0.0, 1.0))
+
+
+def read_queries(ledger: Ledger, *, norm: str, arms: Sequence[str], samples: Sequence[str]) -> dict[str, QueryPoints]:
+    """The points of every model that answers at random, in the order of these samples."""
+    models = ledger.query(_RANDOM)["model"].to_pylist()
+    place = {name: number for number, name in enumerate(samples)}
+    return {model: _points(ledger, str(model), norm, arms, place) for model in models}
+
+
+def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], place: Mapping[str, int]) -> QueryPoints:
+    rows = ledger.query(_ROWS.format(norm=norm), {"model": model, "arms": list(arms)}).to_pylist()
+    rows = [row for row in rows if row["sample"] in place and row["hit_early"] is not None]
+    points = {name: number for number, name in enumerate(dict.fromkeys(row["point"] for row in rows))}
+    shape = max(len(points), 1), len(place)
+    distance = np.full(shape, np.inf)
+    columns = {name: np.zeros(shape) for name in ("hit_early", "hit_late", "wrong_early", "wrong_late")}
+    for row in rows:
+        where = points[row["point"]], place[row["sample"]]
+        distance[where] = np.inf if row["distance"] is None else row["distance"]
+        for name, values in columns.items():
+            values[where] = row[name]
+    n_draws = max((row["n_draws"] or 2 for row in rows), default=2)
+    return QueryPoints(
+        distance,
+        (columns["hit_early"], columns["hit_late"]),
+        (columns["wrong_early"], columns["wrong_late"]),
+        (n_draws // 2) / n_draws,
+    )
