@@ -367,13 +367,13 @@ class _Logits:
         return int(self.values.shape[2])
 
     def of(self, draw: int) -> Floats:
-        return self.values[draw if draw < len(self.values) else 0]
+        return np.asarray(self.values[draw if draw < len(self.values) else 0])
 
     @cached_property
     def mean(self) -> Floats:
         """What a model that answers at random says on average."""
         if len(self.values) == 1:
-            return self.values[0]
+            return self.of(0)
         return np.asarray(np.logaddexp.reduce(self.values, axis=0) - np.log(len(self.values)))
 
 
