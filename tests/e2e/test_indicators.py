@@ -247,7 +247,7 @@ def test_a_class_change_that_attacks_did_not_ask_about_is_refused_with_the_remed
 
 
 def test_the_labels_of_an_exported_tensor_work(run: Run, advrisk: Command, tmp_path: Path) -> None:
-    advrisk("export", "run", "--table", "risk", "--model", "plain", "--output", str(tmp_path / "risk.nc"))
+    assert advrisk("export", "run", "risk.nc", "--table", "risk", "--model", "plain").returncode == 0
     with xr.open_dataset(tmp_path / "risk.nc", engine="scipy") as file:
         found = file["risk"].sel(loss="misclassified", arm=NOISE).mean(("sample", "repeat"))
         assert float(found) == pytest.approx(mean_loss(run, "plain", NOISE))
