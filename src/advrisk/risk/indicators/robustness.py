@@ -1,6 +1,6 @@
 """The robustness numbers that risks are compared with: mean minimal distance and adversarial risk."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,6 @@ def robustness(
     far as they may. Whatever success was judged by, a sample that is wrong when clean is at distance 0.
     """
     rows = _attacks(ledger, arms)
-    wrong = _wrong_samples(ledger)
     found: list[Robustness] = []
     notes: list[str] = []
     for norm in dict.fromkeys(row["norm"] for row in rows):
@@ -73,8 +72,9 @@ def robustness(
                 "one without eps does, or one with `keep: smallest`."
             )
         queries = read_queries(ledger, norm=norm, arms=distances.arms, samples=distances.samples)
+        to_wrong = distances_to_wrong(ledger, distances)
         found += [
-            _robustness(distances, model, eps, level, wrong.get(model, set()), queries.get(model), sized=sized)
+            _robustness(model, norm, to_wrong[model], eps, level, queries.get(model), sized=sized)
             for model in distances.by_model
             if models is None or model in models
         ]
@@ -93,29 +93,31 @@ def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, A
     return [row for row in rows if row["origin"] == own]
 
 
-def _wrong_samples(ledger: Ledger) -> dict[str, set[str]]:
-    """Model -> samples whose clean input it misreads, where success was judged otherwise; else rows say so."""
-    found: dict[str, set[str]] = {}
+def distances_to_wrong(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.float64]]:
+    """Model -> how far each sample is from being misread: 0 where it is when clean, whatever success was judged by."""
+    wrong: dict[str, set[str]] = {}
     for row in ledger.query(_WRONG).to_pylist():
-        found.setdefault(row["model"], set()).add(row["sample"])
-    return found
+        wrong.setdefault(row["model"], set()).add(row["sample"])
+    return {
+        model: np.where([name in wrong.get(model, ()) for name in distances.samples], 0.0, own)
+        for model, own in distances.by_model.items()
+    }
 
 
 def _robustness(
-    distances: Distances,
     model: str,
+    norm: str,
+    own: NDArray[np.float64],
     eps: float | None,
     level: float,
-    wrong: Set[str],
     points: QueryPoints | None,
     *,
     sized: bool,
 ) -> Robustness:
-    own = np.where([name in wrong for name in distances.samples], 0.0, distances.by_model[model])
     broken = (own > 0) & (own < np.inf)
     return Robustness(
         model=model,
-        norm=distances.norm,
+        norm=norm,
         mean_distance=mean_perturbation_size(own, level=level) if sized and broken.any() else None,
         rho_1=_rho_1(own, level) if sized and broken.any() else None,
         eps=eps,
