@@ -95,6 +95,8 @@ def test_the_draws_are_in_the_ledger(run: Run) -> None:
 
 
 def test_risk_is_what_a_query_meets(run: Run, truth: dict[str, Any]) -> None:
+    assert any("Answers at random: noisy." in note for note in run.indicators().notes)
+    assert any(note.startswith("Answers at random: noisy. Clean accuracy") for note in run.damage().notes)
     tree = run.indicators().of("evil").of("noisy").tree
     assert near(tree.at("clean").value, truth["clean"].mean())
     attacked, value = tree.at("evil").value, truth["attacked"].mean()
@@ -130,6 +132,15 @@ def test_accuracy_is_what_a_query_meets(run: Run, truth: dict[str, Any]) -> None
     beside = {one.model: one for one in run.indicators().robustness if one.norm == "linf"}["noisy"]
     assert beside.adversarial_risk is not None
     assert near(beside.adversarial_risk, 1 - attacked)
+
+
+def test_the_table_of_arms_counts_queries(run: Run, truth: dict[str, Any]) -> None:
+    shares = {row["arm"]: row["share"] for row in run.arms() if row["model"] == "noisy"}
+    for arm, share in shares.items():
+        if arm.startswith(("clean", "pgd")):
+            wanted = truth["clean" if arm == "clean" else "attacked"].mean()
+            assert abs(share - wanted) < 4 * 0.5 / np.sqrt(11 * N), arm
+    assert {row["share"] for row in run.arms() if row["model"] == "plain" and row["arm"] == "clean"} == {WRONG / N}
 
 
 def test_two_runs_are_compared_by_queries(run: Run, truth: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ from advrisk.risk.evasion import Evasion, Floats
 from advrisk.risk.mean_share import mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.people import seen_by_people
-from advrisk.risk.queries import QueryPoints, read_queries
+from advrisk.risk.queries import QueryPoints, on_queries, read_queries
 from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
@@ -174,7 +174,7 @@ def assess_damage(
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
         queries=queries,
         cost=cost,
-        notes=notes,
+        notes=(*notes, *on_queries(model for model in queries if model in distances.by_model)),
         skewed=skewed,
         rng=generator("damage", seed),
     )

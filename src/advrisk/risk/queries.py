@@ -6,7 +6,7 @@ takes the worst point within eps, the clean input being one of them; which one t
 different draws (`indicators.draws`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +68,17 @@ def read_queries(ledger: Ledger, *, norm: str, arms: Sequence[str], samples: Seq
     models = ledger.query(_RANDOM)["model"].to_pylist()
     place = {name: number for number, name in enumerate(samples)}
     return {model: _points(ledger, str(model), norm, arms, place) for model in models}
+
+
+def on_queries(models: Iterable[str]) -> list[str]:
+    """In words, what numbers about models that answer at random mean."""
+    named = ", ".join(models)
+    if not named:
+        return []
+    return [
+        f"Answers at random: {named}. Clean accuracy and what is broken within a size count queries, each one draw; "
+        "distances are of points that most draws call a success."
+    ]
 
 
 def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], place: Mapping[str, int]) -> QueryPoints:
