@@ -6,10 +6,12 @@ takes the worst point within eps, the clean input being one of them; which one t
 different draws (`indicators.draws`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.ledger import Ledger
@@ -66,8 +68,7 @@ class QueryPoints:
 def read_queries(ledger: Ledger, *, norm: str, arms: Sequence[str], samples: Sequence[str]) -> dict[str, QueryPoints]:
     """The points of every model that answers at random, in the order of these samples."""
     models = ledger.query(_RANDOM)["model"].to_pylist()
-    place = {name: number for number, name in enumerate(samples)}
-    return {model: _points(ledger, str(model), norm, arms, place) for model in models}
+    return {str(model): _points(ledger, str(model), norm, arms, samples) for model in models}
 
 
 def on_queries(models: Iterable[str]) -> list[str]:
@@ -81,22 +82,26 @@ def on_queries(models: Iterable[str]) -> list[str]:
     ]
 
 
-def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], place: Mapping[str, int]) -> QueryPoints:
-    rows = ledger.query(_ROWS.format(norm=norm), {"model": model, "arms": list(arms)}).to_pylist()
-    rows = [row for row in rows if row["sample"] in place and row["hit_early"] is not None]
-    points = {name: number for number, name in enumerate(dict.fromkeys(row["point"] for row in rows))}
-    shape = max(len(points), 1), len(place)
-    distance = np.full(shape, np.inf)
-    columns = {name: np.zeros(shape) for name in ("hit_early", "hit_late", "wrong_early", "wrong_late")}
-    for row in rows:
-        where = points[row["point"]], place[row["sample"]]
-        distance[where] = np.inf if row["distance"] is None else row["distance"]
-        for name, values in columns.items():
-            values[where] = row[name]
-    n_draws = max((row["n_draws"] or 2 for row in rows), default=2)
+def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], samples: Sequence[str]) -> QueryPoints:
+    table = ledger.query(_ROWS.format(norm=norm), {"model": model, "arms": list(arms)})
+    table = table.filter(pc.is_in(table["sample"], pa.array(samples, pa.string())))
+    table = table.filter(pc.is_valid(table["hit_early"]))
+    names = pc.unique(table["point"])
+    where = (
+        pc.index_in(table["point"], names).to_numpy().astype(np.int64),
+        pc.index_in(table["sample"], pa.array(samples, pa.string())).to_numpy().astype(np.int64),
+    )
+    shape = max(len(names), 1), len(samples)
+
+    def column(name: str, otherwise: float) -> Floats:
+        values = np.full(shape, otherwise)
+        values[where] = pc.fill_null(table[name].cast(pa.float64()), otherwise).to_numpy()
+        return values
+
+    n_draws = pc.max(table["n_draws"]).as_py() or 2
     return QueryPoints(
-        distance,
-        (columns["hit_early"], columns["hit_late"]),
-        (columns["wrong_early"], columns["wrong_late"]),
-        (n_draws // 2) / n_draws,
+        distance=column("distance", np.inf),
+        hit=(column("hit_early", 0.0), column("hit_late", 0.0)),
+        wrong=(column("wrong_early", 0.0), column("wrong_late", 0.0)),
+        early_share=(n_draws // 2) / n_draws,
     )

@@ -137,8 +137,8 @@ def _on_random(ledger: Ledger, tensors: LedgerTensors) -> list[str]:
         notes.append(f"Answers at random: {', '.join(drawn)}. Its loss is that of a query, the mean over draws.")
     if others:
         notes.append(
-            f"Answers at random, and what it said in each draw is not stored: {', '.join(others)}. The loss misclassified "
-            "is that of a query; other losses count what it says most. Run the study again to have it."
+            f"Answers at random, and what it said in each draw is not stored: {', '.join(others)}. The loss "
+            "misclassified is that of a query; other losses count what it says most. Run the study again to have them."
         )
     return notes
 
