@@ -1,7 +1,7 @@
 """What a query meets: how often a model that answers at random errs at the points that attacks kept.
 
-Whether an attack succeeded against such a model is decided by most of the judge's draws. Whoever deploys it meets one
-draw at a time: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker
+Whether an attack succeeded against such a model is decided by most of the judge's draws. In use it answers each query
+by one draw: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker
 takes the worst point within eps, the clean input being one of them; which one that is, and how often it errs, come from
 different draws (`indicators.draws`).
 """

@@ -15,7 +15,7 @@ from advrisk.study import Arm, Loc, StudySpec
 
 
 def refuse_losses(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> None:
-    """Losses that nobody knows, that lack something, that need more than a model says, or than attacks ask."""
+    """Losses that are unknown, that lack something, that need more than a model says, or than attacks ask."""
     if not study.losses:
         return
     for place in range(len(study.losses)):

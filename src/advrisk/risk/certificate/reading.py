@@ -257,7 +257,7 @@ def _one_draw(
         said != label,
     )
     drawn = np.where(said == -1, "rejected", np.where(hit & (said >= 0), "success", "resisted"))
-    drawn = np.where(outcome == "already_wrong", "success", drawn)  # nobody attacked it: it may well be broken
+    drawn = np.where(outcome == "already_wrong", "success", drawn)  # it was not attacked: it may well be broken
     drawn = np.where(is_clean & (drawn == "success"), "already_wrong", drawn)
     drawn = np.where(np.isin(outcome, _UNTOLD), outcome, drawn)
     columns = {"outcome": drawn.tolist(), "prediction": np.maximum(said, -1).tolist()}
@@ -322,7 +322,7 @@ def _clean(
 
 
 def _labels(ledger: Ledger, calibration: CalibrationSet) -> NDArray[np.int64]:
-    """Of the samples to calibrate, in their order; -1 where nobody knows."""
+    """Of the samples to calibrate, in their order; -1 where it is not known."""
     labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
     label = np.full(calibration.n, -1, dtype=np.int64)
     label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()

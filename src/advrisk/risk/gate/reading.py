@@ -50,13 +50,13 @@ class CleanAnswers:
     told: Mapping[str, Flags]
 
     def shares(self, model: str, name: str) -> tuple[Floats, Flags]:
-        """How far each sample is `correct` or `refused`, and of which that is known."""
+        """How far each sample is `correct` or `refused`, and where that is known."""
         none = np.zeros(len(self.samples))
         own = (self.correct if name == "correct" else self.refused).get(model, none)
         return own, self.told.get(model, none.astype(np.bool_))
 
     def among(self, samples: Sequence[str], model: str) -> tuple[Floats, Flags]:
-        """Of these samples, how far the model has each correct, and of which that is known."""
+        """Of these samples, how far the model has each correct, and where that is known."""
         if not self.samples:
             return np.zeros(len(samples)), np.zeros(len(samples), np.bool_)
         place = {name: number for number, name in enumerate(self.samples)}

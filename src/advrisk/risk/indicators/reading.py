@@ -63,7 +63,7 @@ class _Rows:
     refused: Flags  # (draws, places)
     confidence: Floats
     rate: Floats  # of draws that met the criterion of success
-    criterion: Integers  # what success meant: its place in _CRITERIA, -1 where nobody says
+    criterion: Integers  # what success meant: its place in _CRITERIA, -1 where it is not stated
     is_drawn: bool  # the draws of a model that answers at random are known
     outcome: NDArray[np.int8]  # _NONE where there is no row
     clean_prediction: Integers  # (samples,)
@@ -251,7 +251,7 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
     for of_draw, marks in zip(said, refused, strict=True):
         of_draw[unchanged] = np.where(own, of_draw[unchanged % n], clean[unchanged % n])
         marks[unchanged] = own & marks[unchanged % n]
-        of_draw[marks] = np.maximum(clean[np.flatnonzero(marks) % n], 0)  # any class: nobody will hear it
+        of_draw[marks] = np.maximum(clean[np.flatnonzero(marks) % n], 0)  # any class: it is not used
     confidence[unchanged] = sure[unchanged % n]
     said[:, outcome == _FAILED] = -1
     return _Rows(said, refused, confidence, rate, criterion, len(said) > 1, outcome, clean, sure, place, n)

@@ -83,7 +83,7 @@ class Facts:
     train_s: float | None
     train_samples: int | None
     inference_s: float | None  # seconds of a clean pass, for each sample
-    right: Mapping[str, float] | None  # sample -> 1 if its clean input is answered correctly; None: nobody asked
+    right: Mapping[str, float] | None  # sample -> 1 if its clean input is answered correctly; None: not asked
     n_clean_rejected: int = 0
     wrong: Mapping[str, float] = field(default_factory=dict)  # sample -> 1 if incorrectly; a refusal is neither
 
