@@ -11,7 +11,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
-from advrisk.risk.indicators.robustness import Robustness
+from advrisk.risk.indicators.robustness import Robustness, distances_to_wrong
 from advrisk.risk.proportion import proportion
 from advrisk.study import Norm
 
@@ -150,7 +150,8 @@ def _within(run: Run) -> dict[float, dict[str, Estimate]]:
     sizes = sorted({row["eps"] for row in arms if row["eps"]})
     if not sizes:
         return {}
-    distances = smallest_distances(run.ledger, norm=_norm(run), arms=[row["arm"] for row in arms]).by_model
+    found = smallest_distances(run.ledger, norm=_norm(run), arms=[row["arm"] for row in arms])
+    distances = distances_to_wrong(run.ledger, found)
     return {
         eps: {model: proportion(int((own <= eps).sum()), own.size) for model, own in distances.items()} for eps in sizes
     }

@@ -33,9 +33,13 @@ class Column:
 
 
 def columns(found: Findings) -> list[Column]:
-    """ρ1, ρ2 at every size, and what else is stored, such as CLEVER."""
+    """The mean distance, ρ1, ρ2 at every size, and what else is stored, such as CLEVER."""
     sizes = {model: one.mean_distance.estimate for model, one in found.robustness.items() if one.mean_distance}
-    made = [Column("ρ1", {m: -one.value for m, one in sizes.items()}, {m: size_text(one) for m, one in sizes.items()})]
+    paper = {model: one.rho_1 for model, one in found.robustness.items() if one.rho_1}
+    made = [
+        Column(name, {m: -one.value for m, one in own.items()}, {m: size_text(one) for m, one in own.items()})
+        for name, own in (("mean distance", sizes), ("ρ1", paper))
+    ]
     for eps, of in found.within.items():
         texts = {model: loss_interval(one, SHARE) for model, one in of.items()}
         made.append(Column(f"ρ2 at {eps:g}", {model: one.value for model, one in of.items()}, texts))
@@ -70,9 +74,10 @@ def robustness(found: Findings) -> list[str]:
         for model in found.models
     ]
     sentence = (
-        "Robustness numbers with their ranks in brackets (1: most robust), and the ranks by risk. ρ1: mean distance to "
-        "the nearest success, over samples that were right and were broken. ρ2: share of samples wrong under the "
-        "strongest attack within a size. Other numbers are means over n samples."
+        "Robustness numbers with their ranks in brackets (1: most robust), and the ranks by risk. Mean "
+        "distance: to the nearest success, over samples that were correct and were broken. ρ1: the same with samples "
+        "that were wrong already at 0, as the paper has it. ρ2: share of samples wrong under the strongest attack "
+        "within a size. Other numbers are means over n samples."
     )
     head = ["model", *(one.name for one in numbers), *found.found.scenarios]
     return [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 import yaml
 
 from advrisk import Run, Study
@@ -154,7 +155,10 @@ def test_other_scenarios_from_a_file_need_no_new_run(run: Run, advrisk: Command,
 def test_a_new_loss_and_the_tensor_need_no_model(run: Run) -> None:
     tensor = run.tensor("plain", losses=[lambda answers: answers.confidence])
     assert tensor.data.shape == (1, 64, 6, 2)
-    assert run.indicators(losses=["class-change"]).of("town").of("plain").tree.at("clean").value.value == 0
+    calm = {"calm": {"noise": 0.1}}
+    assert (
+        run.indicators(scenarios=calm, losses=["class-change"]).of("calm").of("plain").tree.at("clean").value.value == 0
+    )
     scenario = run.indicators().of("town").scenario
     assert risk(run.tensor("plain"), scenario, loss="misclassified").value == pytest.approx(
         run.indicators().of("town").of("plain").risk.value
@@ -230,3 +234,21 @@ def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> 
     assert any("describes no deployment" in note for note in found.notes)
     with pytest.raises(StudyError, match="there is none; state one"):
         run.indicators(scenarios={}, what_if={"grain": 1})
+
+
+def test_a_class_change_that_attacks_did_not_ask_about_is_refused_with_the_remedy(run: Run, advrisk: Command) -> None:
+    assert run.query("SELECT 1 FROM outcomes WHERE outcome = 'already_wrong' LIMIT 1").num_rows
+    said = advrisk("show", "run", "indicators", "--loss", "class-change")
+    assert said.returncode == 2
+    assert "`success: prediction`" in " ".join(said.stderr.split())
+    both = run.indicators(scenarios={"calm": {"noise": 0.1}, "town": TOWN}, losses=["class-change"])
+    assert both.scenarios == ("calm",)
+    assert any(note.startswith("The scenario town is left out: the loss class-change asks") for note in both.notes)
+
+
+def test_the_labels_of_an_exported_tensor_work(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    assert advrisk("export", "run", "risk.nc", "--table", "risk", "--model", "plain").returncode == 0
+    with xr.open_dataset(tmp_path / "risk.nc", engine="scipy") as file:
+        found = file["risk"].sel(loss="misclassified", arm=NOISE).mean(("sample", "repeat"))
+        assert float(found) == pytest.approx(mean_loss(run, "plain", NOISE))
+        assert set(file["kind"].values.tolist()) == {"clean", "corruption", "attack"}

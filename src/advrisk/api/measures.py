@@ -18,6 +18,7 @@ from advrisk.risk.certificate.records import CertificateAssessment, ListCertific
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.distances import Distances, smallest_distances
+from advrisk.risk.evasion import Floats
 from advrisk.risk.gate.measured import (
     Flags,
     Measured,
@@ -41,12 +42,15 @@ from advrisk.risk.gate.reading import (
 )
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.monte_carlo import MonteCarloDamage
+from advrisk.risk.queries import QueryPoints, read_queries
 from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.study import DamageSpec, Requirement, Term
 
 if TYPE_CHECKING:
     from advrisk.api.damage import AnyEvasion
     from advrisk.api.run import Run
+
+Shares = tuple[Flags | Floats, Flags]  # of each sample, and where it is known
 
 
 class Measures:
@@ -103,6 +107,12 @@ class Measures:
         return smallest_distances(self.run.ledger, norm=self.run.norm, arms=self._question.arms)
 
     @cached_property
+    def _queries(self) -> dict[str, QueryPoints]:
+        """Of models that answer at random: what single queries meet."""
+        found = self._distances
+        return read_queries(self.run.ledger, norm=found.norm, arms=found.arms, samples=found.samples)
+
+    @cached_property
     def _answers(self) -> CleanAnswers:
         return clean_answers(self.run.ledger)
 
@@ -135,8 +145,8 @@ class Measures:
 
     # Shares
 
-    def _share(self, first: tuple[Flags, Flags], second: tuple[Flags, Flags] | None, n_more: int) -> Measured:
-        """Flags and where they are known, of one model or of two; `n_more` samples have no verdict beside that."""
+    def _share(self, first: Shares, second: Shares | None, n_more: int) -> Measured:
+        """What samples have and where it is known, of one model or two; `n_more` have no verdict beside that."""
         told = first[1] if second is None else first[1] & second[1]
         n_unknown = n_more + int((~told).sum())
         if second is None:
@@ -147,25 +157,30 @@ class Measures:
         found = self._distances
         told = np.ones(len(found.samples), np.bool_)
 
-        def flags(term: Term) -> tuple[Flags, Flags]:
-            return found.by_model[str(term.subject)] <= (term.size or 0.0), told
+        def shares(term: Term) -> Shares:
+            model, eps = str(term.subject), term.size or 0.0
+            if model in self._queries:
+                return self._queries[model].broken(eps), told
+            return found.by_model[model] <= eps, told
 
-        measured = self._share(flags(left), None if right is None else flags(right), found.n_samples - told.size)
+        measured = self._share(shares(left), None if right is None else shares(right), found.n_samples - told.size)
         return replace(measured, untried=self._untried(left))
 
     def _robust(self, left: Term, right: Term | None) -> Measured:
         found = self._distances
 
-        def flags(term: Term) -> tuple[Flags, Flags]:
+        def shares(term: Term) -> Shares:
             model = str(term.subject)
+            if model in self._queries:
+                return self._queries[model].correct(term.size or 0.0), self._answers.among(found.samples, model)[1]
             held = found.by_model[model] > (term.size or 0.0)
             if told_by_distances(self.run.ledger, model):  # what is wrong clean has the distance 0
                 return held, np.ones(held.size, np.bool_)
             correct, told = self._answers.among(found.samples, model)
-            return held & correct, told
+            return held & (correct == 1), told
 
         n_more = found.n_samples - len(found.samples)
-        measured = self._share(flags(left), None if right is None else flags(right), n_more)
+        measured = self._share(shares(left), None if right is None else shares(right), n_more)
         return replace(measured, untried=self._untried(left))
 
     def _untried(self, term: Term) -> str:
@@ -177,9 +192,9 @@ class Measures:
         return untried(term.size or 0.0, arms)
 
     def _clean(self, left: Term, right: Term | None) -> Measured:
-        name = "right" if left.quantity == "clean_accuracy" else "refused"
-        first = self._answers.flags(str(left.subject), name)
-        return self._share(first, None if right is None else self._answers.flags(str(right.subject), name), 0)
+        name = "correct" if left.quantity == "clean_accuracy" else "refused"
+        first = self._answers.shares(str(left.subject), name)
+        return self._share(first, None if right is None else self._answers.shares(str(right.subject), name), 0)
 
     # Damage
 

@@ -20,16 +20,16 @@ from advrisk.risk.compare.pairing import (
 )
 from advrisk.risk.compare.records import Compared, margin_text
 from advrisk.risk.distances import smallest_distances
-from advrisk.risk.evasion import Evasion
+from advrisk.risk.evasion import Evasion, Floats
 from advrisk.risk.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
 from advrisk.risk.gate.reading import clean_answers, has_clean, n_labelled, untried
 from advrisk.risk.gate.verdict import AGAIN, UNTRIED, decide, settling
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
 from advrisk.risk.indicators.reading import read_tensor
+from advrisk.risk.mean_share import difference_at_least, mean_share
 from advrisk.risk.monte_carlo import monte_carlo_damage
-from advrisk.risk.paired_share import at_least
-from advrisk.risk.proportion import proportion
+from advrisk.risk.queries import QueryPoints, read_queries
 from advrisk.study import Norm
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class Comparing:
         self, pair: Pair, found: PairedDistances, attacks: Arms, sizes: Sequence[float] | None
     ) -> Iterator[Compared]:
         own = [row for row in attacks if row["norm"] == self.norm]
+        queries = self._queries(pair, attacks)
         known = sorted({row["eps"] for row in own if row["eps"]})
         if sizes is None and self.new.study:
             sizes = self.new.study.assess.damage.thresholds
@@ -141,24 +142,42 @@ class Comparing:
             name = f"broken within {size:g}"
             if any(row["eps"] is None for row in own) or (known and size <= known[-1]):
                 little = untried(size, own)
-                yield self._shares(pair, name, found.old <= size, found.new <= size, found.told, untried=little)
+                was, now = (
+                    distances <= size if points is None else points.broken(size)
+                    for distances, points in zip((found.old, found.new), queries, strict=True)
+                )
+                yield self._shares(pair, name, was, now, found.told, untried=little)
             elif known:
                 yield self._open(pair, name, f"the largest eps of a shared attack is {known[-1]:g}", settle=UNTRIED)
             else:
                 yield self._open(pair, name, f"no shared attack is in {self.norm}", settle=UNTRIED)
 
+    def _queries(self, pair: Pair, attacks: Arms) -> list[QueryPoints | None]:
+        """What single queries meet, of models that answer at random; None of others."""
+        arms, found = [row["arm"] for row in attacks], []
+        for place, (run, model) in enumerate(zip((self.old, self.new), pair, strict=True)):
+            samples = [names[place] for names in self.pairing.samples]
+            found.append(read_queries(run.ledger, norm=self.norm, arms=arms, samples=samples).get(model))
+        return found
+
     def _shares(
-        self, pair: Pair, quantity: str, was: Flags, now: Flags, told: Flags, *, harmful: bool = True, untried: str = ""
+        self,
+        pair: Pair,
+        quantity: str,
+        was: Flags | Floats,
+        now: Flags | Floats,
+        told: Flags,
+        *,
+        harmful: bool = True,
+        untried: str = "",
     ) -> Compared:
         if not told.any():
             again = f"a verdict on them ({AGAIN})"
             return self._open(pair, quantity, "no sample has a verdict in both runs", settle=again)
-        n = int(told.sum())
-        old, new = (proportion(int(flags[told].sum()), n, level=self.level) for flags in (was, now))
+        old, new = (mean_share(values[told], level=self.level) for values in (was, now))
         worse, better = (now[told], was[told]) if harmful else (was[told], now[told])
         found = measured_pair(worse, better, level=self.level, n_unknown=int((~told).sum()), untried=untried)
-        up, down = int((worse & ~better).sum()), int((better & ~worse).sum())
-        p = at_least(up + found.n_unknown, down, n + found.n_unknown, self.margin)
+        p = difference_at_least(worse, better, self.margin, unknown=found.n_unknown)
         return self._compared(pair, quantity, old, new, found, p=p)
 
     def _damage(

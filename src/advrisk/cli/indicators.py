@@ -155,7 +155,7 @@ def _print_robustness(console: Console, found: "IndicatorAssessment") -> None:
     """The numbers that are often taken for risk, beside it."""
     if found.robustness:
         console.print("Robustness, which knows nothing of the scenario:", markup=False, highlight=False)
-        columns = ["model", "norm", "mean distance", "within eps", "adversarial risk"]
+        columns = ["model", "norm", "mean distance", "ρ1, wrong at 0", "within eps", "adversarial risk (ρ2)"]
         print_fitting(console, columns, [_robustness(one) for one in found.robustness])
     for model, measures in found.measures.items():
         for name, estimate in measures.items():
@@ -164,9 +164,10 @@ def _print_robustness(console: Console, found: "IndicatorAssessment") -> None:
 
 def _robustness(one: "Robustness") -> list[str]:
     distance = "–" if one.mean_distance is None else _stacked(one.mean_distance.estimate)
+    with_wrong = "–" if one.rho_1 is None else _stacked(one.rho_1)
     eps = "–" if one.eps is None else f"{one.eps:.4g}"
     wrong = "–" if one.adversarial_risk is None else _stacked(one.adversarial_risk)
-    return [one.model, one.norm, distance, eps, wrong]
+    return [one.model, one.norm, distance, with_wrong, eps, wrong]
 
 
 def _stacked(estimate: Estimate) -> str:

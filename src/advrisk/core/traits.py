@@ -179,11 +179,13 @@ class DetectorTraits:
 class LossTraits:
     """What a loss needs of a model's stored answers, and between which numbers it lies.
 
-    `range` is None where nobody knows; a function of the bound parameters where it depends on them.
+    `range` is None where it is not known; a function of the bound parameters where it depends on them. `of_change`: it
+    asks whether the answer stays as it was, so attacks must be judged against the clean prediction.
     """
 
     use_when: str
     needs: Literal["labels", "scores"] = "labels"
+    of_change: bool = False
     range: tuple[float, float] | Callable[[Mapping[str, Any]], tuple[float, float]] | None = None
 
     def bounds(self, params: Mapping[str, Any]) -> tuple[float, float]:

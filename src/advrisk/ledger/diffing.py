@@ -46,7 +46,9 @@ COMPARED: dict[str, _Compared] = {
     "arms": _Compared("arms", ("model", "arm"), (), _columns("arms", "model", "arm")),
     "cells": _Compared("cells", _CELL, ("model", "arm", "repeat"), _columns("cells", *_CELL, *_PROGRAM)),
     "outcomes": _Compared("outcomes", _ROW, ("model", "arm", "repeat"), _columns("outcomes", *_ROW, "cell")),
-    "outputs": _Compared(_OF_CELL.format("outputs"), _ROW, ("model", "arm", "repeat"), ("logits", "classes")),
+    "outputs": _Compared(
+        _OF_CELL.format("outputs"), _ROW, ("model", "arm", "repeat"), _columns("outputs", "cell", "sample")
+    ),
     "scores": _Compared(
         _OF_CELL.format("scores"), (*_ROW, "detector"), ("model", "arm", "repeat", "detector"), ("score",)
     ),

@@ -43,6 +43,7 @@ TABLES: dict[str, pa.Schema] = {
             "outcome": _name,
             "survives_8bit": pa.bool_(),
             "success_rate": pa.float32(),
+            "draws": pa.list_(pa.int32()),  # of a random model: the class of each of the judge's draws, -1 if refused
             "d_l0": pa.float64(),
             "d_l1": pa.float64(),
             "d_l2": pa.float64(),
@@ -66,9 +67,16 @@ TABLES: dict[str, pa.Schema] = {
         }
     ),
     # What the model answered at the kept point: losses come from here.
-    # `classes` is null when all classes are there, else it names those whose logits are.
+    # `classes` is null when all classes are there, else it names those whose logits are. `draws` holds, of a model that
+    # answers at random, the log-probabilities of these classes, draw by draw.
     "outputs": pa.schema(
-        {"cell": _name, "sample": _name, "logits": pa.list_(pa.float32()), "classes": pa.list_(pa.int32())}
+        {
+            "cell": _name,
+            "sample": _name,
+            "logits": pa.list_(pa.float32()),
+            "classes": pa.list_(pa.int32()),
+            "draws": pa.list_(pa.float32()),
+        }
     ),
     # How likely a detector finds it that an input was tampered with. Samples to calibrate are in no cell: theirs stand
     # under the recipe of the model's clean arm.

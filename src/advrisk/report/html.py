@@ -42,11 +42,19 @@ from advrisk.study import StudySpec
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+# Of a model that answers at random, the share of draws; what was not attacked is at its clean input. The means are
+# taken in one order, or the last digit depends on how the work was shared.
 _ARMS = """
-    SELECT o.arm, o.model, avg((o.outcome IN ('success', 'already_wrong'))::INT) FILTER (told) AS share,
+    SELECT o.arm, o.model, avg(hit ORDER BY hit) FILTER (told) AS share,
            any_value(o.kind) AS kind, any_value(a.origin) AS origin, count(*) FILTER (told) AS n,
            count(*) FILTER (NOT told) AS errors, avg(o.n_forward + o.n_backward) FILTER (told) AS passes
-    FROM (SELECT *, outcome NOT IN ('error', 'timeout') AS told FROM outcomes) o
+    FROM (SELECT o.*, o.outcome NOT IN ('error', 'timeout') AS told,
+                 CASE WHEN o.outcome = 'already_wrong' THEN coalesce(c.success_rate::DOUBLE, 1)
+                      WHEN o.draws IS NOT NULL THEN o.success_rate::DOUBLE
+                      ELSE (o.outcome = 'success')::DOUBLE END AS hit
+          FROM outcomes o
+          LEFT JOIN (SELECT model, sample, success_rate FROM outcomes WHERE kind = 'clean' AND draws IS NOT NULL) c
+          ON o.model = c.model AND o.sample = c.sample) o
     JOIN samples s USING (sample) JOIN arms a USING (model, arm)
     WHERE s.split = 'evaluate' AND a.origin <> 'dropped'
     GROUP BY o.arm, o.model
@@ -256,7 +264,7 @@ def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, A
 def arm_shares(ledger: Ledger, arms: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """For each arm and model: the share of samples left wrong, rows with a verdict, and passes per sample.
 
-    Of all arms, or those of these names or patterns.
+    Of a model that answers at random it is the share of queries. Of all arms, or those of these names or patterns.
     """
     rows: list[dict[str, Any]] = ledger.query(_ARMS).to_pylist()
     for pattern in arms or ():

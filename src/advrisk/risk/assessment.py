@@ -30,10 +30,10 @@ from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, smallest_distances, surrogates
 from advrisk.risk.evasion import Evasion, Floats
+from advrisk.risk.mean_share import mean_difference, mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
-from advrisk.risk.paired_share import share_difference
 from advrisk.risk.people import seen_by_people
-from advrisk.risk.proportion import proportion
+from advrisk.risk.queries import QueryPoints, on_queries, read_queries
 from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
@@ -53,7 +53,8 @@ class ModelDamage:
     clean_rejection: Estimate | None  # share of clean inputs refused; None where no model of the run refuses anything
     clean_loss: Estimate | None  # clean accuracy given up against the best clean model, paired; None: it is the best
     robust_accuracy: Mapping[float, Estimate]  # eps -> share correct clean and not broken within it; none of a target
-    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it: the attack success rate
+    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it: the attack success rate. Of a
+    # random model, as the robust accuracy, of queries
     damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
     relative_damage: Estimate | None  # without either; None for a single model: the number is relative
     clean_error_part: float | None
@@ -183,6 +184,7 @@ def assess_damage(
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
     clean = clean_shares(ledger, level=question.level)
     targeted = _targeted(ledger)
+    queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     return assess_distances(
         distances,
@@ -199,8 +201,9 @@ def assess_damage(
         evasion=evasion,
         detection=detection,
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
+        queries=queries,
         cost=cost,
-        notes=notes,
+        notes=(*notes, *on_queries(model for model in queries if model in distances.by_model)),
         skewed=skewed,
         rng=generator("damage", seed),
     )
@@ -215,19 +218,21 @@ def assess_distances(
     fixed_eps: bool = False,
     accuracy: Mapping[str, Estimate] | None = None,
     rejection: Mapping[str, Estimate] | None = None,
-    correct: Mapping[str, Flags] | None = None,
+    correct: Mapping[str, Floats] | None = None,
     targeted: bool = False,
     samples_left: int | None = None,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
     detection: Detection | None = None,
     people: Mapping[str, Estimate] | None = None,
+    queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
     notes: Sequence[str] = (),
     skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
-    """The assessment of distances that are at hand; `sizes` and `fixed_eps` are those of `detector_free_damage`."""
+    """The assessment of distances that are at hand; `sizes` and `fixed_eps` are those of `detector_free_damage`, and
+    `queries` are of models that answer at random."""
     stated: dict[str, Any] = {"sizes": (*thresholds, *sizes), "fixed_eps": fixed_eps}
     comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, **stated)
     pairs = decided_pairs(comparison) if comparison else ()
@@ -238,10 +243,8 @@ def assess_distances(
             clean_accuracy=(accuracy or {}).get(model),
             clean_rejection=(rejection or {}).get(model),
             clean_loss=_clean_loss(model, best_clean, correct or {}, question.level),
-            robust_accuracy=(
-                {} if targeted else _robust(found, (correct or {}).get(model), thresholds, level=question.level)
-            ),
-            success_ratio={eps: _ratio(found, eps, question.level) for eps in thresholds},
+            robust_accuracy={} if targeted else _robust(found, model, thresholds, question.level, correct, queries),
+            success_ratio={eps: _ratio(found, eps, question.level, (queries or {}).get(model)) for eps in thresholds},
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             verdict=_verdict(model, pairs, distances),
@@ -366,17 +369,28 @@ def _targeted(ledger: Ledger) -> bool:
     return len(found) > 0
 
 
-def _ratio(found: Floats, eps: float, level: float) -> Estimate:
-    return proportion(int((found <= eps).sum()), len(found), level=level)
+def _ratio(found: Floats, eps: float, level: float, points: QueryPoints | None) -> Estimate:
+    """The share of samples broken within eps; of a model that answers at random, the share of queries."""
+    return mean_share(found <= eps if points is None else points.broken(eps), level=level)
 
 
 def _robust(
-    found: Floats, correct: Flags | None, thresholds: Sequence[float], *, level: float
+    found: Floats,
+    model: str,
+    thresholds: Sequence[float],
+    level: float,
+    correct: Mapping[str, Floats] | None,
+    queries: Mapping[str, QueryPoints] | None,
 ) -> dict[float, Estimate]:
-    """Of samples that are not broken within a size, those that are correct clean, where that is known sample by sample:
-    judged by the label, what is wrong clean has the distance 0."""
-    held = np.ones(len(found), np.bool_) if correct is None else correct
-    return {eps: proportion(int((held & (found > eps)).sum()), len(found), level=level) for eps in thresholds}
+    """The share of samples, or of queries to a model that answers at random, that stay correct within each size.
+
+    Of samples that are not broken, those that are correct clean, where that is known sample by sample: judged by the
+    label, what is wrong clean has the distance 0.
+    """
+    if points := (queries or {}).get(model):
+        return {eps: mean_share(points.correct(eps), level=level) for eps in thresholds}
+    held = (correct or {}).get(model, np.ones(len(found)))
+    return {eps: mean_share(held * (found > eps), level=level) for eps in thresholds}
 
 
 def _best_clean(accuracy: Mapping[str, Estimate], distances: Distances) -> str | None:
@@ -385,12 +399,11 @@ def _best_clean(accuracy: Mapping[str, Estimate], distances: Distances) -> str |
     return max(known, key=known.__getitem__, default=None)
 
 
-def _clean_loss(model: str, best: str | None, correct: Mapping[str, Flags], level: float) -> Estimate | None:
+def _clean_loss(model: str, best: str | None, correct: Mapping[str, Floats], level: float) -> Estimate | None:
     """The paired difference of clean accuracy, on the samples that are compared."""
     if best in (None, model) or model not in correct or best not in correct:
         return None
-    ours, others = correct[model], correct[best]
-    return share_difference(int((others & ~ours).sum()), int((ours & ~others).sum()), len(ours), level=level)
+    return mean_difference(correct[best], correct[model], level=level)
 
 
 def _has_sizes(found: Floats) -> bool:

@@ -1,4 +1,7 @@
-"""What models make of clean inputs: how many they have right, and how many they refuse to answer."""
+"""What models make of clean inputs: how many they have right, and how many they refuse to answer.
+
+Of a model that answers at random these are shares of queries: means over the judge's draws.
+"""
 
 from typing import NamedTuple
 
@@ -8,17 +11,23 @@ from numpy.typing import NDArray
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
 from advrisk.risk.distances import Distances
-from advrisk.risk.proportion import proportion
+from advrisk.risk.mean_share import mean_share
 
-# Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class.
+# Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class. `correct`
+# and `refused` are shares of draws; ledgers without draws know the share that was wrong, where that was the criterion.
 CLEAN_ROWS = """
-    SELECT o.model, o.sample, coalesce(o.prediction = s.label, false) AS is_right, o.outcome = 'rejected' AS is_refused
+    SELECT o.model, o.sample, o.outcome = 'rejected' AS is_refused,
+           CASE WHEN o.draws IS NOT NULL THEN list_avg([(d = s.label)::DOUBLE for d in o.draws])
+                WHEN o.criterion = 'label' AND o.outcome IN ('success', 'resisted') AND o.success_rate > 0
+                     AND o.success_rate < 1 THEN 1 - o.success_rate::DOUBLE
+                ELSE coalesce(o.prediction = s.label, false)::DOUBLE END AS correct,
+           coalesce(list_avg([(d < 0)::DOUBLE for d in o.draws]), (o.outcome = 'rejected')::DOUBLE) AS refused
     FROM outcomes o JOIN samples s USING (sample)
     WHERE o.kind = 'clean' AND s.split = 'evaluate' AND s.label IS NOT NULL
       AND (o.prediction IS NOT NULL OR o.outcome = 'rejected')
 """
 _CLEAN = f"""
-    SELECT model, count(*) AS n, count(*) FILTER (is_right) AS right_ones, count(*) FILTER (is_refused) AS refused
+    SELECT model, list(correct ORDER BY sample) AS correct, list(refused ORDER BY sample) AS refused
     FROM ({CLEAN_ROWS}) GROUP BY model ORDER BY model
 """
 _REFUSING = "SELECT DISTINCT model::VARCHAR AS model FROM outcomes WHERE outcome = 'rejected' OR n_rejected > 0"
@@ -40,19 +49,22 @@ def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
     some_refuse = bool(len(ledger.query(_REFUSING)))
 
     def shares(name: str) -> dict[str, Estimate]:
-        return {row["model"]: proportion(row[name], row["n"], level=level) for row in rows}
+        return {row["model"]: mean_share(np.array(row[name]), level=level) for row in rows}
 
-    return CleanShares(shares("right_ones"), shares("refused") if some_refuse else {})
+    return CleanShares(shares("correct"), shares("refused") if some_refuse else {})
 
 
-def correct_samples(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.bool_]]:
-    """Model -> which of these samples it answers correctly; of models whose clean answers are known on all of them."""
+def correct_samples(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.float64]]:
+    """Model -> 1 where it answers a sample correctly, of a model that answers at random the share of draws.
+
+    Only models whose clean answers are known on all of these samples.
+    """
     place = {name: number for number, name in enumerate(distances.samples)}
-    correct = {model: np.zeros(len(place), np.bool_) for model in distances.by_model}
+    correct = {model: np.zeros(len(place)) for model in distances.by_model}
     known = dict.fromkeys(correct, 0)
     for row in ledger.query(CLEAN_ROWS).to_pylist():
         if row["model"] in correct and row["sample"] in place:
-            correct[row["model"]][place[row["sample"]]] = row["is_right"]
+            correct[row["model"]][place[row["sample"]]] = row["correct"]
             known[row["model"]] += 1
     return {model: flags for model, flags in correct.items() if known[model] == len(place)}
 

@@ -65,6 +65,12 @@ class Loss:
     range: tuple[float, float] = (-math.inf, math.inf)
     own: bool = False  # a function that a user handed over
     counts_refusals: bool = False  # it says what a refused input costs; of others that is nothing
+    of_change: bool = False  # it asks whether the answer stays as it was
+
+    @property
+    def of_error(self) -> bool:
+        """Whether it is 1 exactly where the answer is incorrect."""
+        return self.function is misclassified
 
     def __call__(self, answers: Answers) -> Floats:
         """The loss of each answer; what is no number for each, or out of the range it states, is refused.
@@ -131,8 +137,15 @@ def bound_loss(entry: object, *, folder: Path = Path(), n_classes: int | None = 
         params = _read_costs(params, n_classes)
     elif part.function is class_cost and n_classes is not None:
         _refuse_unknown(_class_costs(params), n_classes)
-    counting = part.function is rejected
-    return Loss(label, part.function, params, part.traits.needs, part.traits.bounds(params), counts_refusals=counting)
+    return Loss(
+        label,
+        part.function,
+        params,
+        part.traits.needs,
+        part.traits.bounds(params),
+        counts_refusals=part.function is rejected,
+        of_change=part.traits.of_change,
+    )
 
 
 def bound_losses(entries: Sequence[object], *, folder: Path = Path(), n_classes: int | None = None) -> tuple[Loss, ...]:
@@ -177,7 +190,9 @@ def misclassified(answers: Answers) -> Floats:
     return np.asarray(answers.prediction != _labels(answers), dtype=np.float64)
 
 
-@losses.register("class-change", traits=LossTraits("what matters is that the answer stays as it was", range=_FLAGS))
+@losses.register(
+    "class-change", traits=LossTraits("what matters is that the answer stays as it was", of_change=True, range=_FLAGS)
+)
 def class_change(answers: Answers) -> Floats:
     """1 where the predicted class is not that of the clean input, else 0; nan where nobody asked about that."""
     changed = np.asarray(answers.prediction != answers.clean_prediction, dtype=np.float64)

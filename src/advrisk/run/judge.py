@@ -1,6 +1,6 @@
 """The runner's own verification of what an attack kept. Attacks are not believed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -9,11 +9,20 @@ from advrisk.engine import Noise, within_rounding
 from advrisk.engine.norms import NORMS
 from advrisk.ledger import Outcome
 from advrisk.run.perturb import Attempt, Settled, Target
-from advrisk.run.redrawing import JUDGE_DRAWS, finite, redrawn
+from advrisk.run.redrawing import JUDGE_DRAWS, Redrawn, finite, redrawn
 from advrisk.run.walk_back import walk_back, walks_back
 from advrisk.study import Arm, Norm
 
 __all__ = ["JUDGE_DRAWS", "Verdict", "judge"]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What a model that answers at random said of each kept point, draw by draw; nothing of points not asked about."""
+
+    asked: Tensor  # (rows,)
+    said: Tensor  # (rows, draws): classes, -1 where the point was refused
+    scores: Tensor | None  # (rows, draws, classes): log-probabilities; None of a model that says its class only
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class Verdict:
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
     n_unconfirmed: int  # claims that the judge did not see, and successes that nobody claimed
+    draws: Draws | None = None  # of a model that answers at random
 
 
 def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Verdict:
@@ -67,6 +77,7 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
         success_rate=torch.where(success | (told.rate <= 0.5), told.rate, 0.0),
         n_judge=n_judge,
         n_unconfirmed=_unconfirmed(attempt.claimed, success, list(settled)),
+        draws=told.draws,
     )
 
 
@@ -87,6 +98,7 @@ class _Told:
     rate: Tensor  # share of draws in which the point succeeds
     rejection_rate: Tensor
     n_judge: Tensor
+    draws: Draws | None = None
 
 
 def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
@@ -104,7 +116,23 @@ def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
         told.answer[rows], told.prediction[rows] = found.answer, found.prediction(goal)
         told.rate[rows], told.rejection_rate[rows] = found.success_rate(goal), found.rejection_rate
         told.n_judge[rows] += found.n
+        if target.model.random:
+            return replace(told, draws=_draws(found, rows, len(target.x0)))
     return told
+
+
+def _draws(found: Redrawn, rows: Tensor, n: int) -> Draws:
+    """The draws of some rows, spread over all of them."""
+    place = rows.cpu()
+    asked = torch.zeros(n, dtype=torch.bool)
+    asked[place] = True
+    said = torch.full((n, found.n), -1, dtype=torch.int64)
+    said[place] = found.said.cpu()
+    if found.scores is None:
+        return Draws(asked, said, None)
+    scores = torch.full((n, found.n, found.scores.shape[2]), torch.nan)
+    scores[place] = found.scores.transpose(0, 1).float().cpu()
+    return Draws(asked, said, scores)
 
 
 def _wrong_points(

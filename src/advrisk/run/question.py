@@ -96,8 +96,8 @@ def refuse_impossible(
     """
     models = _cards(bench, detectors)
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
-    refuse_losses(study, models)
     arms = {arm.id: arm for _, arm in outline.assessed}
+    refuse_losses(study, models, list(arms.values()))
     chosen = splits(study, bench)
     refuse_overlaps(study, bench.material.data, chosen)
     evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]

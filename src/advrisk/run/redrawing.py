@@ -19,6 +19,7 @@ class Redrawn:
     labels: Tensor
     rejected: Tensor
     answer: Tensor  # of several draws, the logarithm of the mean probability; of classes, the most frequent one
+    scores: Tensor | None = None  # draws x rows x classes, log-probabilities; None of one draw, and of classes alone
 
     @property
     def n(self) -> int:
@@ -28,6 +29,11 @@ class Redrawn:
     def rejection_rate(self) -> Tensor:
         """In what share of the draws each point is refused."""
         return self.rejected.float().mean(0)
+
+    @property
+    def said(self) -> Tensor:
+        """The class of each draw, rows x draws; -1 where the point is refused."""
+        return torch.where(self.rejected, -1, self.labels).T
 
     @property
     def most_frequent(self) -> Tensor:
@@ -62,16 +68,18 @@ def redrawn(model: Model, x: Tensor, rows: Tensor, chance: Noise | None) -> Redr
         answers.append(answer)
         marks.append(torch.zeros(len(x), dtype=torch.bool, device=x.device) if rejected is None else rejected)
     labels = torch.stack([predicted(model, answer) for answer in answers])
-    return Redrawn(model, labels, torch.stack(marks), _together(model, answers, labels))
+    scores = None
+    if len(answers) > 1 and model.capability != "labels":
+        scores = torch.stack(answers).double().log_softmax(2)
+    return Redrawn(model, labels, torch.stack(marks), _together(model, answers, labels, scores), scores)
 
 
-def _together(model: Model, answers: list[Tensor], labels: Tensor) -> Tensor:
+def _together(model: Model, answers: list[Tensor], labels: Tensor, scores: Tensor | None) -> Tensor:
     if len(answers) == 1:
         return answers[0]
-    if model.capability == "labels":
+    if scores is None:
         return plurality(labels, model.n_classes)
-    exact = torch.stack(answers).double().log_softmax(2)
-    mean: Tensor = exact.logsumexp(0) - torch.tensor(len(answers), dtype=torch.float64).log().to(exact.device)
+    mean: Tensor = scores.logsumexp(0) - torch.tensor(len(answers), dtype=torch.float64).log().to(scores.device)
     return mean.to(answers[0].dtype)
 
 

@@ -14,7 +14,7 @@ from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
 from advrisk.ledger import Outcome, constant, table_from
 from advrisk.plan import Cell
-from advrisk.run.judge import Verdict
+from advrisk.run.judge import Draws, Verdict
 from advrisk.run.perturb import Attempt, Target
 
 MAX_CLASSES = 100  # past these, only the largest logits are stored
@@ -58,6 +58,7 @@ def judged_result(
         "outcome": verdict.outcome,
         "survives_8bit": _survival(target, verdict),
         "success_rate": pa.array(verdict.success_rate.cpu().numpy(), mask=~told),
+        "draws": _said(verdict.draws, told),
         "n_judge": _ints(verdict.n_judge),
         "message": [message or None for message in verdict.message],
     }
@@ -79,7 +80,7 @@ def judged_result(
         ),
     }
     if target.model.capability != "labels":
-        tables["outputs"] = _outputs(cell, verdict.answer, told)
+        tables["outputs"] = _outputs(cell, verdict.answer, told, verdict.draws)
     passes = sum(int(attempt.counts[name].sum()) for name in ("n_forward", "n_backward") if name in attempt.counts)
     return CellResult(
         cell.id,
@@ -177,14 +178,28 @@ def _above(share: float | None) -> bool:
     return share is not None and share > DOUBTFUL
 
 
-def _outputs(cell: Cell, answer: Tensor, told: Any) -> pa.Table:
+def _said(draws: Draws | None, told: Any) -> Any:
+    """The class of each draw; null of a model that does not draw, and of points that the judge did not ask about."""
+    if draws is None:
+        return None
+    known = draws.asked.numpy() & told
+    return [row if tell else None for row, tell in zip(draws.said.tolist(), known.tolist(), strict=True)]
+
+
+def _outputs(cell: Cell, answer: Tensor, told: Any, draws: Draws | None) -> pa.Table:
     kept = answer.float().cpu()[torch.from_numpy(told)]
+    scores = None if draws is None or draws.scores is None else draws.scores[torch.from_numpy(told)]
     classes = None
     if kept.shape[1] > MAX_CLASSES:
         kept, chosen = kept.topk(TOP_K, dim=1)
         classes = list(chosen.numpy().astype(np.int32))
+        if scores is not None:
+            scores = scores.gather(2, chosen[:, None].expand(-1, scores.shape[1], -1))
     samples = [sample for sample, tell in zip(cell.shard.samples, told, strict=True) if tell]
     columns = {"cell": constant(cell.id, len(samples)), "sample": samples, "logits": list(kept.numpy())}
+    if scores is not None and draws is not None:
+        asked = draws.asked.numpy()[told].tolist()
+        columns["draws"] = [row if ask else None for row, ask in zip(scores.flatten(1).numpy(), asked, strict=True)]
     return table_from("outputs", columns | ({"classes": classes} if classes is not None else {}))
 
 

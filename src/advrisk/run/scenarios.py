@@ -14,13 +14,14 @@ from advrisk.risk.losses import bound_losses
 from advrisk.study import Arm, Loc, StudySpec
 
 
-def refuse_losses(study: StudySpec, models: Sequence[ModelCard]) -> None:
-    """Losses that nobody knows, that lack something, or that need more than a model says."""
+def refuse_losses(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> None:
+    """Losses that are unknown, that lack something, that need more than a model says, or than attacks ask."""
     if not study.losses:
         return
     for place in range(len(study.losses)):
         try:
             _check_loss(study, place, models)
+            _refuse_unasked(study, place, arms)
         except AdvriskError as error:
             raise study.where.error(("losses", place), str(error)) from None
     try:
@@ -39,6 +40,20 @@ def _check_loss(study: StudySpec, place: int, models: Sequence[ModelCard]) -> No
             raise AdvriskError(
                 f"{loss.label} needs {loss.needs} of a model, but {model.name} gives {model.capability} only"
             )
+
+
+def _refuse_unasked(study: StudySpec, place: int, arms: Sequence[Arm]) -> None:
+    """A loss that asks whether the answer changed, where attacks leave alone what is wrong already."""
+    (loss,) = bound_losses([study.loss_entries()[place]], folder=study.where.folder)
+    attacks = [arm.id for arm in arms if arm.kind == "attack"]
+    if not loss.of_change or study.criterion == "prediction" or not attacks:
+        return
+    success = "`success: label`" if study.criterion == "label" else "a target (`success`)"
+    raise AdvriskError(
+        f"{loss.label} asks whether the answer stays as it was, but with {success} an attack such as {attacks[0]} "
+        "leaves alone every sample that is wrong already, and would count it as unchanged; write "
+        "`success: prediction`, or leave out the loss or the attacks"
+    )
 
 
 def refuse_scenarios(

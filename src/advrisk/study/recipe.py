@@ -20,16 +20,21 @@ class TrainingSource(Open):
 
 
 class Augmentation(Strict):
-    """How far each training image is moved at random, anew in every epoch."""
+    """How far each training image is moved, and whether it is flipped, at random, anew in every epoch."""
 
     rotation_deg: Annotated[Number, Field(ge=0, le=180)] = 0.0
     shift_pct: Annotated[Number, Field(ge=0, le=50)] = 0.0
     scale_pct: Annotated[Number, Field(ge=0, lt=100)] = 0.0
+    horizontal_flip: bool = False
+    vertical_flip: bool = False
 
     @model_validator(mode="after")
     def _moves(self) -> "Augmentation":
-        if not (self.rotation_deg or self.shift_pct or self.scale_pct):
-            raise ValueError("found nothing above 0; say rotation_deg, shift_pct or scale_pct, or leave it out")
+        if not any(self.model_dump().values()):
+            raise ValueError(
+                "found nothing above 0; say rotation_deg, shift_pct, scale_pct, horizontal_flip or vertical_flip, or "
+                "leave it out"
+            )
         return self
 
 

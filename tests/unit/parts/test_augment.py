@@ -106,3 +106,23 @@ def test_moves_are_uniform_within_their_limits(setting, size):
     assert drawn.abs().max() == pytest.approx(1, abs=0.01)
     assert drawn.mean().item() == pytest.approx(0, abs=4 / math.sqrt(3 * n))
     assert drawn.std().item() == pytest.approx(1 / math.sqrt(3), rel=0.05)
+
+
+def test_a_flip_happens_to_every_second_image_and_to_all_of_it():
+    x = torch.rand(1, 3, 5, 6, generator=seeded()).repeat(4000, 1, 1, 1)
+    for setting, axis in (("horizontal_flip", 3), ("vertical_flip", 2)):
+        found = augmented(x, seeded(), **{setting: True})
+        flipped = (found == x.flip(axis)).flatten(1).all(1)
+        assert torch.equal(flipped, ~(found == x).flatten(1).all(1)), "either all of an image, or nothing"
+        assert 1900 < int(flipped.sum()) < 2100
+    both = augmented(x, seeded(), horizontal_flip=True, vertical_flip=True)
+    turned_over = (both == x.flip((2, 3))).flatten(1).all(1)
+    assert 900 < int(turned_over.sum()) < 1100, "each by itself"
+
+
+def test_flips_leave_the_other_draws_as_they_are(images):
+    moves = {"rotation_deg": 20.0, "shift_pct": 10.0}
+    found = augmented(images, seeded(3), **moves, horizontal_flip=True)
+    plain, mirrored = augmented(images, seeded(3), **moves), augmented(images.flip(3), seeded(3), **moves)
+    for row in range(len(images)):
+        assert torch.equal(found[row], plain[row]) or torch.equal(found[row], mirrored[row])

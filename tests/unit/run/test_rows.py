@@ -180,6 +180,28 @@ class TestJudged:
         (row,) = rows_of(told(scene.cell(scene.arm()), target, attempt), "cells")
         assert row["flags"] == ["random-model"]
 
+    def test_what_a_random_model_said_in_each_draw_is_stored(self, scene):
+        toy = toys.linear(features=12, classes=MAX_CLASSES + 50)
+        x0 = toy.inputs(3)
+        target = scene.target(x0=x0, model=toys.noisy(toy.model, sigma=0.5), criterion="prediction")
+        attempt = Attempt(x0.clone(), torch.zeros(3, dtype=torch.bool), settled={1: ("resisted", "left alone")})
+        result = told(scene.cell(scene.arm()), target, attempt)
+        outcomes, outputs = rows_of(result), rows_of(result, "outputs")
+        assert outcomes[1]["draws"] is outputs[1]["draws"] is None, "the judge did not ask"
+        for row, output in ((outcomes[0], outputs[0]), (outcomes[2], outputs[2])):
+            assert len(row["draws"]) == 11
+            changed = [said != row["clean_prediction"] for said in row["draws"]]
+            assert row["success_rate"] == pytest.approx(sum(changed) / 11)
+            scores = torch.tensor(output["draws"]).view(11, TOP_K)
+            assert scores.exp().mean(0).log().tolist() == pytest.approx(output["logits"], abs=1e-4)
+            largest = [output["classes"][place] for place in scores.argmax(1).tolist()]
+            inside = [said in output["classes"] for said in row["draws"]]
+            assert any(inside)
+            assert all(one == said for one, said, there in zip(largest, row["draws"], inside, strict=True) if there)
+
+    def test_a_model_that_does_not_draw_has_no_draws(self, mixed):
+        assert {row["draws"] for table in ("outcomes", "outputs") for row in rows_of(told(*mixed), table)} == {None}
+
     def test_a_label_model_has_no_confidence_and_no_outputs(self, scene):
         target = scene.target(model=toys.label_only(scene.model))
         attempt = Attempt(target.x0.flip(1), torch.ones(3, dtype=torch.bool))

@@ -98,7 +98,7 @@ def test_a_scenario_is_a_tree(load: Load, tree: object) -> None:
 def test_losses_that_models_can_answer(load: Load, tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_text(",0,1,2\n0,0,1,5\n1,1,0,1\n2,9,1,0\n")
     road = {"name": "cost-matrix", "path": "costs.csv"}
-    refuse_losses(load(losses=["misclassified", "confidence-drop", road, road | {"as": "again"}]), [NET])
+    refuse_losses(load(losses=["misclassified", "confidence-drop", road, road | {"as": "again"}]), [NET], [])
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,16 @@ def test_losses_that_models_can_answer(load: Load, tmp_path: Path) -> None:
 )
 def test_losses_that_they_cannot(load: Load, losses: list[Any], model: ModelCard, complaint: str) -> None:
     with pytest.raises(StudyError, match=complaint):
-        refuse_losses(load(losses=losses), [model])
+        refuse_losses(load(losses=losses), [model], [CLEAN, NOISE])
+
+
+def test_a_class_change_under_attack_is_judged_against_the_clean_prediction(load: Load) -> None:
+    entry = {"name": "class-change", "as": "changed"}
+    arms = [CLEAN, NOISE, PGD]
+    refuse_losses(load(losses=["misclassified", entry], success="prediction"), [NET], arms)
+    refuse_losses(load(losses=[entry]), [NET], [CLEAN, NOISE])
+    remedy = r"study.yaml:\d+: losses\[1\]: changed asks whether .* `success: label` .*pgd.*write `success: prediction`"
+    with pytest.raises(StudyError, match=remedy):
+        refuse_losses(load(losses=["misclassified", entry]), [NET], arms)
+    with pytest.raises(StudyError, match=r"with a target .*write `success: prediction`"):
+        refuse_losses(load(losses=["misclassified", entry], success={"target": 1}), [NET], arms)

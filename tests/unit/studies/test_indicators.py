@@ -149,12 +149,13 @@ def test_robustness_stands_beside_the_risks(folder: Path, found: Findings) -> No
     run = Run.open(folder)
     distances = run.damage(norm="linf", arms=["*linf*"]).distances.by_model
     numbers = {one.name: one for one in columns(found)}
-    assert list(numbers) == ["ρ1", "ρ2 at 0.05", "ρ2 at 0.3"]
+    assert list(numbers) == ["mean distance", "ρ1", "ρ2 at 0.05", "ρ2 at 0.3"]
     for eps in (0.05, 0.3):
         assert numbers[f"ρ2 at {eps}"].danger == {m: float(np.mean(own <= eps)) for m, own in distances.items()}
     for model, own in distances.items():
         sized = own[(own > 0) & np.isfinite(own)]
-        assert numbers["ρ1"].danger[model] == pytest.approx(-sized.mean())
+        assert numbers["mean distance"].danger[model] == pytest.approx(-sized.mean())
+        assert numbers["ρ1"].danger[model] == pytest.approx(-own[np.isfinite(own)].mean())
     rows = rows_after(indicators.robustness(found), "Robustness numbers")
     assert {model: int(cells[-1]) for model, cells in rows.items()} == risk_ranks(found.found.of("street-attacked"))
 

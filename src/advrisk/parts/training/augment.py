@@ -1,4 +1,4 @@
-"""Augmentation: images turned, scaled and shifted at random before a method sees them."""
+"""Augmentation: images flipped, turned, scaled and shifted at random before a method sees them."""
 
 import math
 
@@ -8,13 +8,27 @@ from torch import Tensor
 
 
 def augmented(
-    x: Tensor, generator: torch.Generator, *, rotation_deg: float = 0.0, shift_pct: float = 0.0, scale_pct: float = 0.0
+    x: Tensor,
+    generator: torch.Generator,
+    *,
+    rotation_deg: float = 0.0,
+    shift_pct: float = 0.0,
+    scale_pct: float = 0.0,
+    horizontal_flip: bool = False,
+    vertical_flip: bool = False,
 ) -> Tensor:
-    """Images (rows × channels × height × width), each turned, scaled and shifted by draws of its own.
+    """Images (rows × channels × height × width), each flipped, turned, scaled and shifted by draws of its own.
 
     Uniform: an angle within ±rotation_deg, a size within ±scale_pct, and shifts within ±shift_pct of height and width.
+    A flip comes first, and happens to every second image on average: left for right, or top for bottom.
     """
     angle, scale, across, down = 2 * torch.rand(4, len(x), generator=generator, dtype=torch.float64) - 1
+    for is_asked, axis in ((horizontal_flip, 3), (vertical_flip, 2)):
+        if is_asked:
+            chosen = torch.rand(len(x), generator=generator) < 0.5
+            x = torch.where(chosen.to(x.device)[:, None, None, None], x.flip(axis), x)
+    if not (rotation_deg or shift_pct or scale_pct):
+        return x
     return moved(
         x,
         turn_rad=-angle * math.radians(rotation_deg),

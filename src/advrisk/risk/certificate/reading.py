@@ -9,6 +9,10 @@
   answer it, and wrongly, succeeds, and the sample fails.
 - Of a random attack with r repeats, a single try is its first repeat; with r tries a sample fails if any of them
   breaks it.
+- Of a model that answers at random, the risk is that of a query. One draw of the judge decides of each sample, the
+  first, whose seed was settled before: one of the clean input and one of each attacked one. A sample so fails with
+  exactly the probability that is tested, and counts are binomial; the mean over draws would be no count, and most of
+  the draws another risk. What no attack was run on, as most clean draws are wrong, fails where this draw is correct.
 """
 
 import hashlib
@@ -36,7 +40,8 @@ _ARMS = """
     FROM arms WHERE origin IN ('study', 'search', 'frozen') ORDER BY model, norm, eps, arm
 """
 _ROWS = """
-    SELECT arm, sample, coalesce(repeat, 0) AS repeat, outcome, clean_prediction, prediction, criterion, target
+    SELECT arm, sample, coalesce(repeat, 0) AS repeat, outcome, clean_prediction, prediction, criterion, target,
+           draws[1] AS first_draw, draws[2] AS second_draw
     FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms))
     AND sample IN (SELECT sample FROM samples WHERE split = 'calibrate')
 """
@@ -48,7 +53,9 @@ _TARGETS = """
     SELECT DISTINCT coalesce(s.label, -1) AS label, o.target FROM outcomes o JOIN samples s USING (sample)
     WHERE s.split = 'calibrate' AND o.model = $model AND o.target IS NOT NULL ORDER BY ALL
 """
+_RANDOM = "SELECT 1 FROM models WHERE model = $model AND random"
 _UNTOLD = ("error", "timeout")
+_NO_DRAW = -9  # nothing was asked
 CLEAN = "clean"
 
 
@@ -193,8 +200,12 @@ def _model_rows(
     where = tuple(axis[inside] for axis in where)
     table = table.filter(pa.array(inside))
     shape = (len(number), most, calibration.n)
+    is_random = len(ledger.query(_RANDOM, {"model": model})) > 0
+    if is_random:
+        table = _one_draw(ledger, model, table, where, calibration)
+    table = table.drop_columns(["first_draw", "second_draw"])
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
-    wrong, refused, known = _clean(ledger, table, where, calibration, shape, criterion)
+    wrong, refused, known = _clean(ledger, table, where, calibration, shape, "draw" if is_random else criterion)
     flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
     return ModelRows(
         model=model,
@@ -217,6 +228,47 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "untold": _UNTOLD,
     "refused": ("rejected",),
 }
+
+
+def _one_draw(
+    ledger: Ledger, model: str, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet
+) -> pa.Table:
+    """The rows of a model that answers at random, as its first draw has them: outcomes and predictions.
+
+    An attack that kept the clean input, having found nowhere to start, is judged by the clean input's second draw.
+    """
+    first, second, clean, target = (
+        pc.fill_null(table[name], _NO_DRAW).to_numpy().astype(np.int64)
+        for name in ("first_draw", "second_draw", "clean_prediction", "target")
+    )
+    outcome = np.array(table["outcome"].to_pylist(), dtype=object)
+    is_clean = where[0] == 0
+    if is_clean.any() and (first[is_clean & ~np.isin(outcome, _UNTOLD)] == _NO_DRAW).any():
+        raise RiskError(
+            f"{model} answers at random, and this run does not hold what it said in each draw; a certificate is about "
+            "single queries: run the same study again with this version"
+        )
+    other = np.full(calibration.n, _NO_DRAW, dtype=np.int64)
+    own = np.full(calibration.n, _NO_DRAW, dtype=np.int64)
+    own[where[2][is_clean]], other[where[2][is_clean]] = first[is_clean], second[is_clean]
+    label = _labels(ledger, calibration)[where[2]]
+    said = np.where((first == _NO_DRAW) & (outcome == "resisted"), other[where[2]], first)
+    wanted = np.where(is_clean, "label", np.array(table["criterion"].fill_null("label").to_pylist(), dtype=object))
+    hit = np.select(
+        [wanted == "prediction", wanted == "target"],
+        [said != clean, (said == target) & (target != label)],
+        said != label,
+    )
+    drawn = np.where(said == -1, "rejected", np.where(hit & (said >= 0), "success", "resisted"))
+    drawn = np.where(outcome == "already_wrong", "success", drawn)  # it was not attacked: it may well be broken
+    drawn = np.where(is_clean & (drawn == "success"), "already_wrong", drawn)
+    drawn = np.where(np.isin(outcome, _UNTOLD), outcome, drawn)
+    columns = {"outcome": drawn.tolist(), "prediction": np.maximum(said, -1).tolist()}
+    columns["clean_prediction"] = np.maximum(own[where[2]], -1).tolist()
+    for name, values in columns.items():
+        column = pa.array([None if value == -1 else value for value in values])
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 def _attack(
@@ -255,9 +307,7 @@ def _clean(
     Of a refused input no row's clean prediction counts. Where success is a wrong class, a sample that some attack
     succeeded against was not wrong before, whatever another row says.
     """
-    labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
-    label = np.full(calibration.n, -1, dtype=np.int64)
-    label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()
+    label = _labels(ledger, calibration)
     clean = pc.fill_null(table["clean_prediction"], -1).to_numpy().astype(np.int64)
     own = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
     clean = np.where(where[0] == 0, np.where(own >= 0, own, clean), clean)
@@ -272,6 +322,14 @@ def _clean(
     if criterion == "label":
         wrong &= ~some(_is(table, "success") & (where[0] > 0))
     return wrong, refused, some(~_is(table, *_UNTOLD) | (clean >= 0))
+
+
+def _labels(ledger: Ledger, calibration: CalibrationSet) -> NDArray[np.int64]:
+    """Of the samples to calibrate, in their order; -1 where it is not known."""
+    labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
+    label = np.full(calibration.n, -1, dtype=np.int64)
+    label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()
+    return label
 
 
 def _criterion(table: pa.Table, model: str) -> str:

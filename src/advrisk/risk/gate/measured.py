@@ -17,8 +17,8 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.absolute import EvasionComparison, compare_damage
 from advrisk.risk.evasion import Floats
-from advrisk.risk.paired_share import at_least, share_difference
-from advrisk.risk.proportion import proportion
+from advrisk.risk.mean_share import are_flags, mean_difference, mean_share
+from advrisk.risk.paired_share import at_least
 
 Flags = NDArray[np.bool_]
 Settles = Callable[[int, float], bool]  # number of samples, limit -> whether they would probably decide
@@ -62,27 +62,42 @@ class Measured:
         return ""
 
 
-def measured_share(flags: Flags, *, level: float, n_unknown: int = 0, **more: Any) -> Measured:
-    """The share of samples that have something."""
-    hits, n = int(flags.sum()), int(flags.size)
-    if n == 0:
+def measured_share(values: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any) -> Measured:
+    """The share of samples that have something; of a model that answers at random, of queries: a share for each."""
+    if not values.size:
         return Measured(None, n_unknown=n_unknown, why_not="no sample has a verdict")
-    judged = proportion(hits, n, level=level)
-    whole = n + n_unknown
-    low, high = proportion(hits, whole, level=level).low, proportion(hits + n_unknown, whole, level=level).high
-    estimate = Estimate(judged.value, low, high, level, n, judged.method)
+    judged = mean_share(values, level=level)
+    estimate = mean_share(values, level=level, unknown=n_unknown)
     settles = _share_settles(judged.value, level)
+    if not are_flags(values):
+        settles = _mean_settles(judged, float(np.std(values)))
     return Measured(estimate, judged, settles, n_unknown=n_unknown, **more)
 
 
-def measured_pair(first: Flags, second: Flags, *, level: float, n_unknown: int = 0, **more: Any) -> Measured:
-    """The share of samples that have something with the first model, less that with the second."""
-    up, down, n = int((first & ~second).sum()), int((second & ~first).sum()), int(first.size)
+def measured_pair(
+    first: Flags | Floats, second: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any
+) -> Measured:
+    """The share of samples (or queries) that have something with the first model, less that with the second."""
+    n = int(first.size)
     if n == 0:
         return Measured(None, n_unknown=n_unknown, why_not="no sample has a verdict for both")
-    judged = share_difference(up, down, n, level=level)
-    estimate = share_difference(up, down, n, level=level, unknown=n_unknown) if n_unknown else judged
-    return Measured(estimate, judged, pair_settles(up, down, n, level), n_unknown=n_unknown, **more)
+    judged = mean_difference(first, second, level=level)
+    estimate = mean_difference(first, second, level=level, unknown=n_unknown) if n_unknown else judged
+    if are_flags(first, second):
+        one, other = first.astype(np.bool_), second.astype(np.bool_)
+        settles = pair_settles(int((one & ~other).sum()), int((other & ~one).sum()), n, level)
+    else:
+        settles = _mean_settles(judged, float(np.std(first.astype(np.float64) - second)))
+    return Measured(estimate, judged, settles, n_unknown=n_unknown, **more)
+
+
+def _mean_settles(judged: Estimate, spread: float) -> Settles:
+    """Whether samples whose values spread like these would decide."""
+
+    def settles(n_more: int, limit: float) -> bool:
+        return _decided(abs(limit - judged.value), spread, 0.0, n_more, judged.level, 1.0)
+
+    return settles
 
 
 def measured_damage(

@@ -11,6 +11,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.names import matches
 from advrisk.ledger import Ledger
 from advrisk.risk.clean import CLEAN_ROWS
+from advrisk.risk.evasion import Floats
 from advrisk.risk.gate.measured import Flags
 from advrisk.risk.walk import find_detector, own_detectors
 from advrisk.study import detector_names
@@ -44,22 +45,25 @@ class CleanAnswers:
     """What each model makes of the labelled samples to be evaluated; nothing is known of those that are not `told`."""
 
     samples: tuple[str, ...]
-    right: Mapping[str, Flags]
-    refused: Mapping[str, Flags]
+    correct: Mapping[str, Floats]  # 0 or 1; of a model that answers at random, the share of draws
+    refused: Mapping[str, Floats]
     told: Mapping[str, Flags]
 
-    def flags(self, model: str, name: str) -> tuple[Flags, Flags]:
-        """Which samples are `right` or `refused`, and of which that is known."""
-        none = np.zeros(len(self.samples), np.bool_)
-        return (self.right if name == "right" else self.refused).get(model, none), self.told.get(model, none)
+    def shares(self, model: str, name: str) -> tuple[Floats, Flags]:
+        """How far each sample is `correct` or `refused`, and where that is known."""
+        none = np.zeros(len(self.samples))
+        own = (self.correct if name == "correct" else self.refused).get(model, none)
+        return own, self.told.get(model, none.astype(np.bool_))
 
-    def among(self, samples: Sequence[str], model: str) -> tuple[Flags, Flags]:
-        """Of these samples, those that the model has right, and those of which that is known."""
+    def among(self, samples: Sequence[str], model: str) -> tuple[Floats, Flags]:
+        """Of these samples, how far the model has each correct, and where that is known."""
+        if not self.samples:
+            return np.zeros(len(samples)), np.zeros(len(samples), np.bool_)
         place = {name: number for number, name in enumerate(self.samples)}
-        right, told = self.flags(model, "right")
+        correct, told = self.shares(model, "correct")
         places = np.array([place.get(name, -1) for name in samples])
-        known = (places >= 0) & told[places] if len(self.samples) else np.zeros(len(samples), np.bool_)
-        return known & (right[places] if len(self.samples) else known), known
+        known = (places >= 0) & told[places]
+        return np.where(known, correct[places], 0.0), known
 
 
 def clean_answers(ledger: Ledger) -> CleanAnswers:
@@ -72,13 +76,15 @@ def clean_answers(ledger: Ledger) -> CleanAnswers:
         )
     samples = tuple(labelled["sample"].to_pylist())
     place = {name: number for number, name in enumerate(samples)}
-    found: dict[str, tuple[Flags, Flags, Flags]] = {}
+    correct: dict[str, Floats] = {}
+    refused: dict[str, Floats] = {}
+    told: dict[str, Flags] = {}
     for row in ledger.query(CLEAN_ROWS).to_pylist():
-        own = found.setdefault(row["model"], tuple(np.zeros(len(samples), np.bool_) for _ in range(3)))  # type: ignore[arg-type]
-        where = place[row["sample"]]
-        own[0][where], own[1][where], own[2][where] = row["is_right"], row["is_refused"], True
-    columns = [{model: own[number] for model, own in found.items()} for number in range(3)]
-    return CleanAnswers(samples, *columns)
+        model, where = row["model"], place[row["sample"]]
+        for name, columns in (("correct", correct), ("refused", refused)):
+            columns.setdefault(model, np.zeros(len(samples)))[where] = row[name]
+        told.setdefault(model, np.zeros(len(samples), np.bool_))[where] = True
+    return CleanAnswers(samples, correct, refused, told)
 
 
 def n_labelled(ledger: Ledger) -> int:

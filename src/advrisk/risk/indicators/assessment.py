@@ -119,11 +119,28 @@ def assess_indicators(
                     *(note for one in results for note in _on_left_out(one)),
                     *left_out,
                     *on_rejection(refused),
+                    *_on_random(ledger, tensors),
                 ]
             )
         ),
         tensors=tensors,
     )
+
+
+def _on_random(ledger: Ledger, tensors: LedgerTensors) -> list[str]:
+    """What the numbers of models that answer at random are, and what is not known of them."""
+    rows = ledger.query("SELECT model FROM models WHERE random ORDER BY model")["model"].to_pylist()
+    drawn = [name for name in rows if name in tensors and tensors[name].is_random]
+    others = [name for name in rows if name in tensors and not tensors[name].is_random]
+    notes = []
+    if drawn:
+        notes.append(f"Answers at random: {', '.join(drawn)}. Its loss is that of a query, the mean over draws.")
+    if others:
+        notes.append(
+            f"Answers at random, and what it said in each draw is not stored: {', '.join(others)}. The loss "
+            "misclassified is that of a query; other losses count what it says most. Run the study again to have them."
+        )
+    return notes
 
 
 def _answered(

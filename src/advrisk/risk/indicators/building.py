@@ -1,5 +1,6 @@
 """Making risk tensors: from arrays, and from two of them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,9 @@ def built(
     failed: ArrayLike | None,
     ranges: Mapping[str, tuple[float, float]],
     model: str,
+    early: ArrayLike | None,
+    early_share: float,
+    unasked: Mapping[str, Sequence[str]],
 ) -> "DataArray":
     """The array with all its coordinates; what does not fit is refused by name."""
     from xarray import DataArray
@@ -60,7 +64,12 @@ def built(
         "repeats": ("arm", counts),
         "failed": (("sample", "arm"), _failed(failed, (n, n_arms))),
     }
-    return DataArray(array, coords=coords, dims=DIMS, name="risk", attrs={"model": model})
+    attrs: dict[str, Any] = {"model": model}
+    if early is not None:
+        coords["early"], attrs["early_share"] = (DIMS, _early(early, array)), _share(early_share)
+    if unasked:
+        attrs["unasked"] = json.dumps({loss: sorted(arms) for loss, arms in sorted(unasked.items())})
+    return DataArray(array, coords=coords, dims=DIMS, name="risk", attrs=attrs)
 
 
 def merged(a: "DataArray", b: "DataArray") -> "DataArray":
@@ -75,13 +84,30 @@ def merged(a: "DataArray", b: "DataArray") -> "DataArray":
     names["repeat"] = np.arange(max(a.sizes["repeat"], b.sizes["repeat"]))
     place = {dim: {name: k for k, name in enumerate(column.tolist())} for dim, column in names.items()}
     values = np.full(tuple(len(names[dim]) for dim in DIMS), np.nan)
+    early = values.copy()
     for one in (a, b):
         where = np.ix_(*([place[dim][name] for name in one[dim].values.tolist()] for dim in DIMS))
         _refuse_conflicts(values[where], one)
+        first = one["early"] if "early" in one.coords else one
+        early[where] = np.where(np.isnan(values[where]), first.values, early[where])
         values[where] = np.where(np.isnan(values[where]), one.values, values[where])
     coords: dict[str, Any] = {dim: (dim, column) for dim, column in names.items()}
     coords |= _merged_facts(a, b, names)
-    return DataArray(values, coords=coords, dims=DIMS, name="risk", attrs={**b.attrs, **a.attrs})
+    if "early" in a.coords or "early" in b.coords:
+        coords["early"] = (DIMS, early)
+    return DataArray(values, coords=coords, dims=DIMS, name="risk", attrs=_merged_attrs(a, b))
+
+
+def _merged_attrs(a: "DataArray", b: "DataArray") -> dict[str, Any]:
+    attrs: dict[str, Any] = {**b.attrs, **a.attrs}
+    shares = {one.attrs["early_share"] for one in (a, b) if "early_share" in one.attrs}
+    if len(shares) > 1:
+        raise RiskError("the two tensors are means over different numbers of draws; read both from the same run")
+    held = [json.loads(one.attrs.get("unasked") or "{}") for one in (a, b)]
+    unasked = {loss: sorted({arm for one in held for arm in one.get(loss, ())}) for loss in {*held[0], *held[1]}}
+    if unasked:
+        attrs["unasked"] = json.dumps(unasked, sort_keys=True)
+    return attrs
 
 
 def _merged_facts(a: "DataArray", b: "DataArray", names: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,6 +187,19 @@ def _four_dimensions(values: ArrayLike, losses: Sequence[str], arms: Sequence[st
     if np.isinf(array).any():
         raise RiskError(f"{int(np.isinf(array).sum())} values are infinite; a loss is a number, or nan for no verdict")
     return array
+
+
+def _early(early: ArrayLike, array: Floats) -> Floats:
+    found = np.asarray(early, dtype=np.float64)
+    if found.shape != array.shape or (np.isnan(found) != np.isnan(array)).any():
+        raise RiskError(f"early: as many numbers as values are needed, nan in the same places, found {found.shape}")
+    return found
+
+
+def _share(early_share: float) -> float:
+    if not 0 < early_share < 1:
+        raise RiskError(f"early_share lies between 0 and 1, both excluded, found {early_share}")
+    return float(early_share)
 
 
 def _names(what: str, names: Any, n: int) -> NDArray[np.str_]:

@@ -90,12 +90,13 @@ class Evaluated:
 
 def leaf_values(tensor: RiskTensor, found: Laid, loss: str) -> LeafValues:
     """Arms put together sample by sample."""
+    _refuse_unasked(tensor, found, loss)
     of_arm = tensor.by_arm(loss)
     values = np.empty((len(found.leaves), len(tensor.samples)))
     for place, leaf in enumerate(found.leaves):
         arms = list(leaf.arms)
         if leaf.aggregate == "max":
-            values[place] = of_arm.largest[arms].max(axis=0)
+            values[place] = tensor.worst(loss, arms)
         else:
             values[place] = of_arm.mean[arms].sum(axis=0) / len(arms)
     members = np.stack(found.members)
@@ -105,6 +106,16 @@ def leaf_values(tensor: RiskTensor, found: Laid, loss: str) -> LeafValues:
     arms = sorted({arm for leaf in found.leaves for arm in leaf.arms})
     failed = left_out & tensor.failed[:, arms].any(axis=1)
     return LeafValues(values, members, weighs & ~left_out, int((left_out & ~failed).sum()), int(failed.sum()))
+
+
+def _refuse_unasked(tensor: RiskTensor, found: Laid, loss: str) -> None:
+    """Attacks that left samples alone which this loss asks about: counting them as unharmed would be wrong."""
+    used = {tensor.arms[arm] for leaf in found.leaves for arm in leaf.arms}
+    if missing := sorted(used & set(tensor.unasked.get(loss, ()))):
+        raise RiskError(
+            f"the loss {loss} asks whether the answer stays as it was, but {missing[0]} did not attack samples that "
+            "were wrong already, as the run has `success: label` or a target; run the study with `success: prediction`"
+        )
 
 
 def evaluate(

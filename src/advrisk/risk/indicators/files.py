@@ -1,6 +1,7 @@
 """Risk tensors as files: NetCDF for programs that know labelled arrays, Parquet in long form for all others."""
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +17,19 @@ if TYPE_CHECKING:
 _TEXTS = ("loss", "sample", "arm", "kind", "family", "cause")
 _VALUE = "risk"
 _META = b"advrisk.tensor"
+_ATTRS = ("early_share", "unasked")
+_NETCDF_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 
 
 def write_netcdf(data: "DataArray", path: Path) -> Path:
-    """NetCDF 3 knows no names with slashes and no empty texts: strata are numbered, and texts stand behind an `=`."""
+    """Labels are written as they are, so that `xarray.open_dataarray(path).sel(loss="misclassified")` works.
+
+    NetCDF 3 does not know every name: a stratum that cannot be called so there is numbered, and an attribute names it.
+    """
     strata = [str(name) for name in data.coords if str(name).startswith(STRATUM)]
-    names = {name: f"stratum_{place}" for place, name in enumerate(strata)}
-    plain = data.rename(names).assign_attrs(strata=json.dumps([name.removeprefix(STRATUM) for name in strata]))
-    for name in (*_TEXTS, *names.values()):
-        texts = np.char.add("=", plain[name].values.astype(np.str_))
-        plain = plain.assign_coords({name: (plain[name].dims, texts)})
+    names = {name: f"stratum_{place}" for place, name in enumerate(strata) if not _NETCDF_NAME.fullmatch(name)}
+    called = {new: old.removeprefix(STRATUM) for old, new in names.items()}
+    plain = data.rename(names).assign_attrs(strata=json.dumps(called))
     plain = plain.assign_coords(failed=(("sample", "arm"), plain["failed"].values.astype(np.int8)))
     content = bytes(plain.to_dataset(name=_VALUE).to_netcdf(engine="scipy"))
     _write(path, content)
@@ -41,10 +45,10 @@ def read_netcdf(path: Path) -> "DataArray":
     try:
         with xarray.open_dataset(BytesIO(_read(path)), engine="scipy") as file:
             stored = file.load()[_VALUE]
-        names = json.loads(stored.attrs["strata"])
-        data = stored.transpose(*DIMS).rename({f"stratum_{k}": f"{STRATUM}{name}" for k, name in enumerate(names)})
-        for name in (*_TEXTS, *(f"{STRATUM}{one}" for one in names)):
-            texts = np.array([str(text).removeprefix("=") for text in data[name].values.tolist()], dtype=np.str_)
+        called = json.loads(stored.attrs["strata"])
+        data = stored.transpose(*DIMS).rename({name: f"{STRATUM}{own}" for name, own in called.items()})
+        for name in (*_TEXTS, *(str(one) for one in data.coords if str(one).startswith(STRATUM))):
+            texts = np.array([str(text) for text in data[name].values.tolist()], dtype=np.str_)
             data = data.assign_coords({name: (data[name].dims, texts)})
         for name, kind in (("repeat", np.int64), ("repeats", np.int64), ("label", np.int64), ("failed", np.bool_)):
             data = data.assign_coords({name: (data[name].dims, data[name].values.astype(kind))})
@@ -52,6 +56,7 @@ def read_netcdf(path: Path) -> "DataArray":
         raise RiskError(f"{path}: is no risk tensor that `to_netcdf` wrote") from None
     data.name = _VALUE
     data.attrs = {"model": str(stored.attrs.get("model", ""))}
+    data.attrs |= {name: stored.attrs[name] for name in _ATTRS if name in stored.attrs}
     return data
 
 
@@ -78,7 +83,10 @@ def write_parquet(tensor: RiskTensor, path: Path) -> Path:
     columns |= {f"{STRATUM}{name}": column(f"{STRATUM}{name}", "sample") for name in tensor.strata}
     columns |= {name: column(name, "arm") for name in ("kind", "family", "cause")}
     columns |= {"repeats": pa.array(tensor.repeats[arm]), "failed": pa.array(tensor.failed[sample, arm])}
-    table = pa.table(columns).replace_schema_metadata({_META: json.dumps({"model": tensor.model}).encode()})
+    if tensor.is_random:
+        columns["early"] = pa.array(data["early"].values.ravel()[there], from_pandas=True)
+    known = {"model": tensor.model, **{name: data.attrs[name] for name in _ATTRS if name in data.attrs}}
+    table = pa.table(columns).replace_schema_metadata({_META: json.dumps(known).encode()})
     try:
         with whole_file(path) as unfinished:
             pq.write_table(table, unfinished)
@@ -94,7 +102,7 @@ def read_parquet(path: Path) -> RiskTensor:
 
     try:
         table = pq.read_table(path)
-        model = json.loads((table.schema.metadata or {}).get(_META, b"{}")).get("model", "")
+        known = json.loads((table.schema.metadata or {}).get(_META, b"{}"))
         columns = {name: _plain(table[name]) for name in table.column_names}
         places = {dim: np.unique(columns[dim], return_index=True, return_inverse=True) for dim in DIMS[:3]}
         order = {dim: np.argsort(first) for dim, (_, first, _) in places.items()}
@@ -104,6 +112,10 @@ def read_parquet(path: Path) -> RiskTensor:
         shape = (*(len(first[dim]) for dim in DIMS[:3]), int(columns["repeats"].max()))
         values = np.full(shape, np.nan)
         values[rank["loss"], rank["sample"], rank["arm"], repeat] = columns["value"]
+        early = None
+        if "early" in columns:
+            early = np.full(shape, np.nan)
+            early[rank["loss"], rank["sample"], rank["arm"], repeat] = columns["early"]
         failed = np.zeros(shape[1:3], dtype=np.bool_)
         failed[rank["sample"], rank["arm"]] = columns["failed"]
     except FileNotFoundError:
@@ -131,7 +143,10 @@ def read_parquet(path: Path) -> RiskTensor:
         repeats=columns["repeats"][of_arm].astype(np.int64),
         failed=failed,
         ranges=dict(zip(names, zip(low, high, strict=True), strict=True)),
-        model=model,
+        model=known.get("model", ""),
+        early=early,
+        early_share=known.get("early_share", 0.0),
+        unasked=json.loads(known.get("unasked") or "{}"),
     )
 
 

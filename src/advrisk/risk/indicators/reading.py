@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,20 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.ledger import Ledger
+from advrisk.risk.indicators.draws import n_early
 from advrisk.risk.indicators.tensor import CLEAN, Flags, Floats, Integers, RiskTensor
 from advrisk.risk.losses import Answers, Loss, bound_losses
 
 _OUTCOMES = """
-    SELECT cell, sample, outcome, prediction, clean_prediction, confidence
+    SELECT cell, sample, outcome, prediction, clean_prediction, confidence, criterion, success_rate, draws
     FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms))
 """
 _CELLS = "SELECT cell, arm, coalesce(repeat, 0) AS repeat FROM cells WHERE model = $model"
-_OUTPUTS = "SELECT cell, sample, logits, classes FROM outputs WHERE cell IN (SELECT unnest($cells))"
+_OUTPUTS = "SELECT cell, sample, logits, classes, draws FROM outputs WHERE cell IN (SELECT unnest($cells))"
 
 _NONE, _TOLD, _UNCHANGED, _FAILED, _REJECTED = range(5)  # `unchanged`: the clean answer stands
 _CODES = {"already_wrong": _UNCHANGED, "rejected": _REJECTED, "error": _FAILED, "timeout": _FAILED}
+_CRITERIA = ("label", "prediction", "target")
 _MOST_LOGITS = 50_000_000  # held at a time
 
 
@@ -56,13 +59,22 @@ class LedgerTensors(Mapping[str, RiskTensor]):
 class _Rows:
     """Answers as dense arrays: arms x repeats x samples, flattened; the clean ones apart."""
 
-    prediction: Integers  # -1: none
+    said: Integers  # (draws, places): the class of each draw; one draw of a model that does not draw; -1: none
+    refused: Flags  # (draws, places)
     confidence: Floats
+    rate: Floats  # of draws that met the criterion of success
+    criterion: Integers  # what success meant: its place in _CRITERIA, -1 where it is not stated
+    is_drawn: bool  # the draws of a model that answers at random are known
     outcome: NDArray[np.int8]  # _NONE where there is no row
     clean_prediction: Integers  # (samples,)
     clean_confidence: Floats
     place: Mapping[str, int]  # cell -> where its samples begin
     n: int
+
+    @property
+    def told(self) -> Flags:
+        """Where there is an answer."""
+        return np.asarray((self.said[0] >= 0) | self.refused[0])
 
 
 def read_tensors(
@@ -89,8 +101,9 @@ def read_tensor(
 
     `arms` are names or patterns; by default those of the study, or those imported where there is no study; the clean
     inputs are always there. Rows that ended with an error or a timeout, and those not there yet, are nan. Where an
-    attack had nothing to do, since the clean input is wrong already, the clean answer stands. What the model refused to
-    answer costs nothing, but under the loss `rejected`.
+    attack had nothing to do, since the clean input is wrong already, the clean answer stands: but under a loss that
+    asks whether the answer changed, where nothing is known. What the model refused to answer costs nothing, but under
+    the loss `rejected`. Of a model that answers at random a value is the mean over the judge's draws.
     """
     bound = bound_losses(losses)
     chosen = [row for row in _arm_rows(ledger, arms) if row["model"] == model]
@@ -104,7 +117,15 @@ def read_tensor(
     _refuse_without_scores(ledger, model, bound, chosen)
     rows = _read_rows(ledger, model, chosen, samples["sample"].combine_chunks())
     repeats = np.array([row["repeats"] or 1 for row in chosen], dtype=np.int64)
-    values = _losses(ledger, rows, bound, label, samples["sample"].combine_chunks(), len(chosen), int(repeats.max()))
+    early, late = _losses(
+        ledger, rows, bound, label, samples["sample"].combine_chunks(), len(chosen), int(repeats.max())
+    )
+    attacks = np.array([row["kind"] == "attack" for row in chosen])
+    if chosen[0]["kind"] == CLEAN:
+        _leave_harmed(rows, bound, label, attacks, (early, late))
+    unasked = _hide_unasked(rows, bound, [row["arm"] for row in chosen], attacks, (early, late))
+    share = n_early(len(rows.said)) / len(rows.said)
+    values = share * early + (1 - share) * late if rows.is_drawn else late
     failed = (rows.outcome == _FAILED).reshape(len(chosen), -1, rows.n).any(axis=1).T
     return RiskTensor.from_arrays(
         values,
@@ -121,7 +142,48 @@ def read_tensor(
         failed=failed,
         ranges={loss.label: loss.range for loss in bound},
         model=model,
+        early=early if rows.is_drawn else None,
+        early_share=share,
+        unasked=unasked,
     )
+
+
+def _leave_harmed(
+    rows: _Rows, losses: Sequence[Loss], label: Integers, attacks: Flags, values: tuple[Floats, Floats]
+) -> None:
+    """Of clean inputs that are wrong, no attack lowers the loss: an attacker would leave them as they are.
+
+    Judged against the clean prediction, an attack moves them all the same, perhaps to the correct class. Of a model
+    that answers at random the clean answer stands, as where attacks are judged by the label: the larger of two means
+    over few draws would be too large.
+    """
+    wrong = (rows.clean_prediction >= 0) & (label >= 0) & (rows.clean_prediction != label)
+    wrong &= rows.outcome[: rows.n] != _REJECTED
+    shape = len(attacks), -1, rows.n
+    told = np.isin(rows.outcome, (_TOLD, _REJECTED)) & (rows.criterion > 0)
+    moved = told.reshape(shape).transpose(2, 0, 1) & attacks[None, :, None] & wrong[:, None, None]
+    for place, loss in enumerate(losses):
+        if loss.of_change or loss.counts_refusals:
+            continue
+        for part in values:
+            clean = np.broadcast_to(part[place][:, :1, :1], part[place].shape)
+            larger = moved & (rows.is_drawn | (clean > part[place]))
+            part[place][larger] = clean[larger]
+
+
+def _hide_unasked(
+    rows: _Rows, losses: Sequence[Loss], arms: Sequence[str], attacks: Flags, values: tuple[Floats, Floats]
+) -> dict[str, list[str]]:
+    """Make nan what attacks did not ask, of losses that need it; loss -> such attacks."""
+    left = (rows.outcome == _UNCHANGED).reshape(len(arms), -1, rows.n).transpose(2, 0, 1) & attacks[None, :, None]
+    missing = [arm for arm, some in zip(arms, left.any(axis=(0, 2)), strict=True) if some]
+    found: dict[str, list[str]] = {}
+    for place, loss in enumerate(losses):
+        if loss.of_change and missing:
+            found[loss.label] = missing
+            for part in values:
+                part[place][left] = np.nan
+    return found
 
 
 def _arm_rows(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -168,24 +230,45 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
     where = _where(table, place, samples)
     table, where = table.filter(pa.array(where >= 0)), where[where >= 0]
     size = len(arms) * n_repeats * n
-    prediction, confidence = np.full(size, -1, dtype=np.int64), np.full(size, np.nan)
+    prediction, clean_of_row = (np.full(size, -1, dtype=np.int64) for _ in range(2))
+    confidence, rate = np.full(size, np.nan), np.full(size, np.nan)
     outcome = np.full(size, _NONE, dtype=np.int8)
-    clean_of_row = np.full(size, -1, dtype=np.int64)
+    criterion = np.full(size, -1, dtype=np.int64)
     prediction[where] = _ints(table["prediction"])
     clean_of_row[where] = _ints(table["clean_prediction"])
-    confidence[where] = table["confidence"].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    for column, values in (("confidence", confidence), ("success_rate", rate)):
+        values[where] = table[column].cast(pa.float64()).to_numpy(zero_copy_only=False)
     outcome[where] = np.array([*_CODES.values(), _TOLD])[_index(table["outcome"], pa.array(list(_CODES)))]
+    criterion[where] = _index(table["criterion"], pa.array(_CRITERIA))
     clean, sure = _clean(arms, prediction, confidence, clean_of_row, n_repeats, n)
-    unchanged = np.flatnonzero(outcome == _UNCHANGED)
-    prediction[unchanged], confidence[unchanged] = clean[unchanged % n], sure[unchanged % n]
-    refused = np.flatnonzero(outcome == _REJECTED)
-    prediction[refused] = np.maximum(clean[refused % n], 0)  # any class: nobody will hear it
-    prediction[outcome == _FAILED] = -1
     if (prediction < 0).all() and (outcome == _TOLD).any():
         raise RiskError(
             f"the rows of {model} hold no predictions, so nobody knows what its answers cost; import them, too"
         )
-    return _Rows(prediction, confidence, outcome, clean, sure, place, n)
+    said, refused = _drawn(table["draws"], where, prediction, outcome)
+    unchanged = np.flatnonzero(outcome == _UNCHANGED)
+    own = arms[0]["kind"] == CLEAN and outcome[unchanged % n] != _NONE  # the clean arm is the first
+    for of_draw, marks in zip(said, refused, strict=True):
+        of_draw[unchanged] = np.where(own, of_draw[unchanged % n], clean[unchanged % n])
+        marks[unchanged] = own & marks[unchanged % n]
+        of_draw[marks] = np.maximum(clean[np.flatnonzero(marks) % n], 0)  # any class: it is not used
+    confidence[unchanged] = sure[unchanged % n]
+    said[:, outcome == _FAILED] = -1
+    return _Rows(said, refused, confidence, rate, criterion, len(said) > 1, outcome, clean, sure, place, n)
+
+
+def _drawn(draws: pa.ChunkedArray, where: Integers, prediction: Integers, outcome: Any) -> tuple[Integers, Flags]:
+    """What was said, and what was refused, in each draw; what stands in the row, where the draws are not known."""
+    known = np.flatnonzero(~np.asarray(draws.is_null()))
+    most = int(pc.max(pc.list_value_length(draws)).as_py() or 1)
+    said = np.broadcast_to(prediction, (most, prediction.size)).copy()
+    refused = np.broadcast_to(outcome == _REJECTED, said.shape).copy()
+    if known.size and most > 1:
+        if pc.any(pc.not_equal(pc.list_value_length(draws), most)).as_py():
+            raise RiskError("rows of this run hold different numbers of draws; run the study again")
+        of_row = pc.list_flatten(draws).to_numpy().reshape(-1, most).T.astype(np.int64)
+        said[:, where[known]], refused[:, where[known]] = of_row, of_row < 0
+    return said, refused
 
 
 def _clean(
@@ -215,25 +298,83 @@ def _losses(
     samples: pa.Array,
     n_arms: int,
     n_repeats: int,
-) -> Floats:
-    """(losses, samples, arms, repeats); logits are read only where a loss needs them, some arms at a time."""
-    n = rows.n
-    values = np.full((len(losses), n_arms * n_repeats * n), np.nan)
+) -> tuple[Floats, Floats]:
+    """Means over the first part of the draws, and over the rest: (losses, samples, arms, repeats) each.
+
+    Logits are read only where a loss needs them, some arms at a time.
+    """
+    n, n_draws = rows.n, len(rows.said)
+    split = n_early(n_draws)
+    parts = [np.full((len(losses), n_arms * n_repeats * n), np.nan) for _ in range(2)]
     scored = any(loss.needs == "scores" for loss in losses)
     clean = _read_logits(ledger, rows, samples, (0, n)) if scored else None
     step = n_arms
     if clean is not None:
-        step = max(1, _MOST_LOGITS // (n_repeats * n * clean[0].shape[1]))
+        step = max(1, _MOST_LOGITS // (n_repeats * n * clean.width * n_draws))
     for first in range(0, n_arms, step):
         ends = first * n_repeats * n, min(first + step, n_arms) * n_repeats * n
         held = _read_logits(ledger, rows, samples, ends) if scored else None
-        told = np.flatnonzero(rows.prediction[ends[0] : ends[1]] >= 0)
-        answers, there = _answers(rows, label, told + ends[0], ends[0], held, clean)
-        for place, loss in enumerate(losses):
+        told = np.flatnonzero(rows.told[ends[0] : ends[1]]) + ends[0]
+        for part, draws in zip(parts, (range(split), range(split, n_draws)), strict=True):
+            for place, found in enumerate(_mean_losses(rows, losses, label, told, ends[0], held, clean, draws)):
+                part[place, told] = found
+    early, late = (part.reshape(len(losses), n_arms, n_repeats, n).transpose(0, 3, 1, 2) for part in parts)
+    return np.asarray(early), np.asarray(late)
+
+
+def _mean_losses(
+    rows: _Rows,
+    losses: Sequence[Loss],
+    label: Integers,
+    told: Integers,
+    start: int,
+    held: "_Logits | None",
+    clean: "_Logits | None",
+    draws: range,
+) -> list[Floats]:
+    """The mean loss of the rows over some draws, for each loss."""
+    totals = [np.zeros(told.size) for _ in losses]
+    for draw in draws:
+        answers, there = _answers(rows, label, told, start, held, clean, draw)
+        for total, loss in zip(totals, losses, strict=True):
             found = loss(answers)
             missing = ~there if answers.rejected is None else ~there & ~answers.rejected
-            values[place, told + ends[0]] = np.where(missing, np.nan, found) if loss.needs == "scores" else found
-    return np.asarray(values.reshape(len(losses), n_arms, n_repeats, n).transpose(0, 3, 1, 2))
+            total += np.where(missing, np.nan, found) if loss.needs == "scores" else found
+    means = [total / max(len(draws), 1) for total in totals]
+    return (
+        means if rows.is_drawn else [_by_rate(rows, loss, told, one) for loss, one in zip(losses, means, strict=True)]
+    )
+
+
+def _by_rate(rows: _Rows, loss: Loss, told: Integers, found: Floats) -> Floats:
+    """Of ledgers that hold no draws: the share of them that met the criterion, where that is what the loss counts."""
+    rate = rows.rate[told]
+    counts = ((rows.criterion[told] == 0) & loss.of_error) | ((rows.criterion[told] == 1) & loss.of_change)
+    some = (rate > 0) & (rate < 1) & (rows.outcome[told] == _TOLD) & counts
+    return np.where(some, rate, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Logits:
+    """Scores of a range of places, whose they are, and whether they are known."""
+
+    values: Floats  # (draws, places, width): one draw where they are the same in each, or the mean of them is known
+    classes: Integers | None  # (places, width)
+    known: Flags
+
+    @property
+    def width(self) -> int:
+        return int(self.values.shape[2])
+
+    def of(self, draw: int) -> Floats:
+        return np.asarray(self.values[draw if draw < len(self.values) else 0])
+
+    @cached_property
+    def mean(self) -> Floats:
+        """What a model that answers at random says on average."""
+        if len(self.values) == 1:
+            return self.of(0)
+        return np.asarray(np.logaddexp.reduce(self.values, axis=0) - np.log(len(self.values)))
 
 
 def _answers(
@@ -241,43 +382,44 @@ def _answers(
     label: Integers,
     told: Integers,
     start: int,
-    held: tuple[Floats, Integers | None, Flags] | None,
-    clean: tuple[Floats, Integers | None, Flags] | None,
+    held: _Logits | None,
+    clean: _Logits | None,
+    draw: int,
 ) -> tuple[Answers, Flags]:
-    """The rows with an answer, and where its scores are known."""
+    """The rows with an answer, and where its scores are known, in one draw."""
     sample = told % rows.n
     common: dict[str, Any] = {
-        "prediction": rows.prediction[told],
+        "prediction": rows.said[draw][told],
         "label": label[sample],
         "clean_prediction": rows.clean_prediction[sample],
         "confidence": rows.confidence[told],
         "clean_confidence": rows.clean_confidence[sample],
     }
-    if (refused := rows.outcome[told] == _REJECTED).any():
+    if (refused := rows.refused[draw][told]).any():
         common["rejected"] = refused
     there = np.ones(told.size, dtype=np.bool_)
     if held is None or clean is None:
         return Answers(**common), there
-    logits, classes, known = held[0][told - start], held[1], held[2][told - start]
-    classes = classes[told - start] if classes is not None else None
+    logits, known = held.of(draw)[told - start], held.known[told - start]
+    classes = held.classes[told - start] if held.classes is not None else None
     unchanged = rows.outcome[told] == _UNCHANGED
-    logits[unchanged], known[unchanged] = clean[0][sample[unchanged]], clean[2][sample[unchanged]]
-    if classes is not None and clean[1] is not None:
-        classes[unchanged] = clean[1][sample[unchanged]]
-    there = known & clean[2][sample]
+    logits[unchanged], known[unchanged] = clean.of(draw)[sample[unchanged]], clean.known[sample[unchanged]]
+    if classes is not None and clean.classes is not None:
+        classes[unchanged] = clean.classes[sample[unchanged]]
+    if rows.is_drawn:  # log-probabilities: the largest is the answer of this draw
+        common["confidence"] = np.exp(logits.max(axis=1))
+    there = known & clean.known[sample]
     more: dict[str, Any] = {
         "logits": logits,
         "classes": classes,
-        "clean_logits": clean[0][sample],
-        "clean_classes": clean[1][sample] if clean[1] is not None else None,
+        "clean_logits": clean.mean[sample],
+        "clean_classes": clean.classes[sample] if clean.classes is not None else None,
     }
     return Answers(**common, **more), there
 
 
-def _read_logits(
-    ledger: Ledger, rows: _Rows, samples: pa.Array, ends: tuple[int, int]
-) -> tuple[Floats, Integers | None, Flags]:
-    """Logits, whose they are, and whether they are known, of all places from the first end to before the second."""
+def _read_logits(ledger: Ledger, rows: _Rows, samples: pa.Array, ends: tuple[int, int]) -> _Logits:
+    """The scores of all places from the first end to before the second."""
     cells = [cell for cell, place in rows.place.items() if ends[0] <= place < ends[1]]
     table = ledger.query(_OUTPUTS, {"cells": cells})
     if not len(table):
@@ -292,14 +434,19 @@ def _read_logits(
             "rows of this run hold scores of different numbers of classes; choose a loss that needs no scores"
         )
     size = ends[1] - ends[0]
-    logits, known = np.full((size, width), np.nan), np.zeros(size, dtype=np.bool_)
-    logits[where] = _flattened(table["logits"], width)
+    draws = len(rows.said) if rows.is_drawn and len(table) else 1
+    logits, known = np.full((draws, size, width), np.nan), np.zeros(size, dtype=np.bool_)
+    logits[:, where] = _flattened(table["logits"], width)
+    if draws > 1:
+        has = ~np.asarray(table["draws"].is_null())
+        of_draw = pc.list_flatten(table["draws"]).to_numpy().reshape(-1, draws, width)
+        logits[:, where[has]] = of_draw.transpose(1, 0, 2)
     known[where] = True
     classes = None
     if len(table) and table["classes"].null_count == 0:
         classes = np.full((size, width), -1, dtype=np.int64)
         classes[where] = _flattened(table["classes"], width)
-    return logits, classes, known
+    return _Logits(logits, classes, known)
 
 
 def _flattened(column: pa.ChunkedArray, width: int) -> NDArray[Any]:

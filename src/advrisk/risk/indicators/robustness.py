@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -12,7 +13,14 @@ from advrisk.core.names import matches
 from advrisk.ledger import Ledger
 from advrisk.risk.damage import PerturbationSize, mean_perturbation_size
 from advrisk.risk.distances import Distances, smallest_distances
-from advrisk.risk.proportion import proportion
+from advrisk.risk.mean_share import mean_share
+from advrisk.risk.proportion import mean_interval
+from advrisk.risk.queries import QueryPoints, read_queries
+
+_WRONG = """
+    SELECT o.model::VARCHAR AS model, o.sample::VARCHAR AS sample FROM outcomes o JOIN samples s USING (sample)
+    WHERE o.kind = 'clean' AND o.prediction <> s.label AND o.criterion = 'prediction'
+"""
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,8 @@ class Robustness:
 
     model: str
     norm: str
-    mean_distance: PerturbationSize | None  # rho_1: over samples that were right, and were broken
+    mean_distance: PerturbationSize | None  # over samples that were correct, and were broken
+    rho_1: Estimate | None  # the paper's: samples that were wrong already are at 0; those that resisted are left out
     eps: float | None  # the largest that an arm was allowed
     adversarial_risk: Estimate | None  # rho_2: share wrong under the strongest attack within eps
 
@@ -31,6 +40,7 @@ class Robustness:
         return {
             **vars(self),
             "mean_distance": size.estimate.as_dict() | counts if size else None,
+            "rho_1": self.rho_1.as_dict() if self.rho_1 else None,
             "adversarial_risk": self.adversarial_risk.as_dict() if self.adversarial_risk else None,
         }
 
@@ -42,7 +52,7 @@ def robustness(
 
     `arms` are names or patterns; by default the attacks of the study. There is a mean distance, that of the
     nearest successes, only where some attack looks for the smallest change (`keep: smallest`, or no eps): others go as
-    far as they may.
+    far as they may. Whatever success was judged by, a sample that is wrong when clean is at distance 0.
     """
     rows = _attacks(ledger, arms)
     found: list[Robustness] = []
@@ -61,8 +71,10 @@ def robustness(
                 f"There is no mean distance in {norm}: all attacks have an eps, none looks for the smallest change; "
                 "one without eps does, or one with `keep: smallest`."
             )
+        queries = read_queries(ledger, norm=norm, arms=distances.arms, samples=distances.samples)
+        to_wrong = distances_to_wrong(ledger, distances)
         found += [
-            _robustness(distances, model, eps, level, sized=sized)
+            _robustness(model, norm, to_wrong[model], eps, level, queries.get(model), sized=sized)
             for model in distances.by_model
             if models is None or model in models
         ]
@@ -81,13 +93,41 @@ def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, A
     return [row for row in rows if row["origin"] == own]
 
 
-def _robustness(distances: Distances, model: str, eps: float | None, level: float, *, sized: bool) -> Robustness:
-    own = distances.by_model[model]
+def distances_to_wrong(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.float64]]:
+    """Model -> how far each sample is from being misread: 0 where it is when clean, whatever success was judged by."""
+    wrong: dict[str, set[str]] = {}
+    for row in ledger.query(_WRONG).to_pylist():
+        wrong.setdefault(row["model"], set()).add(row["sample"])
+    return {
+        model: np.where([name in wrong.get(model, ()) for name in distances.samples], 0.0, own)
+        for model, own in distances.by_model.items()
+    }
+
+
+def _robustness(
+    model: str,
+    norm: str,
+    own: NDArray[np.float64],
+    eps: float | None,
+    level: float,
+    points: QueryPoints | None,
+    *,
+    sized: bool,
+) -> Robustness:
     broken = (own > 0) & (own < np.inf)
     return Robustness(
         model=model,
-        norm=distances.norm,
+        norm=norm,
         mean_distance=mean_perturbation_size(own, level=level) if sized and broken.any() else None,
+        rho_1=_rho_1(own, level) if sized and broken.any() else None,
         eps=eps,
-        adversarial_risk=None if eps is None else proportion(int((own <= eps).sum()), own.size, level=level),
+        adversarial_risk=None
+        if eps is None
+        else mean_share(own <= eps if points is None else 1 - points.correct(eps), level=level),
     )
+
+
+def _rho_1(distances: NDArray[np.float64], level: float) -> Estimate:
+    """The mean of min ||r|| with f(x + r) wrong: 0 where f(x) is; of samples that no attack broke it is not known."""
+    known = distances[distances < np.inf]
+    return Estimate(*mean_interval(known, level), level, known.size, "mean, t")

@@ -3,6 +3,7 @@
 It is filled once; scenarios are evaluated on it without asking the model again. Nothing here knows a ledger.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean, matches
+from advrisk.risk.indicators.draws import worst
 
 if TYPE_CHECKING:
     from xarray import DataArray
@@ -46,6 +48,9 @@ class RiskTensor:
     tells the two apart, and `failed` (sample x arm) says where that was an error or a timeout. Further coordinates: of
     a sample `label`, `weight` and its strata (`stratum.light`, …), of an arm `kind`, `family` and `cause` ("" where
     there is none), of a loss `low` and `high`, between which it lies.
+
+    Of a model that answers at random a value is the mean over its draws; `early` (of all four dimensions) is the mean
+    over the first part of them, and the attribute `early_share` says how large that part is.
     """
 
     data: "DataArray"
@@ -75,12 +80,16 @@ class RiskTensor:
         failed: ArrayLike | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
         model: str = "",
+        early: ArrayLike | None = None,
+        early_share: float = 0.0,
+        unasked: Mapping[str, Sequence[str]] | None = None,
     ) -> "RiskTensor":
         """A tensor of values (losses, samples, arms, repeats); the first and the last dimension may be left out.
 
         `kind` says of each arm whether it is `clean`, a `corruption` or an `attack`. Without `repeats` an arm has as
         many as have a value for some sample. `ranges` says between which numbers a loss lies; without it intervals
-        rest on the spread alone.
+        rest on the spread alone. Of a model that answers at random, `values` are means over its draws, and `early`
+        those over the first `early_share` of them. `unasked` names, by loss, attacks that did not ask what it needs.
         """
         from advrisk.risk.indicators.building import built
 
@@ -88,7 +97,7 @@ class RiskTensor:
             built(
                 values, arms=arms, kind=kind, losses=losses, samples=samples, label=label, weight=weight,
                 strata=strata or {}, family=family, cause=cause, repeats=repeats, failed=failed, ranges=ranges or {},
-                model=model,
+                model=model, early=early, early_share=early_share, unasked=unasked or {},
             )
         )  # fmt: skip
 
@@ -155,6 +164,17 @@ class RiskTensor:
         """Where an arm ended with an error or a timeout, (samples, arms)."""
         return np.asarray(self.data["failed"].values, dtype=np.bool_)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether the values are means over draws of a model that answers at random."""
+        return "early" in self.data.coords
+
+    @cached_property
+    def unasked(self) -> dict[str, tuple[str, ...]]:
+        """Loss -> attacks that left alone samples which the loss asks about."""
+        held: dict[str, list[str]] = json.loads(str(self.data.attrs.get("unasked") or "{}"))
+        return {loss: tuple(arms) for loss, arms in held.items()}
+
     def range_of(self, loss: str) -> tuple[float, float]:
         """Between which numbers a loss lies; infinite where nobody knows."""
         place = self.losses.index(self.named_loss(loss))
@@ -186,6 +206,18 @@ class RiskTensor:
                 np.maximum(largest, np.where(there, one, -np.inf), out=largest)
             self._by_arm[loss] = ArmValues(total / self.repeats[:, None], largest)
         return self._by_arm[loss]
+
+    def worst(self, loss: str, arms: Sequence[int]) -> Floats:
+        """The largest loss of each sample over these arms and their repeats; of a random model, chosen fairly."""
+        if not self.is_random:
+            return np.asarray(self.by_arm(loss).largest[list(arms)].max(axis=0))
+        one = self.data.sel(loss=self.named_loss(loss))
+        share = float(self.data.attrs["early_share"])
+        tries = [(arm, repeat) for arm in arms for repeat in range(int(self.repeats[arm]))]
+        mean, early = (
+            np.stack([values[:, arm, repeat] for arm, repeat in tries]) for values in (one.values, one["early"].values)
+        )
+        return worst(early, (mean - share * early) / (1 - share), share)
 
     # What can be done with it
 
@@ -237,7 +269,8 @@ class RiskTensor:
         """Values without the dimensions named: repeats first, then arms, then samples.
 
         Where an arm gave no verdict there is none over its repeats either, nor over arms; samples without one are left
-        out. The mean over samples is weighted; arms count alike, however many repeats they have.
+        out. The mean over samples is weighted; arms count alike, however many repeats they have. Of a model that
+        answers at random, `max` is the largest of means over draws, and so too large on average; `worst` is not.
         """
         dims = [over] if isinstance(over, str) else list(over)
         if how not in ("mean", "max"):

@@ -184,10 +184,13 @@ def indicator_tree(
 def arm_risks(tensor: RiskTensor, *, loss: str | None = None, level: float = 0.95) -> dict[str, Estimate]:
     """Arm -> its mean loss over samples and repeats; each on the samples on which it gave a verdict.
 
-    An arm without any verdict is left out.
+    An arm without any verdict is left out, and one that left alone samples which the loss asks about.
     """
     found = {}
+    unasked = tensor.unasked.get(tensor.named_loss(loss), ())
     for arm in tensor.arms:
+        if arm in unasked:
+            continue
         alone = Scenario.from_mapping(arm, {"arm": {"weight": 1, "arms": [arm], "aggregate": "mean"}})
         if not np.isnan(tensor.by_arm(tensor.named_loss(loss)).mean[tensor.arms.index(arm)]).all():
             found[arm] = risk(tensor.select(arm=arm), alone, loss=loss, level=level)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.proportion import proportion, t_quantile
+from advrisk.risk.mean_share import mean_share
+from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.frames import Floats
 
@@ -51,13 +53,16 @@ class Rate:
         return {**self.estimate.as_dict(), "unit": self.unit, **({"probabilities": told} if times else {})}
 
 
-def benign_rate(wrong: int, n: int, time: float, *, unit: str, level: float = 0.95) -> Rate:
-    """f_ben = (1 - accuracy) / t: failures in each unit of time where clean inputs follow each other, t apart."""
+def benign_rate(wrong: ArrayLike, time: float, *, unit: str, level: float = 0.95) -> Rate:
+    """f_ben = (1 - accuracy) / t: failures in each unit of time where clean inputs follow each other, t apart.
+
+    `wrong` says of each sample whether it is, or in what share of queries.
+    """
     if not (math.isfinite(time) and time > 0):
         raise RiskError(f"a clean input takes a time above 0, found {time}")
-    share = proportion(wrong, n, level=level)
+    share = mean_share(wrong, level=level)
     ends = (share.value / time, share.low / time, share.high / time)
-    return Rate(Estimate(*ends, level, n, f"{share.method}, over {time:.4g} {unit} for each input"), unit)
+    return Rate(Estimate(*ends, level, share.n, f"{share.method}, over {time:.4g} {unit} for each input"), unit)
 
 
 def failure_rate(

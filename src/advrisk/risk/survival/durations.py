@@ -6,7 +6,7 @@ is counted by its reason, and every arm that is not fitted is named with one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -83,10 +83,11 @@ class Facts:
     train_s: float | None
     train_samples: int | None
     inference_s: float | None  # seconds of a clean pass, for each sample
-    right: Mapping[str, bool] | None  # sample -> whether its clean input is classified correctly; None: no clean arm
+    right: Mapping[str, float] | None  # sample -> 1 if its clean input is answered correctly; None: not asked
     n_clean_rejected: int = 0
     train_process_s: float | None = None  # processor seconds of training
     train_cost: float | None = None  # as the study states it, in any unit
+    wrong: Mapping[str, float] = field(default_factory=dict)  # sample -> 1 if incorrectly; a refusal is neither
 
     def training_seconds(self, measure: Measure) -> float | None:
         """Seconds of training in the unit of the durations: of processors for `process-seconds`, else of the clock."""
@@ -94,7 +95,7 @@ class Facts:
 
     @property
     def clean_accuracy(self) -> float | None:
-        """The share of samples that are right clean."""
+        """The share of clean inputs that are answered correctly; of a model that answers at random, of queries."""
         return None if not self.right else sum(self.right.values()) / len(self.right)
 
     @property

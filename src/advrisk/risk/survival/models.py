@@ -120,9 +120,7 @@ def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
     time = {"forward": 1.0, "seconds": facts.inference_s}.get(durations.measure)
     if not facts.right or not time:
         return None
-    n = len(facts.right)
-    wrong = n - sum(facts.right.values()) - facts.n_clean_rejected
-    return benign_rate(wrong, n, time, unit=durations.unit, level=level)
+    return benign_rate(list(facts.wrong.values()), time, unit=durations.unit, level=level)
 
 
 def _adversarial(durations: Durations, model: str, level: float) -> Rate | None:

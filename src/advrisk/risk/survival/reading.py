@@ -267,24 +267,25 @@ def _nothing_to_fit(known: Mapping[str, Any], left_out: Mapping[str, str], measu
 
 def _facts(ledger: Ledger, models: Mapping[str, Any]) -> dict[str, Facts]:
     known = {row["model"]: row for row in ledger.query("FROM models").to_pylist()}
-    clean: dict[str, dict[str, Mapping[str, bool]]] = {}
+    clean: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in ledger.query(f"{CLEAN_ROWS} ORDER BY o.model, o.sample").to_pylist():
         clean.setdefault(row["model"], {})[row["sample"]] = row
     inference = {row["model"]: row["seconds"] for row in ledger.query(_INFERENCE).to_pylist()}
     return {model: _fact(known.get(model, {}), clean.get(model), inference.get(model)) for model in models}
 
 
-def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, bool]] | None, inference_s: float | None) -> Facts:
+def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, Any]] | None, inference_s: float | None) -> Facts:
     told = clean or {}
     return Facts(
         tags=json.loads(known.get("tags") or "{}"),
         train_s=known.get("train_s"),
         train_samples=known.get("train_samples"),
         inference_s=inference_s,
-        right={name: said["is_right"] for name, said in told.items()} or None,
+        right={name: said["correct"] for name, said in told.items()} or None,
         n_clean_rejected=sum(said["is_refused"] for said in told.values()),
         train_process_s=known.get("train_process_s"),
         train_cost=known.get("train_cost"),
+        wrong={name: max(1 - said["correct"] - said["refused"], 0.0) for name, said in told.items()},
     )
 
 

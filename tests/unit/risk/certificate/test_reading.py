@@ -1,14 +1,17 @@
 """Which samples count as failures, by hand-made rows for every rule."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from advrisk.core.errors import RiskError
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.frozen import frozen_list, frozen_question, write_frozen
+from advrisk.risk.certificate.assessment import assess_certificates
 from advrisk.risk.certificate.calibration import read_calibration
 from advrisk.risk.certificate.reading import ModelRows, read_rows
 from advrisk.risk.certificate.settled import used_before
@@ -184,3 +187,78 @@ def test_what_is_refused_when_attacked_is_no_failure_and_is_told(made: Make) -> 
     (attack,) = only(ledger).attacks
     assert in_order(ledger, attack.broken) == "--x"
     assert in_order(ledger, attack.refused.any(axis=0)) == "x-x"
+
+
+# Models that answer at random
+
+
+def drawn_ledger(folder: Path, draws: Mapping[str, Sequence[tuple[str, list[int] | None]]], **more: Any) -> Ledger:
+    """A random model; arm -> outcome and draws of each sample. Every label is 0."""
+    sized = {"kind": "attack", "norm": "linf", "eps": 0.1}
+    arms = {name: {"kind": "clean"} if name == "clean" else sized for name in draws}
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("outcomes", "arms", "cells", "samples")}
+    tables["models"] = [{"model": "net", "digest": "d", "n_classes": 3, "random": True}]
+    for arm, rows in draws.items():
+        key = {"model": "net", "arm": arm}
+        tables["arms"].append(key | {"recipe": arm, "repeats": 1, "origin": "study", "params": "{}"} | arms[arm])
+        tables["cells"].append(key | {"cell": arm, "recipe": arm, "repeat": 0, "shard": "one", "flags": []})
+        tables["outcomes"] += [
+            key | arms[arm] | {"cell": arm, "sample": f"s{n:04d}", "repeat": 0, "outcome": outcome, "draws": said}
+            | {"criterion": "label", "clean_prediction": 0} | more
+            for n, (outcome, said) in enumerate(rows)
+        ]  # fmt: skip
+    tables["samples"] = [
+        {"sample": f"s{n:04d}", "hash": str(n), "split": "calibrate", "weight": 1.0, "label": 0, "shard": "one"}
+        for n in range(len(draws["clean"]))
+    ]
+    columns = {name: dict.fromkeys(key for row in rows for key in row) for name, rows in tables.items()}
+    Ledger.open(folder, create=True).append(
+        {
+            name: table_from(name, {column: [row.get(column) for row in rows] for column in columns[name]})
+            for name, rows in tables.items()
+        }
+    )
+    return Ledger.open(folder)
+
+
+def test_one_draw_decides_of_a_sample(tmp_path: Path) -> None:
+    right, wrong = [0] * 11, [1] * 11
+    clean = [right, right, [1, *right[1:]], right, right, [-1, *right[1:]], [0, 2, *right[2:]]]
+    attacked: list[tuple[str, list[int] | None]] = [
+        ("success", wrong),  # fails
+        ("success", [0, *wrong[1:]]),  # most draws are wrong; this query is not
+        ("success", wrong),  # its clean query is wrong, so it does not fail
+        ("resisted", [2, *right[1:]]),  # fails, although it mostly resists
+        ("already_wrong", None),  # nobody attacked it
+        ("success", wrong),  # refused when clean
+        ("resisted", None),  # left at the clean input, whose second draw is wrong
+    ]
+    ledger = drawn_ledger(tmp_path, {"clean": [("resisted", said) for said in clean], "pgd": attacked})
+    calibration = read_calibration(ledger, population="as-sampled")
+    (rows,) = read_rows(ledger, calibration)
+    order = np.argsort(calibration.samples)
+    assert rows.attacks[0].broken[order].tolist() == [True, False, False, True, True, True, True]
+    assert rows.wrong[order].tolist() == [False, False, True, False, False, False, False]
+    assert rows.refused[order].tolist() == [False, False, False, False, False, True, False]
+    assert rows.known.all()
+
+
+def test_the_count_is_that_of_single_queries(tmp_path: Path) -> None:
+    """Every sample errs in 30 % of queries under attack, and never in most of them: a majority would see nothing."""
+    rng = np.random.default_rng(0)
+    said = np.where(rng.random((1500, 11)) < 0.3, 1, 0)
+    mostly = ["success" if one else "resisted" for one in said.mean(1) > 0.5]
+    rows = {"clean": [("resisted", [0] * 11)] * 1500, "pgd": list(zip(mostly, said.tolist(), strict=True))}
+    ledger = drawn_ledger(tmp_path, rows)
+    found = assess_certificates(ledger, alpha=0.2, zeta=0.05, method="exact", population="as-sampled")
+    (one,) = found.models[0].lists
+    assert mostly.count("success") < 200, "a majority would certify 20 %"
+    assert one.attacks[0].failures == int(said[:, 0].sum())
+    assert one.attacks[0].failures == pytest.approx(450, abs=60)
+    assert not one.certified
+
+
+def test_without_draws_a_random_model_has_no_certificate(tmp_path: Path) -> None:
+    ledger = drawn_ledger(tmp_path, {"clean": [("resisted", None)] * 5, "pgd": [("resisted", None)] * 5})
+    with pytest.raises(RiskError, match=r"net answers at random, .*run the same study again"):
+        read_rows(ledger, read_calibration(ledger, population="as-sampled"))

@@ -36,6 +36,8 @@ class Answered:
     top: int | None = None  # only so many of the largest logits are stored
     logits: dict[tuple[str, str, int, int], Any] = field(default_factory=dict)
     label: Any = None
+    more: dict[tuple[str, str, int, int], dict[str, Any]] = field(default_factory=dict)  # columns of outcomes
+    draws: dict[tuple[str, str, int, int], Any] = field(default_factory=dict)  # logits by draw
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
@@ -106,15 +108,18 @@ def _add(tables: dict[str, list[dict[str, Any]]], given: Answered, place: tuple[
         | {"prediction": None if failed else int(logits.argmax()), "clean_prediction": int(clean.argmax())}
         | {"confidence": None if failed else float(softmax(logits).max())}
         | ({"d_linf": 0.05} if outcome == "success" else {})
+        | given.more.get(place, {})
     )
     if not failed and given.capability != "labels":
         order = np.argsort(-logits)[: given.top] if given.top else None
         stored = {"logits": (logits if order is None else logits[order]).tolist()}
+        if place in given.draws:
+            stored["draws"] = np.log(softmax(given.draws[place])).ravel().tolist()
         tables["outputs"].append(key | stored | ({} if order is None else {"classes": order.tolist()}))
 
 
 def softmax(logits: Any) -> Any:
-    return np.exp(np.float64(logits)) / np.exp(np.float64(logits)).sum()
+    return np.exp(np.float64(logits)) / np.exp(np.float64(logits)).sum(axis=-1, keepdims=True)
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> Any:

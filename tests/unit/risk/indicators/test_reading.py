@@ -8,9 +8,10 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
-from advrisk.risk.indicators import RiskTensor
+from advrisk.risk.indicators import RiskTensor, Scenario, risk
 from advrisk.risk.indicators import reading as reading_module
 from advrisk.risk.indicators.reading import read_tensor, read_tensors
+from advrisk.risk.indicators.tree import arm_risks
 from advrisk.risk.losses import custom_loss
 
 from .conftest import Answered, softmax
@@ -30,6 +31,8 @@ def expected(given: Answered, place: tuple[str, str, int, int], loss: str) -> fl
     if loss == "misclassified":
         return float(logits.argmax() != label)
     if loss == "class-change":
+        if outcome == "already_wrong":
+            return np.nan  # it was not attacked, so nobody knows whether its class can be changed
         return float(logits.argmax() != clean.argmax())
     return float(max(0.0, softmax(clean)[label] - softmax(logits)[label]))
 
@@ -173,3 +176,139 @@ def test_a_run_without_clean_rows(write: Write) -> None:
     assert_is(read_tensor(ledger, "net", LOSSES[:2]), given, LOSSES[:2])
     with pytest.raises(RiskError, match="needs the scores of clean inputs, but this run holds none of net"):
         read_tensor(ledger, "net", ["confidence-drop"])
+
+
+# Class change
+
+
+def test_what_attacks_left_alone_is_not_counted_as_unchanged(write: Write, given: Answered) -> None:
+    ledger = write(given)
+    found = read_tensor(ledger, "net", LOSSES)
+    assert found.unasked == {"class-change": ("pgd",)}
+    attacked = Scenario.from_mapping("evil", {"evil": {"weight": 1.0, "arms": ["pgd"]}})
+    with pytest.raises(RiskError, match=r"class-change asks .* pgd did not attack .* with `success: prediction`"):
+        risk(found, attacked, loss="class-change")
+    assert risk(found, attacked, loss="misclassified").n == 11, "only the error is left out"
+    rain = Scenario.from_mapping("wet", {"wet": {"weight": 1.0, "arms": ["rain-1"]}})
+    assert risk(found, rain, loss="class-change").n == 11, "where no attack takes part, the loss is known"
+    arms = arm_risks(found, loss="class-change")
+    assert "pgd" not in arms
+    assert "square" in arms
+    for again in (RiskTensor.from_netcdf, RiskTensor.from_parquet):
+        name = again.__name__.removeprefix("from_")
+        path = getattr(found, f"to_{name}")(ledger.path.parent / f"tensor.{name}")
+        with pytest.raises(RiskError, match="`success: prediction`"):
+            risk(again(path), attacked, loss="class-change")
+
+
+def test_an_attacker_leaves_alone_what_costs_more_as_it_is(write: Write) -> None:
+    """Judged by the clean prediction, an attack moves wrong inputs, too, and may make them right."""
+    given = Answered(models=("net",))
+    clean_wrong = [n for n in range(given.n) if given.logits["net", "clean", 0, n].argmax() != given.label[n]]
+    assert clean_wrong
+    for place in given.places():
+        given.more[place] = {"criterion": "prediction"}
+    for n in clean_wrong:
+        given.logits["net", "pgd", 0, n] = np.eye(3, dtype=np.float32)[given.label[n]]  # made right
+    found = read_tensor(write(given), "net", ("misclassified", "class-change"))
+    pgd, rain = (found.data.sel(arm=arm, repeat=0).values for arm in ("pgd", "rain-1"))
+    assert pgd[0, clean_wrong].tolist() == [1.0] * len(clean_wrong)
+    assert pgd[1, clean_wrong].tolist() == [1.0] * len(clean_wrong)
+    for n in clean_wrong:  # nature does not choose
+        assert rain[0, n] == expected(given, ("net", "rain-1", 0, n), "misclassified")
+
+
+# Models that answer at random
+
+DRAWN = 11
+
+
+def drawn(given: Answered, seed: int = 1) -> None:
+    """Draws for every row of `net`; the first of them stands in the row."""
+    rng = np.random.default_rng(seed)
+    for place in given.places():
+        logits = given.logits[place] + rng.normal(scale=2, size=(DRAWN, given.classes)).astype(np.float32)
+        given.draws[place] = logits
+        given.more[place] = {"draws": logits.argmax(1).tolist(), "criterion": "label"}
+
+
+def test_the_loss_of_a_random_model_is_the_mean_over_draws(write: Write, given: Answered) -> None:
+    drawn(given)
+    costs = {"name": "cost-matrix", "costs": [[0, 1, 5], [2, 0, 1], [9, 1, 0]]}
+    own = custom_loss("own", lambda answers: answers.confidence + answers.prediction, needs="scores")
+    found = read_tensor(write(given), "net", ["misclassified", costs, "confidence-drop", own])
+    matrix, n = np.array(costs["costs"]), 0
+    for place in given.places():
+        model, arm, repeat, sample = place
+        outcome = given.outcome.get(place, "resisted")
+        if model != "net" or outcome in ("error", "timeout") or place in given.missing:
+            continue
+        of = (model, "clean", 0, sample) if outcome == "already_wrong" else place
+        label, said = given.label[sample], given.draws[of].argmax(1)
+        clean = softmax(given.draws[model, "clean", 0, sample]).mean(0)[label]
+        chance = softmax(given.draws[of])
+        wanted = [
+            (said != label).mean(),
+            matrix[label, said].mean(),
+            np.maximum(clean - chance[:, label], 0).mean(),
+            (chance.max(1) + said).mean(),
+        ]
+        values = found.data.sel(sample=f"s{sample:03d}", arm=arm, repeat=repeat).values
+        assert values == pytest.approx(np.array(wanted), abs=1e-5), place
+        n += 1
+    assert n > 50
+    early = found.data["early"].sel(loss="misclassified", arm="pgd", sample="s000", repeat=0)
+    said = given.draws["net", "pgd", 0, 0].argmax(1)
+    assert float(early) == pytest.approx((said[:5] != given.label[0]).mean())
+
+
+def test_a_draw_that_is_refused_costs_nothing(write: Write) -> None:
+    given = Answered(models=("net",))
+    drawn(given)
+    given.more["net", "fog-1", 0, 0]["draws"] = [-1] * 4 + [(int(given.label[0]) + 1) % 3] * 7
+    found = read_tensor(write(given), "net", ("misclassified", "rejected"))
+    assert found.data.sel(arm="fog-1", sample="s000", repeat=0).values == pytest.approx([7 / 11, 4 / 11])
+
+
+def test_of_ledgers_without_draws_the_success_rate_is_the_loss(write: Write) -> None:
+    given = Answered(models=("net",))
+    for place in given.places():
+        given.more[place] = {"criterion": "label", "success_rate": 4 / 11 if place[1] == "pgd" else 0.0}
+    found = read_tensor(write(given), "net", ("misclassified", "class-change"))
+    assert found.data.sel(loss="misclassified", arm="pgd", repeat=0).values == pytest.approx(4 / 11)
+    assert set(found.data.sel(loss="class-change", arm="pgd", repeat=0).values.tolist()) <= {0.0, 1.0}
+
+
+def test_drawn_tensors_go_through_files_and_merge(write: Write) -> None:
+    given = Answered(models=("net",))
+    drawn(given)
+    ledger = write(given)
+    whole = read_tensor(ledger, "net", ("misclassified",))
+    evil = Scenario.from_mapping("evil", {"evil": {"weight": 1.0, "arms": ["pgd", "square"]}})
+    wanted = risk(whole, evil)
+    parts = [read_tensor(ledger, "net", ("misclassified",), arms=[name]) for name in ("pgd", "square")]
+    for again in (
+        RiskTensor.from_netcdf(whole.to_netcdf(ledger.path.parent / "t.nc")),
+        RiskTensor.from_parquet(whole.to_parquet(ledger.path.parent / "t.parquet")),
+        parts[0].merge(parts[1]),
+    ):
+        assert again.is_random
+        assert risk(again, evil) == wanted
+
+
+def test_the_worst_of_several_arms_is_not_chosen_by_the_draws_that_value_it() -> None:
+    """All arms err in half of the queries: the largest of eight means over eleven draws is far above a half."""
+    rng = np.random.default_rng(0)
+    errs = rng.random((4000, 8, DRAWN)) < 0.5
+    arms = [str(k) for k in range(8)]
+    fields = {"arms": arms, "kind": ["attack"] * 8, "ranges": {"loss": (0, 1)}}
+    found = RiskTensor.from_arrays(
+        errs.mean(2), early=errs[:, :, :5].mean(2)[None, :, :, None], early_share=5 / DRAWN, **fields
+    )
+    evil = Scenario.from_mapping("evil", {"evil": {"weight": 1.0, "arms": arms}})
+    assert errs.mean(2).max(1).mean() > 0.68, "so it would be"
+    fair = risk(found, evil)
+    assert fair.low <= 0.5 <= fair.high
+    assert fair.high - fair.low < 0.02
+    certain = RiskTensor.from_arrays(errs[:, :, 0], **fields)
+    assert risk(certain, evil).value == pytest.approx(errs[:, :, 0].max(1).mean()), "without draws, the maximum"

@@ -30,13 +30,13 @@ def estimate(value: float, low: float, high: float) -> Estimate:
 
 class TestRates:
     def test_clean_failures_follow_each_other(self) -> None:
-        rate = benign_rate(20, 100, 0.5, unit="seconds")
+        rate = benign_rate(np.arange(100) < 20, 0.5, unit="seconds")
         assert rate.estimate.value == pytest.approx(0.4)
         assert rate.estimate.low < 0.4 < rate.estimate.high
         assert rate.probability(3.0).value == pytest.approx(1 - math.exp(-1.2))
 
     def test_a_probability_never_exceeds_one(self) -> None:
-        rate = benign_rate(99, 100, 0.001, unit="seconds")  # the paper's (1 - accuracy)/t would be 990
+        rate = benign_rate(np.arange(100) < 99, 0.001, unit="seconds")  # the paper's (1 - accuracy)/t would be 990
         assert rate.probability(10.0).high <= 1
 
     def test_failures_over_what_was_spent(self) -> None:
@@ -79,9 +79,9 @@ class TestRates:
 
     def test_times_are_checked(self) -> None:
         with pytest.raises(RiskError, match="a time above 0, found 0"):
-            benign_rate(1, 10, 0.0, unit="seconds")
+            benign_rate(np.arange(10) < 1, 0.0, unit="seconds")
         with pytest.raises(RiskError, match="a time is at least 0, found -1"):
-            benign_rate(1, 10, 1.0, unit="seconds").probability(-1.0)
+            benign_rate(np.arange(10) < 1, 1.0, unit="seconds").probability(-1.0)
 
 
 def _true_rate() -> float:
