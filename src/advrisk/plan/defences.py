@@ -56,12 +56,22 @@ def model_names(study: StudySpec, registries: Registries) -> list[str]:
     return [*study.models, *(one.name for one in expand_defences(study, registries))]
 
 
-def tags_of(study: StudySpec, defended: Sequence[DefendedModel]) -> dict[str, dict[str, str | int | float | bool]]:
+Tags = dict[str, str | int | float | bool]
+
+
+def tags_of(
+    study: StudySpec, defended: Sequence[DefendedModel], precisions: Mapping[str, str | None] | None = None
+) -> dict[str, Tags]:
     """Model -> its tags: of a defended one those of the model inside, the defence's name, its parameters, and its own.
 
     Of stacked defences the names are joined by `+`; a parameter whose name is taken is called `defence-parameter`.
+    Where a model states its `precision`, all models have that tag; `precisions` says what the others compute in.
     """
-    tags = {name: dict(spec.tags) for name, spec in study.models.items()}
+    tags: dict[str, Tags] = {name: dict(spec.tags) for name, spec in study.models.items()}
+    if any(spec.precision is not None for spec in study.models.values()):
+        for name, spec in study.models.items():
+            if (precision := spec.precision or (precisions or {}).get(name)) is not None:
+                tags[name].setdefault("precision", precision)
     for one in defended:
         own = dict(tags[one.of])
         own["defence"] = f"{own['defence']}+{one.defence}" if "defence" in own else one.defence

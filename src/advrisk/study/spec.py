@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from advrisk.core.names import did_you_mean, nearest
+from advrisk.core.traits import Precision
 from advrisk.study.assess import AssessSpec
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import (
@@ -24,6 +25,7 @@ from advrisk.study.fields import (
     Open,
     PositiveInt,
     Seed,
+    Share,
     Sizes,
     Strict,
     validated,
@@ -52,10 +54,14 @@ class ModelSpec(Open):
     """A model to assess: a source, that source's parameters, and free tags (depth, training, …).
 
     With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it.
+    `precision` is what it computes in. `expect_accuracy` is the share of clean samples that it should get right: a run
+    stops before the attacks where it is far below; 0 expects nothing.
     """
 
     source: str
     surrogate: bool = False
+    precision: Precision | None = None  # None: as the source gives it
+    expect_accuracy: Share | None = None
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
 
