@@ -18,6 +18,7 @@ from advrisk.plan.samples import (
     refuse_moved,
 )
 from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
+from advrisk.plan.sizes import Extent, refuse_sizes, size_doubts, too_large
 
 __all__ = [
     "Axis",
@@ -25,6 +26,7 @@ __all__ = [
     "ConfiguredDetector",
     "ConfiguredMeasure",
     "DefendedModel",
+    "Extent",
     "KnownSample",
     "ModelCard",
     "Plan",
@@ -50,6 +52,9 @@ __all__ = [
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "refuse_sizes",
     "search_recipe",
+    "size_doubts",
     "tags_of",
+    "too_large",
 ]

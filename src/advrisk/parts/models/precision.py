@@ -1,7 +1,8 @@
 """The same model computed in another precision: float64, float32, bfloat16, float16, or 8-bit integers.
 
-Attacks work on float32 inputs and read float32 scores (float64 from a float64 model): the model casts what comes in and
-what goes out. `int8` is simulated: weights and activations take 8-bit values, the sums between them are float32.
+Attacks work on float32 inputs and read float32 scores: the model casts what comes in and what goes out. Of float64 that
+also takes away the last digits, which depend on how many rows share a batch. `int8` is simulated: weights and
+activations take 8-bit values, the sums between them are float32.
 """
 
 import copy
@@ -47,7 +48,7 @@ def own_precision(loaded: Loaded) -> str | None:
 
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A copy whose weights and arithmetic have that type; it takes float32 and gives float32 (or float64)."""
+    """A copy whose weights and arithmetic have that type; it takes float32 and gives float32."""
     made = _copied(module).to(dtype)
     ends = _Ends(dtype)
     made.register_forward_pre_hook(ends.enter)
@@ -75,8 +76,10 @@ class _Ends:
 
     def leave(self, _: nn.Module, __: Any, answer: Any) -> Any:
         gain, self._gain = self._gain, None
-        if gain is None or not isinstance(answer, Tensor) or answer.dtype != self.dtype:
+        if not isinstance(answer, Tensor) or answer.dtype != self.dtype:
             return answer
+        if gain is None:
+            return answer.float()
         return _Widened.apply(answer, gain)  # type: ignore[no-untyped-call]
 
 
@@ -96,7 +99,7 @@ class _Widened(torch.autograd.Function):
         return answer.float()
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
         size = slope.abs().flatten(1).amax(1)
         size = torch.where((size > 0) & torch.isfinite(size), size, 1.0)
         ctx.gain.of_row = size
@@ -112,7 +115,7 @@ class _Narrowed(torch.autograd.Function):
         return x.to(dtype)
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
         size = ctx.gain.of_row
         slope = slope.float()
         return slope if size is None else slope * _beside(size, slope), None, None
