@@ -203,7 +203,7 @@ def _surprise(answers: CleanAnswers, expected: float) -> str:
 
 
 def _message(wrong: str, helping: list[Trial], causes: str = "") -> str:
-    """The complaint, the measured explanations (those that bring less than half of the best are left out), the remedy."""
+    """The complaint, what explains it (without what brings less than half of the best), and the remedy."""
     most = max((one.after for one in helping), default=0.0)
     shown = sorted((one for one in helping if one.after > most / 2), key=lambda one: -one.after)
     measured = "".join(f"  measured: {one}\n" for one in shown[:_MOST_SHOWN])
