@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from advrisk.core.errors import ModelError
+from advrisk.engine.layers import activations
 from advrisk.engine.model import wide
 from advrisk.parts.data import Dataset
 from advrisk.parts.models import Loaded, checked_model
@@ -230,6 +231,17 @@ def test_what_a_model_answers_in_half_precision_comes_in_as_float32(dtype: torch
     (slope,) = torch.autograd.grad(scores.sum(), x)
     assert slope.dtype == torch.float32
     assert bool((slope != 0).any())
+
+
+@pytest.mark.parametrize("precision", ALL)
+def test_hidden_layers_are_read_in_float32_under_their_own_names(precision: str) -> None:
+    made = model(perceptron(), precision)
+    answer, (hidden,) = activations(made, images(), ["2"])
+    assert torch.equal(answer, made.original.ask(images()))
+    assert (hidden.dtype, tuple(hidden.shape)) == (
+        torch.float64 if precision == "float64" else torch.float32,
+        (24, 200),
+    )
 
 
 def test_classes_come_in_as_int64_and_float64_stays() -> None:
