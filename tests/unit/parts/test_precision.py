@@ -1,6 +1,7 @@
 """The same model in another precision: what it computes, what flows back, and what it is called."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from advrisk.core.errors import ModelError
 from advrisk.engine.layers import activations
 from advrisk.engine.model import wide
 from advrisk.parts.data import Dataset
-from advrisk.parts.models import Loaded, checked_model
+from advrisk.parts.models import Loaded, checked_model, models
 from advrisk.parts.models.precision import eight_bit
 from advrisk.parts.models.residual import ResNet
 from advrisk.parts.models.small import SmallCnn
@@ -190,13 +191,25 @@ class ColumnsFirst(nn.Module):
         (Strict(), "float16", "net cannot compute in float16 here: .*choose another `precision`"),
         (NoHalf(), "float16", "net cannot compute in float16 here: .*not implemented for 'Half'"),
         (ColumnsFirst(), "int8", "depends on the others in its batch"),
-        (nn.Flatten(), "int8", "no linear or convolutional layer"),
+        (nn.Flatten(), "int8", "no linear or convolutional layer as a module"),
         (nn.Sequential(nn.Flatten(), nn.MultiheadAttention(64, 2), nn.Linear(64, 3)), "int8", "'1' is attention"),
     ],
 )
 def test_what_cannot_be_had_is_refused_before_the_run(module: nn.Module, precision: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint):
         model(module, precision)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("precision", ["float64", *HALF])
+def test_torchscript_is_cast_and_not_quantised(precision: str, tmp_path: Path) -> None:
+    torch.jit.save(torch.jit.trace(net(), images(2)), str(tmp_path / "net.pt"))
+    source = models.get("torchscript")
+    loaded = source.function(**source.bind({"path": str(tmp_path / "net.pt")}))
+    scores = checked_model("net", loaded, dataset(), precision=precision).ask(images())  # type: ignore[arg-type]
+    assert torch.equal(scores, model(net(), precision).ask(images()))
+    with pytest.raises(ModelError, match="net is TorchScript, whose layers cannot be quantised"):
+        checked_model("net", loaded, dataset(), precision="int8")
 
 
 def test_numbers_past_what_float16_holds_are_named() -> None:

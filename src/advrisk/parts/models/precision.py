@@ -50,6 +50,8 @@ def own_precision(loaded: Loaded) -> str | None:
 def _cast(module: nn.Module, dtype: torch.dtype) -> nn.Module:
     """A copy whose weights and arithmetic have that type; it takes float32 and gives float32."""
     made = _copied(module).to(dtype)
+    if isinstance(made, torch.jit.ScriptModule):  # which takes no hooks
+        made = nn.Sequential(made)
     ends = _Ends(dtype)
     made.register_forward_pre_hook(ends.enter)
     made.register_forward_hook(ends.leave)
@@ -57,7 +59,10 @@ def _cast(module: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def _copied(module: nn.Module) -> nn.Module:
-    return copy.deepcopy(module).requires_grad_(False)
+    made = copy.deepcopy(module)
+    for parameter in made.parameters():  # TorchScript has no `requires_grad_` of its own
+        parameter.requires_grad_(False)
+    return made
 
 
 @dataclass
@@ -134,7 +139,10 @@ def _quantised(name: str, module: nn.Module) -> nn.Module:
     made.register_forward_pre_hook(ends.enter)
     layers = [(place, layer) for place, layer in made.named_modules() if isinstance(layer, _WEIGHTED)]
     if not layers:
-        raise ModelError(f"{name} has no linear or convolutional layer to quantise (precision: int8)")
+        raise ModelError(
+            f"{name} has no linear or convolutional layer as a module of its own, so int8 has nothing to quantise "
+            "(what a forward computes by functions, and what a torch.export file holds, is out of reach)"
+        )
     for place, layer in made.named_modules():
         if isinstance(layer, nn.MultiheadAttention):
             raise ModelError(f"{name}: {place!r} is attention, which int8 does not know; use bfloat16 or float16")
