@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from advrisk.study import ModelSpec
 
 Inputs = NDArray[np.float32]
 Ask = Callable[[Inputs], Classes]
-Change = tuple[str, Callable[[Inputs], Inputs]]
+Change = tuple[str, Callable[[Inputs], NDArray[np.floating[Any]]]]
 
 # A change that brings so much of accuracy, with so small a p-value, stops a run that states no accuracy.
 CLEAR_GAIN, CLEAR_P = 0.1, 0.001
