@@ -26,7 +26,8 @@ from advrisk.run.redrawing import finite
 from advrisk.study import ModelSpec
 
 MOST_SAMPLES = 1000
-MOST_QUERIED = 200  # of a model that may charge for every query, and for every way to give inputs that is tried
+MOST_QUERIED = 200  # with large inputs, by models that may charge for queries, and in every way to give inputs
+SMALL_INPUT = 3 * 64 * 64  # features
 MOST_LOOKED_FOR = 100  # where nothing is wrong so far
 _TRIES_S, _LOOKED_FOR_S = 20.0, 5.0
 _MOST_SHOWN = 3
@@ -94,7 +95,8 @@ class _Examined:
         self.data, self.spec, self.model = bench.material.data, spec, model
         self.ask = _asking(model)
         names = [name for name, split in splits(bench.study, bench).items() if split == "evaluate"]
-        places = _spread(len(names), MOST_SAMPLES if model.capability == "gradients" else MOST_QUERIED)
+        is_cheap = model.capability == "gradients" and self.data.x[0].size <= SMALL_INPUT
+        places = _spread(len(names), MOST_SAMPLES if is_cheap else MOST_QUERIED)
         rows = [bench.material.rows[names[place]] for place in places]
         self.answers = _answers(self.ask, self.data.x[rows], self.data.y[rows])
 
