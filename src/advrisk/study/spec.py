@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from advrisk.core.names import did_you_mean, nearest
-from advrisk.core.traits import Precision
 from advrisk.study.assess import AssessSpec
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import (
@@ -31,6 +30,7 @@ from advrisk.study.fields import (
     validated,
 )
 from advrisk.study.gate import parse_requirement
+from advrisk.study.precisions import OnePrecision, in_each_precision
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
@@ -60,7 +60,7 @@ class ModelSpec(Open):
 
     source: str
     surrogate: bool = False
-    precision: Precision | None = None  # None: as the source gives it
+    precision: OnePrecision | None = None  # None: as the source gives it
     expect_accuracy: Share | None = None
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
@@ -284,6 +284,6 @@ def load_study(path: str | Path) -> StudySpec:
 def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySpec:
     """Check a study given as a mapping."""
     source = source or Source()
-    study = validated(StudySpec, data, source)
+    study = validated(StudySpec, in_each_precision(data, source), source)
     study._where = source
     return study
