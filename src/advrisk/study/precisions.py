@@ -30,11 +30,13 @@ def in_each_precision(data: Mapping[str, Any], source: Source) -> dict[str, Any]
             made[name] = spec
             continue
         names[name] = [f"{name}-{one}" if len(listed) > 1 else name for one in listed]
+        for new in names[name]:
+            if new != name and new in models:
+                raise source.error(("models", name, "precision"), f"a model is called {new!r} already; rename one")
         made |= {new: {**spec, "precision": one} for new, one in zip(names[name], listed, strict=True)}
         _add_lines(source, name, names[name])
-    return (
-        dict(data) | {"models": made} | {key: _renamed(data[key], names) for key in ("defences", "arms") if key in data}
-    )
+    naming = {key: _renamed(data[key], names) for key in ("defences", "arms") if key in data}
+    return dict(data) | {"models": made} | naming
 
 
 def _add_lines(source: Source, name: str, names: list[str]) -> None:
