@@ -194,8 +194,8 @@ def _answers(ask: Ask, x: NDArray[np.float32], labels: Classes) -> CleanAnswers 
         said = ask(x)
     except Exception:  # whatever the user's model does with real samples
         return None
-    told = said >= 0
-    return CleanAnswers(x[told], said[told], labels[told]) if told.any() else None
+    answered = said >= 0
+    return CleanAnswers(x[answered], said[answered], labels[answered]) if answered.any() else None
 
 
 def _surprise(answers: CleanAnswers, expected: float) -> str:
