@@ -159,8 +159,9 @@ class _Examined:
     def _causes(self, tried: list[Trial]) -> str:
         unloaded = "factory" in self.spec.params and "weights" not in self.spec.params
         best = max(tried, key=lambda one: one.after - one.before)
+        shown = f"; the best: {best}" if best.after > best.before else ""
         return (
-            f"  tried, none significantly better: {', '.join(one.what for one in tried)}; the best: {best}\n"
+            f"  tried, none significantly better: {', '.join(one.what for one in tried)}{shown}\n"
             f"  likely causes: {_CAUSES}{' (the study names none)' if unloaded else ''}\n"
         )
 
