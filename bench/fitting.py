@@ -73,7 +73,7 @@ def _study(data: dict[str, Any], learn: Sequence[str], *, eps: float) -> dict[st
         "name": "fitting",
         "device": "cpu",
         "data": data,
-        "models": {"net": {"source": "object"}},
+        "models": {"net": {"source": "object", "expect_accuracy": 0}},
         "arms": [arm],
         "detectors": [{"name": name, "arms": [arm]} if name in FROM_ATTACKS else name for name in learn],
         "keep_inputs": "none",

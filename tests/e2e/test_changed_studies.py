@@ -37,6 +37,7 @@ def test_fewer_repeats_arms_models_and_samples(study: Study_, tmp_path: Path) ->
 def test_other_data_in_the_same_folder_replace_the_old(study: Study_, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     study["arms"] = study["arms"][:1]
+    study["models"] = {name: model | {"expect_accuracy": 0} for name, model in study["models"].items()}  # noise as data
     for name in ("one", "two"):
         x = rng.integers(0, 256, (32, 8, 8), dtype=np.uint8)
         np.savez(tmp_path / f"{name}.npz", x=x, y=np.arange(32) % 10)
@@ -103,7 +104,7 @@ def test_a_random_model_is_judged_by_many_draws_and_repeats_itself(study: Study_
             lucky = torch.rand(len(x)) < 0.05
             return nn.functional.one_hot(lucky.long(), 10).float() * 9 + 0 * x.flatten(1)[:, :10]
 
-    study["models"] = {"random": {"source": "object"}}
+    study["models"] = {"random": {"source": "object", "expect_accuracy": 0}}
     study["success"] = "prediction"
     study["arms"] = [{"attack": "fgsm", "norm": "linf", "eps": 0}]
     for name in ("first", "second"):

@@ -317,6 +317,7 @@ def test_a_changed_sample_is_refused(study: Study_, tmp_path: Path) -> None:
     y = np.arange(40) % 10
     np.savez(tmp_path / "data.npz", x=x, y=y)
     study["data"] = {"source": "npz", "path": str(tmp_path / "data.npz"), "evaluate": 30}
+    study["models"] = {name: model | {"expect_accuracy": 0} for name, model in study["models"].items()}  # noise as data
     Study.from_dict(study).run(tmp_path / "run")
     x[:, 0, 0] ^= 1
     np.savez(tmp_path / "data.npz", x=x, y=y)

@@ -167,6 +167,7 @@ def test_a_decision_shares_its_error_among_the_looks(nets: Path, tmp_path: Path)
     """A model that was never trained falls at once, so the first look decides; the level is stricter than 0.95."""
     content = quick(study_of(nets))
     content["models"]["plain"].pop("weights")
+    content["models"]["plain"]["expect_accuracy"] = 0
     content["gate"] = ["broken.* at 0.3 >= 1 %", "error_rows == 0"]
     run = Study.from_dict(content).run(tmp_path / "run", target=["decided", "gate"])
     assert run.stopping is not None

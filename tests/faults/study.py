@@ -121,7 +121,12 @@ def _content() -> dict[str, Any]:
         "seed": 3,
         "data": {"source": "npz", "path": "data.npz", "bounds": [0, 1], "evaluate": N_SAMPLES},
         "models": {
-            name: {"source": "torch", "factory": f"{MODULE}:Net", "weights": f"{name}.safetensors"}
+            name: {
+                "source": "torch",
+                "factory": f"{MODULE}:Net",
+                "weights": f"{name}.safetensors",
+                "expect_accuracy": 0,
+            }
             for name in ("one", "two")
         },
         "success": "prediction",

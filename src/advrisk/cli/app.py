@@ -183,7 +183,7 @@ def run(
         given |= {"address": address, "target": target or (), "max_passes": max_passes}
         plan = Study.load(study).dry_run(folder, **given)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
-        for doubt in Study.load(study).doubts():
+        for doubt in [*Study.load(study).doubts(), *plan.doubts]:
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
     options: dict[str, Any] = {

@@ -45,7 +45,10 @@ class ProgressLine:
         return self
 
     def update(self, progress: "Progress") -> None:
-        """Show the state of the run."""
+        """Show the state of the run, and once what is doubtful about it."""
+        if self.last is None:
+            for doubt in progress.doubts:
+                print(f"advrisk: {doubt}", file=sys.stderr, flush=True)
         self.last = progress
         if self._bar is not None:
             done, total = _done(progress)

@@ -26,6 +26,18 @@ def parse_number(value: object) -> float:
     raise ValueError(f"a number or a fraction such as 8/255 is needed, found {value!r}")
 
 
+def parse_share(value: object) -> float:
+    """Read a share: a number from 0 to 1, or per cent as in `90 %`; anything else is a ValueError."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        share = parse_number(value.strip().removesuffix("%").strip()) / 100
+    else:
+        share = parse_number(value)
+    if not 0 <= share <= 1:
+        hint = f"; did you mean {share:g} %?" if 1 < share <= 100 else ""
+        raise ValueError(f"a share from 0 to 1 or per cent is needed, found {value!r}{hint}")
+    return share
+
+
 def percent_text(share: float, digits: int = 0) -> str:
     """`34 %`: the one form of a share in every sentence, table and page."""
     return f"{100 * share:.{digits}f} %"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 Norm = Literal["l0", "l1", "l2", "linf"]
 Keep = Literal["first", "smallest", "strongest", "last"]
 Capability = Literal["labels", "scores", "gradients"]
+Precision = Literal["float64", "float32", "bfloat16", "float16", "int8"]  # what a model computes in
 Accounting = Literal["sample", "batch", "none"]
 DETECTOR = "detector"  # the parameter of an arm that names the detector it knows
 CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each gives all before it

@@ -24,7 +24,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from advrisk.core.errors import ModelError
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
-from advrisk.engine.model import Model
+from advrisk.engine.model import Model, wide
 
 _ROWS = 17  # of the fixed inputs: a prime, so that no other size inside a model is taken for the number of inputs
 _NO_ACTIVATION = {"MultiheadAttention", "Softmax", "Softmax2d", "Softmin", "LogSoftmax"}
@@ -266,7 +266,7 @@ def _rows_of(found: Any, n: int) -> Tensor | None:
 
 
 def _flat(rows: Tensor) -> Tensor:
-    return rows.reshape(len(rows), -1)
+    return wide(rows).reshape(len(rows), -1)
 
 
 def _expected(model: Model, found: Mapping[str, Tensor], name: str) -> Tensor:

@@ -25,7 +25,7 @@ class Model:
 
     `answer` takes inputs within `bounds` (normalisation happens inside) and returns logits
     (capability `gradients`: differentiable in the input), log-probabilities (`scores`) or class
-    numbers (`labels`).
+    numbers (`labels`). Inputs are float32; what a model answers in half precision is made float32 as it comes in.
 
     `owner` is the model as its owner gave it, where `answer` is a quicker version that differs by rounding: it has the
     last word (`ask_owner`).
@@ -57,6 +57,8 @@ class Model:
     train_process_s: float | None = None
     train_samples: int | None = None
     train_cost: float | None = None
+    test_accuracy: float | None = None  # what its training noted on test samples
+    precision: str | None = None  # what it computes in; None where that is unknown
     keyed: "Callable[[Draw], Model] | None" = None
     unkeyed: bool = False
     rejects: bool = False
@@ -96,7 +98,17 @@ class Model:
         expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes + self.rejects)
         if tuple(answer.shape) != expected:
             raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}, {expected} was expected")
-        return answer[: len(x)]
+        return wide(answer[: len(x)])
+
+
+def wide(values: Tensor) -> Tensor:
+    """The same numbers in a type that every later step can compute with: half precision as float32, classes as int64.
+
+    Gradients flow back through it. float32 and float64 stay as they are.
+    """
+    if not values.is_floating_point():
+        return values.long()
+    return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
 
 def padded(x: Tensor, min_rows: int) -> Tensor:

@@ -19,6 +19,7 @@ from advrisk.plan.samples import (
     samples_left,
 )
 from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
+from advrisk.plan.sizes import Extent, refuse_sizes, size_doubts, too_large
 
 __all__ = [
     "Axis",
@@ -26,6 +27,7 @@ __all__ = [
     "ConfiguredDetector",
     "ConfiguredMeasure",
     "DefendedModel",
+    "Extent",
     "KnownSample",
     "ModelCard",
     "Plan",
@@ -51,7 +53,10 @@ __all__ = [
     "names_of",
     "outline_plan",
     "refuse_moved",
+    "refuse_sizes",
     "samples_left",
     "search_recipe",
+    "size_doubts",
     "tags_of",
+    "too_large",
 ]

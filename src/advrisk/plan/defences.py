@@ -56,13 +56,23 @@ def model_names(study: StudySpec, registries: Registries) -> list[str]:
     return [*study.models, *(one.name for one in expand_defences(study, registries))]
 
 
-def tags_of(study: StudySpec, defended: Sequence[DefendedModel]) -> dict[str, dict[str, str | int | float | bool]]:
+Tags = dict[str, str | int | float | bool]
+
+
+def tags_of(
+    study: StudySpec, defended: Sequence[DefendedModel], precisions: Mapping[str, str | None] | None = None
+) -> dict[str, Tags]:
     """Model -> its tags: of a defended one those of the model inside, the defence's name, its parameters, and its own.
 
     Options of a model stand among its tags, so that they can explain something. Of stacked defences the names are
-    joined by `+`; a parameter whose name is taken is called `defence-parameter`.
+    joined by `+`; a parameter whose name is taken is called `defence-parameter`. Where a model states its `precision`,
+    all models have that tag; `precisions` says what the others compute in.
     """
-    tags = {name: _options(spec) | dict(spec.tags) for name, spec in study.models.items()}
+    tags: dict[str, Tags] = {name: _options(spec) | dict(spec.tags) for name, spec in study.models.items()}
+    if any(spec.precision is not None for spec in study.models.values()):
+        for name, spec in study.models.items():
+            if (precision := spec.precision or (precisions or {}).get(name)) is not None:
+                tags[name].setdefault("precision", precision)
     for one in defended:
         own = dict(tags[one.of])
         own["defence"] = f"{own['defence']}+{one.defence}" if "defence" in own else one.defence
@@ -73,13 +83,10 @@ def tags_of(study: StudySpec, defended: Sequence[DefendedModel]) -> dict[str, di
     return tags
 
 
-def _options(spec: ModelSpec) -> dict[str, str | int | float | bool]:
-    """Numbers among a model's options, what its factory is called with, and its precision; no paths, no addresses."""
+def _options(spec: ModelSpec) -> Tags:
+    """Numbers among a model's options, and what its factory is called with; no paths, no addresses."""
     args = spec.params.get("args")
-    named: dict[str, Any] = {
-        **(args if isinstance(args, Mapping) else {}),
-        "precision": getattr(spec, "precision", None),
-    }
+    named: dict[str, Any] = dict(args) if isinstance(args, Mapping) else {}
     found = {name: value for name, value in spec.params.items() if isinstance(value, int | float) or name in named}
     return {name: value for name, value in (named | found).items() if isinstance(value, str | int | float | bool)}
 

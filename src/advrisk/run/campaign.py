@@ -18,6 +18,7 @@ from advrisk.engine import OutOfTimeError
 from advrisk.ledger import Ledger, SegmentWriter, locked
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
+from advrisk.run.accuracy import doubts_about
 from advrisk.run.bench import Workbench
 from advrisk.run.certifying import certify
 from advrisk.run.crew import Crew, Unfinished, unfinished_cells
@@ -82,6 +83,7 @@ def run_study(
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
     known = know_detectors(bench, detectors or {})
     refuse_only_here(bench, refuse_impossible(study, bench, known, options.targets), options)
+    doubts = doubts_about(bench)
     with locked(folder):
         refuse_another_study(study, folder)
         remove_unfinished(folder)  # of a run that was killed
@@ -89,7 +91,7 @@ def run_study(
         plan = plan_study(study, ledger, bench, known)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-        progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing))
+        progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing), doubts=doubts)
         on_progress(progress)
         job = _Job(bench, plan, options, look, _deadline(options), on_progress)
         job.learn(known, progress)

@@ -15,6 +15,7 @@ from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell, Plan
+from advrisk.run.accuracy import doubts_about
 from advrisk.run.bench import Workbench
 from advrisk.run.campaign import know_detectors, set_up, unfinished_cells
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
@@ -65,6 +66,7 @@ class DryRun:
     looks: tuple[int, ...] = ()  # after how many samples targets are looked at, as long as they are not met
     look_levels: dict[str, float] = field(default_factory=dict)  # target -> level of its first look
     n_passes_to_look: int = 0  # up to the first look, at most
+    doubts: tuple[str, ...] = ()  # about the study, which would not stop it
     n_crafted_again: int = 0  # cells whose inputs are not kept, once for each detector; passes and seconds hold theirs
 
 
@@ -82,6 +84,7 @@ def dry_run(
     ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
     known = know_detectors(bench, detectors or {})
     refuse_only_here(bench, refuse_impossible(study, bench, known, options.targets), options)
+    doubts = doubts_about(bench)
     plan = plan_study(study, ledger, bench, known)
     to_learn = lessons(bench, known)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
@@ -133,6 +136,7 @@ def dry_run(
         n_passes_to_look=n_to_look,
         n_crafted_again=len(again),
         n_beside=len(beside),
+        doubts=doubts,
         searches=tuple(f"{search.label}: {n_settings(search, study.seed)} settings" for search in plan.searches),
     )
 

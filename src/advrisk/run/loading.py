@@ -69,7 +69,8 @@ def load_material(
     surrogates = {name for name, spec in study.models.items() if spec.surrogate}
     surrogates |= {one.name for one in defended if one.surrogate}
     rows = {name: row for row, name in enumerate(data.ids)}
-    return Material(data, space, models, rows, frozenset(surrogates), tags_of(study, defended))
+    tags = tags_of(study, defended, {name: model.precision for name, model in models.items()})
+    return Material(data, space, models, rows, frozenset(surrogates), tags)
 
 
 def _defended(one: DefendedModel, inner: Model, study: StudySpec, registries: Registries) -> Model:
@@ -125,11 +126,13 @@ def _load_model(
                     f"source: {OBJECT} needs a torch module, run(…, modules={{{name!r}: …}}); {given} was given"
                 )
             settings = Part("models", OBJECT, from_module, 1, None).bind(spec.params)
-            return replace(checked_model(name, from_module(module, **settings), data, device=device), **spec.training)
-        source = registries.models.get(spec.source)
-        settings = source.bind(spec.params, folder=study.where.folder, beside=ModelSpec.model_fields)
-        loaded = source.function(**settings)
-        return replace(checked_model(name, loaded, data, device=device), **spec.training)
+            loaded = from_module(module, **settings)
+        else:
+            source = registries.models.get(spec.source)
+            settings = source.bind(spec.params, folder=study.where.folder, beside=ModelSpec.model_fields)
+            loaded = source.function(**settings)
+        model = checked_model(name, loaded, data, device=device, precision=spec.precision)
+        return replace(model, **spec.training)
     except AdvriskError as error:
         raise study.where.error(("models", name), str(error)) from None
 

@@ -33,6 +33,7 @@ class Progress:
     learned: float = 0.0
     phase: str = ""
     rounds_left: int = 0  # of searches, whose cells are not known yet
+    doubts: tuple[str, ...] = ()  # about the study, which did not stop it
 
     @property
     def finished(self) -> bool:

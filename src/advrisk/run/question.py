@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 from advrisk.core.digest import digest
@@ -14,12 +15,14 @@ from advrisk.core.files import whole_file
 from advrisk.core.seeds import look_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
+from advrisk.engine.norms import NORMS
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.inputs import calibrate_inputs, write_bounds, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.ledger.layout import DATA_FILE, EVASION_FILE, STUDY_FILE, data_text
 from advrisk.plan import (
     ConfiguredDetector,
+    Extent,
     KnownSample,
     ModelCard,
     Plan,
@@ -31,6 +34,7 @@ from advrisk.plan import (
     make_plan,
     outline_plan,
     refuse_moved,
+    refuse_sizes,
     samples_left,
 )
 from advrisk.risk.absolute import absolute_curve
@@ -96,6 +100,7 @@ def refuse_impossible(
     """
     models = _cards(bench, detectors)
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
+    refuse_sizes(study, bench.registries, extent_of(bench))
     arms = {arm.id: arm for _, arm in outline.assessed}
     refuse_losses(study, models, list(arms.values()))
     chosen = splits(study, bench)
@@ -113,6 +118,16 @@ def refuse_impossible(
         except RiskError as error:
             raise study.where.error(_EVASION, str(error)) from None
     return outline
+
+
+def extent_of(bench: Workbench) -> Extent:
+    """How far apart two inputs of the data can be."""
+    space, shape = bench.material.space, tuple(bench.material.data.x.shape[1:])
+    low, high = (bound.expand(1, *shape).double() for bound in (space.low, space.high))
+    high = high if space.immutable is None else torch.where(space.immutable, low, high)
+    farthest = {norm: float(space.distance(high, low, norm)) for norm in NORMS}
+    unit = bool((space.scale == 1).all())
+    return Extent(float(low.min()), float(space.high.max()), farthest, len(shape) == 3, unit)
 
 
 def configured_detectors(bench: Workbench) -> list[ConfiguredDetector]:

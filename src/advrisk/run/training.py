@@ -182,6 +182,9 @@ def _job(
     earlier: Mapping[str, _Job],
 ) -> _Job:
     spec = recipe.models[name]
+    if part.traits.perturbs and (eps := settings.get("eps", 0)) > 1:
+        found = f"found {eps:g} on data in [0, 1], where nothing is farther away than 1; did you mean {eps:g}/255?"
+        raise recipe.where.error(("models", name, "eps"), found)
     try:
         _check_data(part, spec, data)
         with torch.random.fork_rng(devices=()):

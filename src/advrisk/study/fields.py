@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean
-from advrisk.core.numbers import parse_number
+from advrisk.core.numbers import parse_number, parse_share
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.source import Loc, Source
 
@@ -18,6 +18,13 @@ NUMBER_SCHEMA = {
     "anyOf": [
         {"type": "number"},
         {"type": "string", "pattern": r"^\s*[-+]?\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$", "description": "a fraction"},
+    ]
+}
+
+SHARE_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$", "description": "per cent"},
     ]
 }
 
@@ -35,6 +42,7 @@ def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
 
 Number = Annotated[float, BeforeValidator(parse_number), WithJsonSchema(NUMBER_SCHEMA)]
 Size = Annotated[float, BeforeValidator(parse_number), Field(ge=0), WithJsonSchema(NUMBER_SCHEMA)]
+Share = Annotated[float, BeforeValidator(parse_share), WithJsonSchema(SHARE_SCHEMA)]
 Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
 Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
 Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]

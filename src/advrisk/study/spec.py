@@ -24,12 +24,14 @@ from advrisk.study.fields import (
     Open,
     PositiveInt,
     Seed,
+    Share,
     Sizes,
     Strict,
     validated,
     written_sizes,
 )
 from advrisk.study.gate import parse_requirement
+from advrisk.study.precisions import OnePrecision, in_each_precision
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
@@ -52,13 +54,17 @@ class DataSpec(Open):
 class ModelSpec(Open):
     """A model to assess: a source, that source's parameters, and free tags (depth, training, …).
 
-    With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it. What
-    its training took may be stated: seconds of the clock (`train_s`) and of processors (`train_process_s`), the number
-    of training samples, and its cost in any unit. What is stated goes before what `advrisk train` kept beside weights.
+    With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it.
+    `precision` is what it computes in. `expect_accuracy` is the share of clean samples that it should get right: a run
+    stops before the attacks where it is far below; 0 expects nothing. What its training took may be stated: seconds of
+    the clock (`train_s`) and of processors (`train_process_s`), the number of training samples, and its cost in any
+    unit. What is stated goes before what `advrisk train` kept beside weights.
     """
 
     source: str
     surrogate: bool = False
+    precision: OnePrecision | None = None  # None: as the source gives it
+    expect_accuracy: Share | None = None
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
     train_s: Annotated[Number, Field(gt=0)] | None = None
     train_process_s: Annotated[Number, Field(gt=0)] | None = None
@@ -328,7 +334,7 @@ def load_study(path: str | Path) -> StudySpec:
 def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySpec:
     """Check a study given as a mapping."""
     source = source or Source()
-    study = validated(StudySpec, data, source)
+    study = validated(StudySpec, in_each_precision(data, source), source)
     study._where = source
     study._written = written_sizes(data)
     return study

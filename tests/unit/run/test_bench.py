@@ -20,7 +20,7 @@ from advrisk.testing import toys
 STUDY = {
     "name": "toy",
     "data": {"source": "digits", "evaluate": 3},
-    "models": {"larger": {"source": "object"}},
+    "models": {"larger": {"source": "object", "expect_accuracy": 0}},
     "arms": [{"attack": "fgsm", "norm": "linf", "eps": 1}],
 }
 

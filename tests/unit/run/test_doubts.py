@@ -21,7 +21,7 @@ def run(folder: Path, train: int, **settings: Any) -> None:
         "name": "doubtful",
         "device": "cpu",
         "data": {"source": "digits", "evaluate": 8, "train": train},
-        "models": {"net": {"source": "object"}},
+        "models": {"net": {"source": "object", "expect_accuracy": 0}},
         "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.3}],
         "detectors": [{"name": "magnet", **settings}],
     }

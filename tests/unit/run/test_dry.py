@@ -41,7 +41,7 @@ def planned(tmp_path, monkeypatch):
         content = {
             "name": "toy",
             "data": {"source": "digits", "evaluate": evaluate},
-            "models": {"same": {"source": "object"}},
+            "models": {"same": {"source": "object", "expect_accuracy": 0}},
             "arms": [{"attack": "slow", "eps": 0.1, "steps": steps}],
             "shard": 32,
         }
@@ -80,7 +80,7 @@ def test_a_detector_that_is_added_to_a_run_without_inputs_has_them_crafted_again
     content = {
         "name": "toy",
         "data": {"source": "digits", "evaluate": 8},
-        "models": {"same": {"source": "object"}},
+        "models": {"same": {"source": "object", "expect_accuracy": 0}},
         "success": "prediction",
         "arms": [{"attack": "pgd", "norm": "linf", "eps": [0.1, 1.0], "steps": 4, "keep": "last"}],
         "keep_inputs": "none",

@@ -38,7 +38,7 @@ def content(*detectors: Any, **changes: Any) -> dict[str, Any]:
         "name": "impossible",
         "device": "cpu",
         "data": {"source": "digits", "evaluate": 8, "train": 60},
-        "models": {"net": {"source": "object"}},
+        "models": {"net": {"source": "object", "expect_accuracy": 0}},
         "success": "prediction",
         "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.3}],
         "detectors": list(detectors),

@@ -28,7 +28,10 @@ def content(*named: Any, **changes: Any) -> dict[str, Any]:
         "name": "measured",
         "device": "cpu",
         "data": {"source": "digits", "evaluate": 14},
-        "models": {"one": {"source": "object"}, "two": {"source": "object"}},
+        "models": {
+            "one": {"source": "object", "expect_accuracy": 0},
+            "two": {"source": "object", "expect_accuracy": 0},
+        },
         "arms": [{"corruption": "gaussian-noise", "sigma": 0.1}],
         "measures": list(named),
         "shard": 8,

@@ -27,7 +27,7 @@ def load(tmp_path: Path) -> Load:
         content = {
             "name": "town",
             "data": {"source": "digits", "evaluate": 4},
-            "models": {"net": {"source": "object"}},
+            "models": {"net": {"source": "object", "expect_accuracy": 0}},
             "arms": [{"corruption": "gaussian-noise", "sigma": 0.1}],
             **sections,
         }

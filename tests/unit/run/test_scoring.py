@@ -31,7 +31,10 @@ def content(**changes: Any) -> dict[str, Any]:
         "name": "scored",
         "device": "cpu",
         "data": {"source": "digits", "evaluate": 24, "calibrate": 10},
-        "models": {"one": {"source": "object"}, "two": {"source": "object"}},
+        "models": {
+            "one": {"source": "object", "expect_accuracy": 0},
+            "two": {"source": "object", "expect_accuracy": 0},
+        },
         "success": "prediction",
         "arms": [{"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.3]}],
         "shard": 8,
@@ -335,7 +338,7 @@ def test_successes_of_a_corruption_are_scored_for_whoever_names_it(tmp_path: Pat
 
 
 def test_a_surrogate_is_not_scored(tmp_path: Path) -> None:
-    models = content()["models"] | {"two": {"source": "object", "surrogate": True}}
+    models = content()["models"] | {"two": {"source": "object", "expect_accuracy": 0, "surrogate": True}}
     arms = [{"attack": "transfer", "from": "two", "arm": {"attack": "fgsm", "norm": "linf", "eps": 0.3}}]
     run(tmp_path, "confidence", models=models, arms=arms)
     found = Ledger.open(tmp_path).query("SELECT DISTINCT model FROM scores JOIN cells USING (cell)")
@@ -355,7 +358,7 @@ class Shaky(nn.Module):
 
 
 def test_a_model_that_answers_at_random_is_scored_alike_for_a_seed(tmp_path: Path) -> None:
-    study = study_from(content(detectors=["confidence"], models={"one": {"source": "object"}}))
+    study = study_from(content(detectors=["confidence"], models={"one": {"source": "object", "expect_accuracy": 0}}))
     for name in ("first", "second"):
         run_study(study, tmp_path / name, modules={"one": Shaky()})
     assert score_rows(tmp_path / "first") == score_rows(tmp_path / "second")

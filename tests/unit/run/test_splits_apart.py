@@ -22,7 +22,10 @@ def content(**changes: Any) -> dict[str, Any]:
         "name": "apart",
         "device": "cpu",
         "data": {"source": "digits", "evaluate": 20, "calibrate": 16, "tune": 16},
-        "models": {"one": {"source": "object"}, "two": {"source": "object"}},
+        "models": {
+            "one": {"source": "object", "expect_accuracy": 0},
+            "two": {"source": "object", "expect_accuracy": 0},
+        },
         "success": "prediction",
         "arms": [
             {"attack": ["fgsm", "pgd"], "norm": "linf", "eps": 0.3},

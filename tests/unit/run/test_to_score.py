@@ -32,7 +32,10 @@ def run(folder: Path, **changes: Any) -> Path:
         "name": "elsewhere",
         "device": "cpu",
         "data": {"source": "digits", "evaluate": 20, "calibrate": 12},
-        "models": {"one": {"source": "object"}, "two": {"source": "object"}},
+        "models": {
+            "one": {"source": "object", "expect_accuracy": 0},
+            "two": {"source": "object", "expect_accuracy": 0},
+        },
         "success": "prediction",
         "arms": [{"attack": "pgd", "norm": "linf", "eps": [0.1, 0.3], "steps": 3, "repeats": 2}],
         "detectors": ["confidence"],

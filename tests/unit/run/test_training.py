@@ -162,6 +162,11 @@ def test_a_model_that_the_recipe_does_not_have_is_refused(recipe, train):
         train(recipe(), only=["fancy"])
 
 
+def test_an_eps_beyond_the_data_is_refused_with_its_line(recipe, train):
+    with pytest.raises(StudyError, match=r"recipe\.yaml:\d+: models\.plain\.eps: found 8 .*did you mean 8/255\?"):
+        train(recipe(plain={"method": "pgd", "eps": 8}))
+
+
 def test_a_loss_that_explodes_stops_the_training_and_leaves_no_file(recipe, train, tmp_path):
     with pytest.raises(RunError, match=r"plain: the loss is .*learning_rate"):
         train(recipe(plain={"learning_rate": 1e30}))

@@ -10,9 +10,12 @@ from torch import Tensor, nn
 from advrisk.core.digest import digest, digest_array
 from advrisk.core.errors import ModelError
 from advrisk.core.seeds import generator
+from advrisk.core.traits import Precision
 from advrisk.engine import Model
+from advrisk.engine.model import wide
 from advrisk.engine.threads import one_thread
 from advrisk.parts.data import Dataset
+from advrisk.parts.models.precision import in_precision, own_precision, refuse_mixed_rows
 from advrisk.parts.models.quick import quickened
 from advrisk.parts.models.registry import Loaded
 
@@ -20,8 +23,11 @@ N_FIXED_INPUTS = 8
 N_ASKED_AGAIN = 4
 
 
-def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cpu") -> Model:
-    """The model, once it has answered fixed inputs of the data's shape as it should."""
+def checked_model(
+    name: str, source: Loaded, data: Dataset, *, device: str = "cpu", precision: Precision | None = None
+) -> Model:
+    """The model, once it has answered fixed inputs of the data's shape as it should, in the precision asked for."""
+    loaded = source if precision is None else in_precision(name, source, precision)
     shape = tuple(data.x.shape[1:])
     if loaded.input_shape is not None and loaded.input_shape != shape:
         raise ModelError(f"{name} takes inputs of shape {loaded.input_shape}, but {data.name} has {shape}")
@@ -32,14 +38,16 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
     with one_thread():  # so that every process of a run names the model alike
         answer = _try(name, loaded, fixed, data.name)
         random = _is_random(name, loaded, fixed, data.name, answer)
-        fingerprint = None if random else _fingerprint(name, loaded, fixed, data.name)
+        fingerprint = None if random else _fingerprint(name, source, loaded, fixed, data.name)
         n_classes = _n_classes(name, loaded, answer, data)
         if not random:
             _check_gradients(name, loaded, fixed)
+        if precision == "int8" and not random:
+            refuse_mixed_rows(name, loaded.answer, fixed)
         asked = loaded.answer
         if loaded.module is not None and asked is loaded.module:
             asked = loaded.module.to(device)
-            if device == "cpu" and not random:
+            if device == "cpu" and not random and loaded.precision in (None, "float32"):
                 asked = quickened(loaded.module, fixed)
     return Model(
         name=name,
@@ -56,6 +64,8 @@ def checked_model(name: str, loaded: Loaded, data: Dataset, *, device: str = "cp
         train_s=loaded.train_s,
         train_process_s=loaded.train_process_s,
         train_samples=loaded.train_samples,
+        test_accuracy=loaded.test_accuracy,
+        precision=own_precision(loaded),
     )
 
 
@@ -71,6 +81,8 @@ def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
         with torch.no_grad():
             answer: Any = loaded.answer(given)
     except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as error:
+        if loaded.precision is not None:
+            raise ModelError(_not_in(name, loaded.precision, error)) from None
         expected = _first_layer(loaded.module)
         raise ModelError(
             f"{name} cannot take the inputs of {data_name}, of shape {tuple(x.shape[1:])}"
@@ -95,11 +107,23 @@ def _is_random(name: str, loaded: Loaded, x: Tensor, data_name: str, answer: Ten
 def _check_gradients(name: str, loaded: Loaded, x: Tensor) -> None:
     if loaded.capability != "gradients":
         return
-    answer = loaded.answer(x.clone().requires_grad_(True))
+    x = x.clone().requires_grad_(True)
+    answer = loaded.answer(x)
     if not isinstance(answer, Tensor) or not answer.requires_grad:
         raise ModelError(
             f"{name} gives no gradients: its forward runs under torch.no_grad, detaches, or does not use the input"
         )
+    if loaded.precision is not None:
+        try:
+            torch.autograd.grad(wide(answer).sum(), x)
+        except RuntimeError as error:
+            raise ModelError(_not_in(name, loaded.precision, error)) from None
+
+
+def _not_in(name: str, precision: Precision, error: Exception) -> str:
+    """Complaint about a model that a precision does not fit: torch lacks an operation, or its code names a type."""
+    found = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"{name} cannot compute in {precision} here: {found}; choose another `precision`"
 
 
 def _first_layer(module: nn.Module | None) -> str:
@@ -124,7 +148,8 @@ def _n_classes(name: str, loaded: Loaded, answer: Tensor, data: Dataset) -> int:
         if answer.dim() != 2:
             raise ModelError(f"{name} answered with shape {tuple(answer.shape)}; rows × classes is needed")
         if not bool(torch.isfinite(answer).all()):
-            raise ModelError(f"{name} answered fixed inputs with numbers that are not finite")
+            limit = "; float16 holds at most 65504" if loaded.precision == "float16" else ""
+            raise ModelError(f"{name} answered fixed inputs with numbers that are not finite{limit}")
         found = answer.shape[1]
         if loaded.capability == "scores" and _are_probabilities(answer):
             raise ModelError(f"{name} answered with probabilities; scores are their logarithms: torch.log(p)")
@@ -139,16 +164,16 @@ def _are_probabilities(answer: Tensor) -> bool:
     return bool((answer >= 0).all()) and bool(((answer.sum(1) - 1).abs() < 1e-3).all())
 
 
-def _fingerprint(name: str, loaded: Loaded, fixed: Tensor, asked: str) -> str:
+def _fingerprint(name: str, source: Loaded, loaded: Loaded, fixed: Tensor, asked: str) -> str:
     """The answers to the fixed inputs, so that two models that differ only in code differ in name.
 
-    In float64, rounded to six places, so that it is the same on machines whose float32 sums differ;
-    in float32 and three places for modules that cannot be made float64.
+    In float64, rounded to six places, so that it is the same on machines whose float32 sums differ, whatever precision
+    is asked for; in that one and three places for modules that cannot be made float64.
     """
     try:
-        exact = copy.deepcopy(loaded.module).double() if isinstance(loaded.module, nn.Module) else loaded.answer
+        exact = copy.deepcopy(source.module).double() if isinstance(source.module, nn.Module) else source.answer
         with torch.no_grad():
-            answer = exact(fixed.double() if loaded.module is not None else fixed)
+            answer = exact(fixed.double() if source.module is not None else fixed)
         return _rounded(answer, 6)
     except Exception:  # whatever the user's code does when it is asked in float64
         return _rounded(_try(name, loaded, fixed, asked), 3)

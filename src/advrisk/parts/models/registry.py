@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from advrisk.core.registry import Registry
-from advrisk.core.traits import Capability, SourceTraits
+from advrisk.core.traits import Capability, Precision, SourceTraits
 
 models: Registry[SourceTraits] = Registry("models")
 
@@ -31,3 +31,5 @@ class Loaded:
     train_s: float | None = None
     train_process_s: float | None = None
     train_samples: int | None = None
+    test_accuracy: float | None = None  # what its training noted on test samples
+    precision: Precision | None = None  # None: as the source gives it

@@ -88,6 +88,7 @@ def torch_factory(
         train_s=float(training["train_s"]) if "train_s" in training else None,
         train_process_s=float(training["train_process_s"]) if "train_process_s" in training else None,
         train_samples=int(training["train_samples"]) if "train_samples" in training else None,
+        test_accuracy=float(training["test_accuracy"]) if "test_accuracy" in training else None,
     )
 
 

@@ -80,7 +80,7 @@ class Hill:
         return {
             "name": "hill",
             "data": data | changes.pop("data", {}),
-            "models": {"larger": {"source": "object"}},
+            "models": {"larger": {"source": "object", "expect_accuracy": 0}},
             "shard": 12,
             "arms": [{"attack": "hill", "norm": "linf", "eps": 2, "size": 0.03}],
             "search": [{"attack": "hill", "norm": "linf", "eps": 2} | search for search in searches],

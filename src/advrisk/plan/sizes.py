@@ -1,0 +1,113 @@
+"""Whether an eps means something on the data: a slip of scale (`8` for `8/255`) is refused before anything runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from advrisk.core.registries import Registries
+from advrisk.core.traits import Norm
+from advrisk.study import ArmEntry, Loc, SearchEntry, StudySpec
+
+_ALMOST_ONE = 1 + 1e-6
+_LEVELS = 255  # of a picture
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Between which bounds inputs lie, and how far apart two of them can be in each norm, in units of the scale."""
+
+    low: float
+    high: float
+    farthest: Mapping[Norm, float]
+    images: bool = True
+    unit_scale: bool = True
+
+    def __str__(self) -> str:
+        return f"data in [{self.low:g}, {self.high:g}]{'' if self.unit_scale else ', in units of its scale'}"
+
+
+@dataclass(frozen=True)
+class _Size:
+    place: Loc
+    norm: Norm
+    eps: float
+
+
+def refuse_sizes(study: StudySpec, registries: Registries, extent: Extent) -> None:
+    """An eps beyond the farthest two inputs limits nothing: most often it was meant in other units.
+
+    Sizes that a preset brings are its own: those of a paper go past the end on purpose.
+    """
+    for size in _sizes(study, registries):
+        if size.eps > extent.farthest[size.norm] * _ALMOST_ONE:
+            raise study.where.error(size.place, too_large(size.eps, size.norm, extent))
+
+
+def too_large(eps: float, norm: Norm, extent: Extent) -> str:
+    """Complaint about an eps that limits nothing, with what was probably meant."""
+    farthest = extent.farthest[norm]
+    if norm == "l0":
+        return f"found {eps:g} in l0, which counts features, and inputs have {farthest:g} that can change"
+    limit = f"no two inputs are farther apart than {farthest:.6g} in {norm}"
+    unit = extent.unit_scale and extent.high - extent.low <= 1 and eps / _LEVELS <= farthest
+    hint = f"did you mean {eps:g}/{_LEVELS}?" if unit else f"write at most {farthest:.6g}"
+    return f"found {eps:g} on {extent}; {limit}; {hint}"
+
+
+def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> list[str]:
+    """Sizes in linf of less than half a gray level, on images that are not in [0, 1]: probably meant for those."""
+    span = extent.high - extent.low
+    if not extent.images or not extent.unit_scale or span <= 2:
+        return []
+    small = {
+        size.place: size.eps
+        for size in _sizes(study, registries)
+        if size.norm == "linf" and 0 < size.eps < span / _LEVELS / 2
+    }
+    return [
+        str(
+            study.where.error(
+                place, f"found {eps:.4g} on {extent}, less than half a gray level; did you mean {eps * span:.4g}?"
+            )
+        )
+        for place, eps in small.items()
+    ]
+
+
+def _sizes(study: StudySpec, registries: Registries) -> Iterator[_Size]:
+    """Every eps that the study states itself, with its norm and where it stands."""
+    for index, entry in enumerate(study.arms):
+        yield from _of_arm(entry, ("arms", index), registries)
+    for index, detector in enumerate(study.detectors):
+        for place, entry in enumerate(detector.arms or ()):
+            yield from _of_arm(entry, ("detectors", index, "arms", place), registries)
+    for index, search in enumerate(study.search):
+        yield from _of_search(search, ("search", index), registries)
+
+
+def _of_arm(entry: ArmEntry, loc: Loc, registries: Registries) -> Iterator[_Size]:
+    if entry.arm is not None:
+        yield from _of_arm(entry.arm, (*loc, "arm"), registries)
+    for norm in _norms(entry, registries):
+        for eps in entry.eps or ():
+            yield _Size((*loc, "eps"), norm, eps)
+
+
+def _of_search(search: SearchEntry, loc: Loc, registries: Registries) -> Iterator[_Size]:
+    norms = search.norm or [norm for name in search.attack for norm in registries.attacks.get(name).traits.norms]
+    searched = (search.over or {}).get("eps")
+    for norm in norms:
+        for eps in search.eps or ():
+            yield _Size((*loc, "eps"), norm, eps)
+        if searched is not None:
+            yield _Size((*loc, "over", "eps"), norm, searched.high)
+
+
+def _norms(entry: ArmEntry, registries: Registries) -> Sequence[Norm]:
+    """The norms in which an entry's eps is meant: those it names, or the only ones of its attack or preset."""
+    if entry.norm:
+        return entry.norm
+    norms = [norm for name in entry.attack or () for norm in registries.attacks.get(name).traits.norms]
+    for name in entry.preset or ():
+        norm = registries.presets.get(name).parameters.get("norm")
+        norms += [norm.default] if norm is not None and not norm.required else []
+    return norms
