@@ -1,31 +1,35 @@
 """Do studies with different arms name opposite models? Every two classifiers of a data set, under several sets of arms.
 
-    python -m studies.agreement [--samples 100] [--out runs/agreement]
+    python -m studies.agreement [--samples 100] [--out runs/agreement] [--page docs/damage.md]
 
-The classifiers are those of $ADVRISK_ZOO, the images those of $ADVRISK_DATA. Each set of arms is a study of its own;
-every two models are compared by themselves, as a user with two models would, and the verdicts are laid side by side.
-Prints the table of docs/damage.md.
+The classifiers are those of $ADVRISK_ZOO on the images of $ADVRISK_DATA; `--data mnist-5k` takes the demo's instead.
+Each set of arms is a study of its own. Every two models are compared by themselves, as a user with two models would.
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from advrisk import Run, Study
-from advrisk.core.seeds import generator
-from advrisk.risk.assessment import DamageAssessment, assess_distances
-from advrisk.risk.distances import Distances, smallest_distances
-from advrisk.study import DamageSpec
-from studies.text import table
+from advrisk.core.errors import AdvriskError
+from advrisk.risk.assessment import DamageAssessment
+from studies.page import fenced, fill
+from studies.text import NOTHING, table, wrapped
 from studies.zoo import registered
 
-_SOURCES = {"cifar10": "cifar10", "mnist": "mnist"}
 _README = {"attack": ["fgsm", "pgd"], "norm": "linf", "eps": ["1/16", "2/16", "3/16"]}
 _DISTANCE = {"preset": "minimal-distance", "norm": "linf"}
 # The usual sizes of each data set, one PGD arm each; the arms of the README; and arms that measure distances.
+_DIGITS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "pgd 0.1": [{"attack": "pgd", "norm": "linf", "eps": 0.1}],
+    "pgd 0.3": [{"attack": "pgd", "norm": "linf", "eps": 0.3}],
+    "README": [_README],
+    "minimal-distance": [_DISTANCE],
+}
 ARMS: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {
     "cifar10": {
         "pgd 2/255": [{"attack": "pgd", "norm": "linf", "eps": "2/255"}],
@@ -33,12 +37,8 @@ ARMS: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {
         "README": [_README],
         "minimal-distance": [_DISTANCE],
     },
-    "mnist": {
-        "pgd 0.1": [{"attack": "pgd", "norm": "linf", "eps": 0.1}],
-        "pgd 0.3": [{"attack": "pgd", "norm": "linf", "eps": 0.3}],
-        "README": [_README],
-        "minimal-distance": [_DISTANCE],
-    },
+    "mnist": _DIGITS,
+    "mnist-5k": _DIGITS,
 }
 
 
@@ -70,6 +70,10 @@ def study(data: str, models: Mapping[str, Mapping[str, Any]], arms: Sequence[Map
 
 def classifiers(data: str) -> dict[str, dict[str, Any]]:
     """The classifiers of a data set, as a study has them."""
+    if data == "mnist-5k":
+        return {
+            name: {"source": "demo", "name": name} for name in ("noise-augmented", "pgd-trained", "plain", "trades")
+        }
     return {
         name.removeprefix(f"{data}_").replace("_", "-"): {
             "source": "torch",
@@ -83,53 +87,63 @@ def classifiers(data: str) -> dict[str, dict[str, Any]]:
 
 def verdicts(run: Run) -> dict[tuple[str, str], DamageAssessment]:
     """Every two models of a run, each pair assessed by itself."""
-    distances = smallest_distances(run.ledger, norm="linf")
-    sizes = run.query("SELECT DISTINCT eps FROM arms WHERE eps > 0 ORDER BY eps")["eps"].to_pylist()
-    measured = len(run.query("SELECT 1 FROM arms WHERE keep = 'smallest'")) > 0
-    own: dict[str, Any] = {"sizes": tuple(sizes), "fixed_eps": not measured}
-    return {pair: _assessed(distances, pair, own) for pair in combinations(distances.by_model, 2)}
-
-
-def _assessed(distances: Distances, pair: tuple[str, str], stated: dict[str, Any]) -> DamageAssessment:
-    own = replace(distances, by_model={model: distances.by_model[model] for model in pair})
-    return assess_distances(own, DamageSpec(norm="linf"), **stated, rng=generator("damage", 0))
+    names = sorted(run.damage().distances.by_model)
+    return {(a, b): run.damage(models=[a, b]) for a, b in combinations(names, 2)}
 
 
 def agreement(data: str, folder: Path, n: int) -> Agreement:
     """Run every set of arms of a data set, and compare what they say of every pair."""
     models, pairs = classifiers(data), {}
     for name, arms in ARMS[data].items():
-        run = study(_SOURCES[data], models, arms, n).run(folder / data / name.replace("/", "-").replace(" ", "-"))
+        run = study(data, models, arms, n).run(folder / data / name.replace("/", "-").replace(" ", "-"))
         for pair, found in verdicts(run).items():
             pairs.setdefault(pair, {})[name] = found.ship
     return Agreement(pairs)
 
 
-def report(data: str, found: Agreement) -> list[str]:
-    """One row per pair: the model that each set of arms names."""
+def lines_of(data: str, found: Agreement) -> list[str]:
+    """One row per pair: which of the two models each set of arms names."""
     names = list(ARMS[data])
-    rows = [[" / ".join(pair), *(named[name] or "undecided" for name in names)] for pair, named in found.pairs.items()]
-    decided = {name: sum(named[name] is not None for named in found.pairs.values()) for name in names}
-    counts = ", ".join(f"{name} {n}" for name, n in decided.items())
+    rows = [[" / ".join(pair), *(_place(pair, named[name]) for name in names)] for pair, named in found.pairs.items()]
+    decided = ", ".join(f"{name} {sum(named[name] is not None for named in found.pairs.values())}" for name in names)
+    opposite = ": " + ", ".join(" / ".join(pair) for pair in found.opposite) if found.opposite else ""
     return [
-        *table(["pair", *names], rows),
+        *table([data, *names], rows),
         "",
-        f"{len(found.pairs)} pairs; decided: {counts}. Opposite models are named for {len(found.opposite)} pairs"
-        f"{': ' + ', '.join(' / '.join(pair) for pair in found.opposite) if found.opposite else ''}.",
-        "",
+        *wrapped(
+            [
+                f"{len(found.pairs)} pairs; decided by {decided}. "
+                f"Opposite models are named for {len(found.opposite)} pairs{opposite}."
+            ]
+        ),
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=Path("runs/agreement"))
-    parser.add_argument("--data", nargs="*", default=list(ARMS))
-    given = parser.parse_args()
-    for data in given.data:
-        print(f"### {data}\n")
-        print("\n".join(report(data, agreement(data, given.out, given.samples))))
+def _place(pair: tuple[str, str], named: str | None) -> str:
+    return NOTHING if named is None else ("first", "second")[pair.index(named)]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Parse arguments, run, print; a user's mistake is printed without a traceback."""
+    parser = argparse.ArgumentParser(prog="python -m studies.agreement", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--samples", type=int, default=100, help="images of each data set")
+    parser.add_argument("--out", type=Path, default=Path("runs/agreement"), help="where the runs go")
+    parser.add_argument("--data", nargs="+", choices=list(ARMS), default=["mnist", "cifar10"], help="which data sets")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables into this page")
+    given = parser.parse_args(words)
+    lines: list[str] = []
+    try:
+        for data in given.data:
+            own = lines_of(data, agreement(data, given.out, given.samples))
+            print("\n".join([*own, ""]), flush=True)
+            lines += [*([""] if lines else []), *own]
+        if given.page:
+            fill(given.page, {"agreement": fenced(lines)})
+    except AdvriskError as error:
+        print(f"studies.agreement: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
