@@ -46,7 +46,7 @@ def _measured(model: str, norm: Any, eps: Any, *, n: int) -> str:
         kept = _distances(target, attempt, norm)
         rows = torch.isfinite(kept).nonzero().squeeze(1)
         answer = target.model.ask_owner(attempt.kept)
-        walks = [walk_back(target, attempt.kept, answer, rows, norm, turns=turns) for turns in TURNS]
+        walks = [walk_back(target, attempt.kept, answer, rows, norm, "gradients", turns=turns) for turns in TURNS]
         nearest = torch.stack([_distances(*found["minimum-norm"], norm)[rows], *(w.distances[norm] for w in walks)])
         least = nearest.amin(0)
     ratios = [_ratio(walk.distances[norm] / least, walk.n_passes) for walk in walks]

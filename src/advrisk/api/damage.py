@@ -78,10 +78,10 @@ def assessed_damage(
         cost=asked.cost if cost is None else cost,
         skewed=run.decision_level is not None,
         samples_left=run.samples_left,
+        written=run.study.written if run.study else {},
         notes=(*stopping_words(run.stopping, run.study, level=asked.level), *question.notes, *unread),
     )
-    written = run.study.written if run.study else {}
-    return replace(found, part=tuple(run.view.sentences()), written=written)
+    return replace(found, part=tuple(run.view.sentences()))
 
 
 def answers_of_detector(

@@ -161,10 +161,12 @@ class Run:
         the database with the answers of people, if they do not lie in the run's folder. `models` and `where` are those
         of `part`.
         """
-        given: dict[str, Any] = {"arms": arms, "thresholds": thresholds, "detector": detector, "level": level}
-        question = damage_question(self, norm=norm, evasion=evasion, **given)
-        part = part_of(self, models=models, where=where)
-        return assessed_damage(part, question, cost=cost, answers=answers)
+        given: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
+        given |= {"detector": detector, "cost": cost, "answers": answers}
+        given = {**self.asked, **{name: value for name, value in given.items() if value is not None}}
+        paid = {name: given.pop(name, None) for name in ("cost", "answers")}
+        question = damage_question(self, level=level, **given)
+        return assessed_damage(part_of(self, models=models, where=where), question, **paid)
 
     def select(
         self,
@@ -214,8 +216,9 @@ class Run:
         where: AnyWhere | None = None,
     ) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
-        ledger = part_of(self, models=models, where=where).ledger
-        return arm_optimality(ledger, norm=norm or self.norm, arms=arms or self._arms())
+        ledger, asked = part_of(self, models=models, where=where).ledger, self.asked
+        norm, arms = norm or asked.get("norm") or self.norm, arms or asked.get("arms") or self._arms()
+        return arm_optimality(ledger, norm=norm, arms=arms)
 
     def detection(
         self,

@@ -138,10 +138,10 @@ def _(found: Status) -> str:
 def samples_left(run: "Run") -> int | None:
     """Samples that a run's data set still has to evaluate; None where that is unknown.
 
-    Those that the data set holds and no split took, and those that a run which stopped early did not come to. Of a
-    part of a run, there may be fewer of its kind.
+    Those that the data set holds and no split took, and those that a run which stopped early did not come to. Of some
+    kinds of samples only (`where`), it is unknown.
     """
-    if run.study is None:
+    if run.study is None or run.view.where:
         return None
     beyond = 0 if run.study.data.evaluate == "all" else read_samples_left(run.folder)
     if beyond is None:

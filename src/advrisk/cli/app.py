@@ -266,7 +266,11 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
         tell_stopped(state.stopped)
     try:
         found = done.damage()
-        print_json(damage_record(found) | facts) if as_json else print_damage(found, leading(done.findings()))
+        headlines = leading(done.findings())
+        if as_json:
+            print_json(damage_record(found) | {"headline": headlines[0], "headlines": headlines} | facts)
+        else:
+            print_damage(found, headlines)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
         if as_json:

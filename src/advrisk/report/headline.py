@@ -194,6 +194,9 @@ def _with_requirements(said: str, named: str | None, models: Sequence[str], gate
     ]
     if unmet and len(models) > 1:
         return f"None of these {len(models)} models meets {' or '.join(unmet)}; {_within(said)}."
+    if len(models) > 1 and {one.model for one in failed} >= set(models):
+        each = listed([f"{model} fails {_rules([one for one in failed if one.model == model])}" for model in models])
+        return f"None of these {len(models)} models meets every stated requirement ({each}); {_within(said)}."
     own = [one for one in failed if named is not None and one.model in (named, None)]
     if own:
         return f"{said}; {named} fails {_rules(own)}{_who_passes(checked, models, named)}."

@@ -17,6 +17,7 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
 from advrisk.risk.clean import clean_shares, correct_samples
+from advrisk.risk.conflicts import Stated
 from advrisk.risk.convergence import Convergence, convergence
 from advrisk.risk.damage import (
     DamageComparison,
@@ -28,7 +29,7 @@ from advrisk.risk.damage import (
 from advrisk.risk.damage_rows import COLUMNS, damage_rows
 from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
-from advrisk.risk.distances import Distances, smallest_distances, surrogates
+from advrisk.risk.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
 from advrisk.risk.evasion import Evasion, Floats
 from advrisk.risk.mean_share import mean_difference, mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
@@ -173,6 +174,7 @@ def assess_damage(
     notes: Sequence[str] = (),
     skewed: bool = False,
     samples_left: int | None = None,
+    written: Mapping[float, str] | None = None,
 ) -> DamageAssessment:
     """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative.
 
@@ -183,19 +185,23 @@ def assess_damage(
     if question.detector:
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
     clean = clean_shares(ledger, level=question.level)
-    targeted = _targeted(ledger)
     queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
+    sizes = tried_sizes(ledger, distances)
+    stated = Stated(
+        sizes=tuple(sorted({*sizes, *(question.thresholds or ())})),
+        fixed_eps=measured_nothing(ledger, distances),
+        correct=correct_samples(ledger, distances),
+        targeted=_targeted(ledger),
+        written=written or {},
+    )
     return assess_distances(
         distances,
         question,
-        thresholds=tuple(question.thresholds or _usual_thresholds(ledger, distances)),
-        sizes=tuple(sorted({*_tried_sizes(ledger, distances), *(question.thresholds or ())})),
-        fixed_eps=_fixed_eps(ledger, distances),
+        thresholds=tuple(question.thresholds or _usual_thresholds(sizes)),
+        stated=stated,
         accuracy=clean.accuracy,
         rejection=clean.rejection,
-        correct=correct_samples(ledger, distances),
-        targeted=targeted,
         samples_left=samples_left,
         crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
         evasion=evasion,
@@ -214,12 +220,9 @@ def assess_distances(
     question: DamageSpec,
     *,
     thresholds: tuple[float, ...] = (),
-    sizes: tuple[float, ...] = (),
-    fixed_eps: bool = False,
+    stated: Stated | None = None,
     accuracy: Mapping[str, Estimate] | None = None,
     rejection: Mapping[str, Estimate] | None = None,
-    correct: Mapping[str, Floats] | None = None,
-    targeted: bool = False,
     samples_left: int | None = None,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
@@ -231,10 +234,9 @@ def assess_distances(
     skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
-    """The assessment of distances that are at hand; `sizes` and `fixed_eps` are those of `detector_free_damage`, and
-    `queries` are of models that answer at random."""
-    stated: dict[str, Any] = {"sizes": (*thresholds, *sizes), "fixed_eps": fixed_eps}
-    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, **stated)
+    """The assessment of distances that are at hand; `queries` are of models that answer at random."""
+    stated = stated or Stated(sizes=thresholds)
+    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, stated=stated)
     pairs = decided_pairs(comparison) if comparison else ()
     best_clean = _best_clean(accuracy or {}, distances)
     rows = [
@@ -242,22 +244,22 @@ def assess_distances(
             model=model,
             clean_accuracy=(accuracy or {}).get(model),
             clean_rejection=(rejection or {}).get(model),
-            clean_loss=_clean_loss(model, best_clean, correct or {}, question.level),
-            robust_accuracy={} if targeted else _robust(found, model, thresholds, question.level, correct, queries),
+            clean_loss=_clean_loss(model, best_clean, stated.correct, question.level),
+            robust_accuracy=_robust(found, model, thresholds, question.level, stated, queries),
             success_ratio={eps: _ratio(found, eps, question.level, (queries or {}).get(model)) for eps in thresholds},
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             verdict=_verdict(model, pairs, distances),
             by_detector=detection.of(model) if detection else None,
             by_people=(people or {}).get(model),
-            **_damage_fields(model, comparison, cost),
+            **_damage_fields(model, comparison, cost, pairs),
         )
         for model, found in distances.by_model.items()
     ]
     rows.sort(key=lambda row: row.ranked_by.value if row.ranked_by else 0.0)
     return DamageAssessment(
         distances=distances,
-        targeted=targeted,
+        targeted=stated.targeted,
         level=question.level,
         thresholds=thresholds,
         models=tuple(rows),
@@ -265,6 +267,7 @@ def assess_distances(
         pairs=pairs,
         best_clean=best_clean,
         samples_left=samples_left,
+        written=stated.written,
         curve=_curve(comparison, detection),
         detector=detection.monte_carlo if detection else None,
         cost=cost,
@@ -314,7 +317,7 @@ def _compared(
     rng: np.random.Generator,
     *,
     skewed: bool = False,
-    **stated: Any,
+    stated: Stated,
 ) -> AnyComparison | None:
     """None for a single model without a curve: its damage would be relative to itself."""
     if evasion is not None:
@@ -329,7 +332,7 @@ def _compared(
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
     given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed}
-    return detector_free_damage(distances.by_model, rng=rng, **given, **stated)
+    return detector_free_damage(distances.by_model, rng=rng, stated=stated, **given)
 
 
 def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:
@@ -338,7 +341,11 @@ def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Eva
     return comparison.evasion
 
 
-def _damage_fields(model: str, comparison: AnyComparison | None, cost: float | None) -> dict[str, Any]:
+def _damage_fields(
+    model: str, comparison: AnyComparison | None, cost: float | None, pairs: Sequence[Pair]
+) -> dict[str, Any]:
+    """How often a model is best is not said where another number contradicts the order."""
+    disputed = any(pair.conflicts for pair in pairs if model in (pair.lower, pair.higher))
     estimate = comparison.estimates[model] if comparison else None
     damage = None if isinstance(comparison, DamageComparison) else estimate
     return {
@@ -347,7 +354,9 @@ def _damage_fields(model: str, comparison: AnyComparison | None, cost: float | N
         "clean_error_part": comparison.clean_error[model] if comparison else None,
         "extrapolated": comparison.extrapolated[model] if isinstance(comparison, EvasionComparison) else None,
         "operational_risk": costed(damage, cost) if damage and cost is not None else None,
-        "probability_best": comparison.probability_best[model] if comparison and len(comparison.models) > 1 else None,
+        "probability_best": (
+            comparison.probability_best[model] if comparison and len(comparison.models) > 1 and not disputed else None
+        ),
     }
 
 
@@ -379,17 +388,19 @@ def _robust(
     model: str,
     thresholds: Sequence[float],
     level: float,
-    correct: Mapping[str, Floats] | None,
+    stated: Stated,
     queries: Mapping[str, QueryPoints] | None,
 ) -> dict[float, Estimate]:
     """The share of samples, or of queries to a model that answers at random, that stay correct within each size.
 
     Of samples that are not broken, those that are correct clean, where that is known sample by sample: judged by the
-    label, what is wrong clean has the distance 0.
+    label, what is wrong clean has the distance 0. Of a target there is none.
     """
+    if stated.targeted:
+        return {}
     if points := (queries or {}).get(model):
         return {eps: mean_share(points.correct(eps), level=level) for eps in thresholds}
-    held = (correct or {}).get(model, np.ones(len(found)))
+    held = stated.correct.get(model, np.ones(len(found)))
     return {eps: mean_share(held * (found > eps), level=level) for eps in thresholds}
 
 
@@ -410,28 +421,9 @@ def _has_sizes(found: Floats) -> bool:
     return bool(((found > 0) & (found < np.inf)).any())
 
 
-def _usual_thresholds(ledger: Ledger, distances: Distances) -> list[float]:
-    """The eps of the arms of this norm: all of a few, else the smallest, a middle one and the largest."""
-    sizes = _tried_sizes(ledger, distances)
+def _usual_thresholds(sizes: Sequence[float]) -> Sequence[float]:
+    """All of a few sizes, else the smallest, a middle one and the largest."""
     return sizes if len(sizes) <= _FEW_SIZES else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
-
-
-def _fixed_eps(ledger: Ledger, distances: Distances) -> bool:
-    """Whether no arm looked for the smallest distance: each stopped at a success within its eps."""
-    measuring = ledger.query(
-        "SELECT 1 FROM arms WHERE list_contains($arms, arm) AND (eps IS NULL OR keep = 'smallest') LIMIT 1",
-        {"arms": list(distances.arms)},
-    )
-    return len(measuring) == 0
-
-
-def _tried_sizes(ledger: Ledger, distances: Distances) -> list[float]:
-    """Every eps the arms of this norm were allowed."""
-    sizes: list[float] = ledger.query(
-        "SELECT DISTINCT eps FROM arms WHERE norm = $norm AND list_contains($arms, arm) AND eps > 0 ORDER BY eps",
-        {"norm": distances.norm, "arms": list(distances.arms)},
-    )["eps"].to_pylist()
-    return sizes
 
 
 def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:

@@ -7,17 +7,15 @@ Nothing here knows a ledger, a model or an attack.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.numbers import percent_text, size_text
 from advrisk.risk.absolute import (
     EvasionComparison,
     compare_damage,
@@ -26,6 +24,7 @@ from advrisk.risk.absolute import (
     shares_of_best,
 )
 from advrisk.risk.bounded_mean import mean_limits
+from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.decision import index_of, samples_to_decide
 from advrisk.risk.evasion import (
     Evasion,
@@ -35,7 +34,6 @@ from advrisk.risk.evasion import (
     checked_sizes,
     paired_distances,
 )
-from advrisk.risk.paired_share import share_difference
 from advrisk.risk.proportion import half_width, mean_interval, share_interval
 
 __all__ = [
@@ -43,6 +41,7 @@ __all__ = [
     "EvasionComparison",
     "OrderChange",
     "PerturbationSize",
+    "Stated",
     "TieValues",
     "compare_damage",
     "damage_probability",
@@ -69,14 +68,6 @@ class OrderChange:
     dropped: str
     lower: str
     higher: str
-
-
-class TieValues(NamedTuple):
-    """Relative damage with an equal distance counted as not greater (the paper's W), by half, and as greater."""
-
-    greater: float
-    half: float
-    not_less: float
 
 
 @dataclass(frozen=True)
@@ -109,82 +100,27 @@ class DamageComparison:
     _resampled: Floats = field(repr=False)  # (resamples, models)
     _matrix: Floats = field(repr=False)  # (models, samples): distances
     skewed: bool = False  # whether intervals of differences hold for what rests on a few rare samples, too
-    sizes: tuple[float, ...] = ()  # at which robust accuracies must not say the opposite
-    fixed_eps: bool = False  # no attack measured distances: robust accuracy at one of `sizes` must say the same
+    stated: Stated = field(default_factory=Stated, repr=False)
 
     @property
     def ties(self) -> tuple[tuple[str, str], ...]:
         """(lower, higher) of every two models whose order depends on how equal distances are counted."""
-        return tuple((a, b) for a, b in permutations(self.models, 2) if self._before(a, b) and self._tie_conflict(a, b))
+        return tuple(
+            (a, b)
+            for a, b in permutations(self.models, 2)
+            if self.estimates[a].value < self.estimates[b].value and self._order(a, b).tie_conflict()
+        )
 
     def conflicts(self, a: str, b: str) -> tuple[str, ...]:
-        """Which numbers say the opposite of the order of two models, in words; empty where none does."""
-        lower, higher = (a, b) if self._before(a, b) else (b, a)
-        opposed = (text for eps in self._compared_sizes(lower, higher) if (text := self._opposed(lower, higher, eps)))
-        found = (self._tie_conflict(lower, higher), next(opposed, "") or self._unsupported(lower, higher))
-        return tuple(text for text in found if text)
+        """Which numbers contradict the order of two models that the interval decides; empty where none does."""
+        difference = self.difference(a, b)
+        if difference.low <= 0 <= difference.high:
+            return ()
+        return self._order(*((a, b) if difference.value < 0 else (b, a))).conflicts()
 
-    def _compared_sizes(self, a: str, b: str) -> list[float]:
-        """The stated sizes, and others in their range: one sum over all sizes hides that two models change places.
-
-        Where attacks measured distances, ten sizes up to the largest but a tenth of them; else half of the largest
-        stated size, as what such attacks find far below it is loose.
-        """
-        if self.fixed_eps:
-            return [*self.sizes, *(self.sizes[-1:] and [self.sizes[-1] / 2])]
-        both = self._matrix[[index_of(a, self.models), index_of(b, self.models)]]
-        attacked = both[(both > 0) & np.isfinite(both)]
-        reach = float(np.quantile(attacked, 0.9)) if attacked.size else 0.0
-        return [*self.sizes, *(reach * np.arange(1, 11) / 10).tolist()]
-
-    def _before(self, a: str, b: str) -> bool:
-        return self.estimates[a].value < self.estimates[b].value
-
-    def _tie_conflict(self, lower: str, higher: str) -> str:
-        """Where counting equal distances as greater, or by half, does not keep the order."""
-        below, above = self.tied[lower], self.tied[higher]
-        if below.half < above.half and below.not_less < above.not_less:
-            return ""
-        return (
-            f"the order of {lower} and {higher} depends on how equal distances are counted: relative damage "
-            f"{below.greater:.3f} and {above.greater:.3f} if an equal distance is not greater, "
-            f"{below.half:.3f} and {above.half:.3f} if it counts half, "
-            f"{below.not_less:.3f} and {above.not_less:.3f} if it is greater"
-        )
-
-    def _opposed(self, lower: str, higher: str, eps: float) -> str:
-        """Where the paired difference of robust accuracies at a size is decided, and for the other model."""
-        if self._robust_gain(lower, higher, eps).high >= 0:
-            return ""
-        below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
-        other = f"robust accuracy at {size_text(eps)} favours {higher} ({above} against {below})"
-        return f"{self._favours(lower, higher)}, {other}"
-
-    def _unsupported(self, lower: str, higher: str) -> str:
-        """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
-        if not (self.fixed_eps and self.sizes):
-            return ""
-        if any(self._robust_gain(lower, higher, eps).low > 0 for eps in self.sizes):
-            return ""
-        eps = self.sizes[-1]
-        below, above = (percent_text(self._robust_accuracy(model, eps), 1) for model in (lower, higher))
-        return (
-            f"{self._favours(lower, higher)}, but robust accuracy does not tell them apart ({below} against {above} at "
-            f"{size_text(eps)}), and attacks at a fixed eps do not measure distances; add `preset: minimal-distance`"
-        )
-
-    def _favours(self, lower: str, higher: str) -> str:
-        values = (self.estimates[model].value for model in (lower, higher))
-        return "relative damage favours {} ({:.3f} against {:.3f})".format(lower, *values)
-
-    def _robust_accuracy(self, model: str, eps: float) -> float:
-        return float((self._matrix[index_of(model, self.models)] > eps).mean())
-
-    def _robust_gain(self, a: str, b: str, eps: float) -> Estimate:
-        """Robust accuracy of `a` minus that of `b` at a size, paired."""
-        broken, other = (self._matrix[index_of(model, self.models)] <= eps for model in (a, b))
-        up, down = int((other & ~broken).sum()), int((broken & ~other).sum())
-        return share_difference(up, down, self.n, level=self.level)
+    def _order(self, lower: str, higher: str) -> Order:
+        distances = {model: self._matrix[index_of(model, self.models)] for model in (lower, higher)}
+        return Order(lower, higher, self.tied, distances, self.stated, self.level)
 
     def difference(self, a: str, b: str) -> Estimate:
         """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
@@ -264,8 +200,7 @@ def detector_free_damage(
     level: float = 0.95,
     resamples: int = 2000,
     skewed: bool = False,
-    sizes: Sequence[float] = (),
-    fixed_eps: bool = False,
+    stated: Stated | None = None,
     rng: np.random.Generator,
 ) -> DamageComparison:
     """Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks".
@@ -289,11 +224,7 @@ def detector_free_damage(
     which a model has the least damage; equal ones share. With `skewed`, intervals of differences hold for what
     rests on a few rare samples, too: those of a run that may stop at any of several looks must.
 
-    An attack at a fixed eps gives upper bounds of distances, and many equal ones. So an order is undecided
-    (`conflicts`) if it depends on how equal distances are counted, or if the paired difference of robust accuracies is
-    decided for the other model at one of `sizes` or elsewhere in the range of distances. With `fixed_eps`, where no
-    attack measured distances, only `sizes` count, and at one of them that difference must be decided for the same
-    model.
+    `stated` is what an order must not contradict (`conflicts`).
     """
     models, matrix = paired_distances(distances_by_model)
     _check_comparison(models, level, resamples)
@@ -314,8 +245,7 @@ def detector_free_damage(
         _resampled=resampled,
         _matrix=matrix,
         skewed=skewed,
-        sizes=tuple(sorted(set(sizes))),
-        fixed_eps=fixed_eps,
+        stated=stated or Stated(),
     )
 
 

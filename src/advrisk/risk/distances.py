@@ -136,6 +136,25 @@ def arm_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = No
     return ArmDistances(envelope, distance, passes.mean(2))
 
 
+def tried_sizes(ledger: Ledger, distances: Distances) -> list[float]:
+    """Every eps that the arms of this norm were allowed, in order."""
+    sizes: list[float] = ledger.query(
+        "SELECT DISTINCT eps FROM arms WHERE norm = $norm AND list_contains($arms, arm) AND eps > 0 ORDER BY eps",
+        {"norm": distances.norm, "arms": list(distances.arms)},
+    )["eps"].to_pylist()
+    return sizes
+
+
+def measured_nothing(ledger: Ledger, distances: Distances) -> bool:
+    """Whether no arm of this norm looked for the smallest distance: each stopped at a success within its eps."""
+    measuring = ledger.query(
+        "SELECT 1 FROM arms WHERE norm = $norm AND list_contains($arms, arm) AND (eps IS NULL OR keep = 'smallest') "
+        "LIMIT 1",
+        {"norm": distances.norm, "arms": list(distances.arms)},
+    )
+    return len(measuring) == 0
+
+
 def surrogates(ledger: Ledger) -> dict[str, str]:
     """Transfer arm -> the model that its points were crafted on, where the arm says so: imported ones do not."""
     rows = ledger.query("SELECT arm, params FROM arms WHERE family = $family", {"family": TRANSFER}).to_pylist()

@@ -27,6 +27,9 @@ _EARLY, _LATE = "o.draws[1:len(o.draws) // 2]", "o.draws[len(o.draws) // 2 + 1:]
 _ROWS = f"""
     SELECT o.sample::VARCHAR AS sample, concat_ws(' ', o.arm, coalesce(o.repeat, 0)) AS point,
            CASE o.kind WHEN 'clean' THEN 0 ELSE o.d_{{norm}} END AS distance, len(o.draws) AS n_draws,
+           CASE WHEN o.kind <> 'clean' AND o.outcome = 'success'
+                THEN coalesce(o.near_{{norm}}, o.d_{{norm}}) END AS near,
+           CASE WHEN o.criterion = 'label' THEN near END AS near_label,
            coalesce(list_avg([{_HIT}::DOUBLE for d in {_EARLY}]), o.success_rate) AS hit_early,
            coalesce(list_avg([{_HIT}::DOUBLE for d in {_LATE}]), o.success_rate) AS hit_late,
            coalesce(list_avg([(d <> s.label)::DOUBLE for d in {_EARLY}]), o.success_rate) AS wrong_early,
@@ -43,26 +46,32 @@ class QueryPoints:
 
     `hit` is what the criterion of success says, `wrong` what the label does, a refused query being no correct answer.
     Each is a pair: over the first part of the draws, and over the rest. `distance` is infinite where there is no point.
+    `near_hit` and `near_wrong` are, of each sample, the distance of the nearest success that the judge met on its way
+    back: most draws err there, so where no point lies within eps at least half of the queries count.
     """
 
     distance: Floats
     hit: tuple[Floats, Floats]
     wrong: tuple[Floats, Floats]
     early_share: float
+    near_hit: Floats
+    near_wrong: Floats
 
     def broken(self, eps: float) -> Floats:
         """The share of queries at each sample that an attacker within eps makes succeed."""
-        return self._worst(self.hit, eps)
+        return self._worst(self.hit, self.near_hit, eps)
 
     def correct(self, eps: float) -> Floats:
         """The share of queries at each sample that are answered correctly under such an attacker."""
-        return np.asarray(1 - self._worst(self.wrong, eps))
+        return np.asarray(1 - self._worst(self.wrong, self.near_wrong, eps))
 
-    def _worst(self, parts: tuple[Floats, Floats], eps: float) -> Floats:
+    def _worst(self, parts: tuple[Floats, Floats], near: Floats, eps: float) -> Floats:
         inside = self.distance <= eps
         early, late = (np.where(inside, part, -1.0) for part in parts)
-        found = worst(early, late, self.early_share)
-        return np.asarray(np.clip(np.where(inside.any(axis=0), found, 0.0), 0.0, 1.0))
+        found = np.where(inside.any(axis=0), worst(early, late, self.early_share), 0.0)
+        attacked = (inside & (self.distance > 0)).any(axis=0)
+        least = np.where((near <= eps) & ~attacked, 0.5, 0.0)
+        return np.asarray(np.clip(np.maximum(found, least), 0.0, 1.0))
 
 
 def read_queries(ledger: Ledger, *, norm: str, arms: Sequence[str], samples: Sequence[str]) -> dict[str, QueryPoints]:
@@ -104,4 +113,6 @@ def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], samples:
         hit=(column("hit_early", 0.0), column("hit_late", 0.0)),
         wrong=(column("wrong_early", 0.0), column("wrong_late", 0.0)),
         early_share=(n_draws // 2) / n_draws,
+        near_hit=column("near", np.inf).min(axis=0),
+        near_wrong=column("near_label", np.inf).min(axis=0),
     )

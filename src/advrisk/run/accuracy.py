@@ -17,6 +17,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.numbers import percent_text
 from advrisk.engine import Model, predicted
 from advrisk.engine.threads import one_thread
+from advrisk.ledger import Ledger
 from advrisk.plan import size_doubts
 from advrisk.risk.accuracy import Classes, chance_accuracy, is_below, is_far_below, is_near_chance, probability_at_most
 from advrisk.run.bench import Workbench
@@ -70,11 +71,13 @@ def doubts_about(bench: Workbench) -> tuple[str, ...]:
 def refuse_miswired(bench: Workbench) -> list[str]:
     """Refuse models that are wired up wrongly, all in one error; returns doubts about others.
 
-    A model behind a defence is not asked: what the defence costs is a result, and the model inside is asked.
+    A model behind a defence is not asked: what the defence costs is a result, and the model inside is asked. A model
+    that the run holds already was examined when it came; it is examined again only if the study states an accuracy.
     """
-    refused, doubts = [], []
+    refused, doubts, held = [], [], _held(bench)
     for name, spec in bench.study.models.items():
-        if spec.expect_accuracy == 0:
+        examined_before = (name, bench.material.models[name].digest) in held
+        if spec.expect_accuracy == 0 or (spec.expect_accuracy is None and examined_before):
             continue
         with one_thread():
             examined = _Examined(bench, spec, bench.material.models[name])
@@ -86,6 +89,14 @@ def refuse_miswired(bench: Workbench) -> list[str]:
     if refused:
         raise StudyError("\n".join(map(str, refused)))
     return doubts
+
+
+def _held(bench: Workbench) -> set[tuple[str, str]]:
+    """Models that the run has asked already, by name and digest."""
+    if not (bench.folder / "ledger" / "segments").is_dir():
+        return set()
+    rows = Ledger.open(bench.folder).query("SELECT model, digest FROM models").to_pylist()
+    return {(row["model"], row["digest"]) for row in rows}
 
 
 class _Examined:

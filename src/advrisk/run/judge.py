@@ -60,7 +60,7 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
         told.prediction.copy_(target.clean_prediction)
     success[list(settled)] = False
     survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge, chance)
-    near = _nearest(target, attempt.kept, told.answer, success, n_judge, arm, chance, distances)
+    near = _nearest(target, attempt, told.answer, success, n_judge, arm, chance, distances)
     outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]
     for row in (told.rejection_rate > 0.5).nonzero().flatten().tolist():
         outcome[row] = "rejected"
@@ -156,7 +156,7 @@ def _wrong_points(
 
 def _nearest(
     target: Target,
-    kept: Tensor,
+    attempt: Attempt,
     answer: Tensor,
     success: Tensor,
     n_judge: Tensor,
@@ -168,7 +168,7 @@ def _nearest(
     near = {norm: distance.clone() for norm, distance in distances.items()}
     rows = success.nonzero().squeeze(1)
     if len(rows) and arm.norm is not None and walks_back(arm):
-        measured = walk_back(target, kept, answer, rows, arm.norm, chance)
+        measured = walk_back(target, attempt.kept, answer, rows, arm.norm, attempt.needs, chance)
         for norm, distance in measured.distances.items():
             near[norm][rows.cpu()] = torch.minimum(distance, distances[norm][rows.cpu()])
         n_judge[rows.cpu()] += measured.n_passes

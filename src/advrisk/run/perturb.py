@@ -11,7 +11,7 @@ from torch import Tensor
 from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
-from advrisk.core.traits import DETECTOR, Accounting, AttackTraits, gives
+from advrisk.core.traits import DETECTOR, Accounting, AttackTraits, Capability, gives
 from advrisk.engine import Goal, Model, Noise, OutOfTimeError, Probe, Space, Suspicion, Task, Trust, predicted
 from advrisk.engine.clock import now
 from advrisk.engine.objectives import NEUTRAL
@@ -87,6 +87,7 @@ class Attempt:
     settled: dict[int, Settled] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
     accounting: Accounting = "sample"
+    needs: Capability = "labels"  # what the arm asks of a model
     cut_short: bool = False  # the arm threw or ran out of time: what it kept may not be its best
     not_crafted: bool = False  # a transfer had nothing to take over for some samples
 
@@ -188,7 +189,8 @@ def _attack(
 ) -> Attempt:
     """Attack the samples that the model has right; the others are settled."""
     part = registries.attacks.get(cell.arm.family)
-    attempt = Attempt(target.x0.clone(), settled=target.settled(), accounting=part.traits.accounting)
+    needs = part.traits.resolved(cell.arm.params, cell.arm.norm, cell.arm.eps).needs
+    attempt = Attempt(target.x0.clone(), settled=target.settled(), accounting=part.traits.accounting, needs=needs)
     settings = dict(cell.arm.params)
     if part.traits.watches:
         settings.pop(DETECTOR, None)  # it is handed over as `suspicion`

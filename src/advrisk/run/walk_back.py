@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from advrisk.core.traits import gives
-from advrisk.engine import Goal, Noise, Space
+from advrisk.core.traits import Capability
+from advrisk.engine import Draw, Goal, Noise, Space
 from advrisk.engine.heard import clear_lead
 from advrisk.engine.norms import NORMS
 from advrisk.engine.objectives import margin
 from advrisk.run.perturb import Target
-from advrisk.run.redrawing import redrawn
+from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Norm
 
 # Passes per success; what more of each would gain: `python -m bench walk_back`.
-LINE = 6  # on the straight line to the clean input, where no gradient helps
-TURNS = 2  # where one does, times that the line is turned towards the linearised boundary: 2 passes each …
-TURNED = 3  # … and so many on every line
+LINE = 6  # on the straight line to the clean input
+TURNS = 2  # for arms that use gradients, times that the line is turned towards the linearised boundary: 2 passes each …
+TURNED = 3  # … and so many on the new line
 _BEYOND = 0.02  # how far beyond the estimated boundary to try, as a share of the way that is left
 _AHEAD = 1.05  # the same on a new line, where no success is known yet, as a share of the way so far
 _GRID = 4096  # places between the clean input and the kept point: finer differences are rounding of the margin
@@ -38,7 +38,7 @@ class Measured:
 
 def walks_back(arm: Arm) -> bool:
     """Whether the distance of what an arm keeps says where the attack stopped rather than where the model fails."""
-    return arm.kind == "attack" and arm.norm is not None and arm.keep != "smallest"
+    return arm.kind == "attack" and arm.norm is not None and arm.keep in ("first", "strongest")
 
 
 def walk_back(
@@ -47,22 +47,22 @@ def walk_back(
     answer: Tensor,
     rows: Tensor,
     norm: Norm,
+    needs: Capability,
     chance: Noise | None = None,
     *,
     turns: int = TURNS,
 ) -> Measured:
     """Measure the nearest success between the kept points of `rows` and their clean inputs; `answer` is that at `kept`.
 
-    First along the straight line to the clean input. Where the model gives gradients, the boundary is then linearised
+    First along the straight line to the clean input. For an arm that needs gradients, the boundary is then linearised
     at the nearest success, and the line turned towards the point of it that is nearest to the clean input, as FAB does
-    (Croce & Hein, 2020). A try counts as a success by the judge's own rule, and only with a lead that rounding cannot
-    undo.
+    (Croce & Hein, 2020). What is used of a model is what the arm itself needs (`needs`), never more: so all models that
+    an arm attacks are measured alike. A try counts as a success by the judge's own rule, and only with a lead that
+    rounding cannot undo.
     """
     walk = _Walk(target, kept[rows].clone(), rows, norm, chance)
-    model = target.model
-    turning = turns > 0 and gives(model.capability, "gradients") and not model.random and norm != "l0"
-    walk.along_line(answer[rows], TURNED if turning else LINE)
-    for _ in range(turns if turning else 0):
+    walk.along_line(answer[rows], graded=needs != "labels")
+    for _ in range(turns if needs == "gradients" and norm != "l0" else 0):
         walk.turn()
     space, x0 = target.space.to("cpu"), target.x0[rows].cpu().double()
     return Measured({name: space.distance(walk.nearest.cpu().double(), x0, name) for name in NORMS}, walk.n_passes)
@@ -84,21 +84,19 @@ class _Walk:
     def __post_init__(self) -> None:
         self.x0, self.goal = self.target.x0[self.rows], self.target.goal.of(self.rows)
 
-    def along_line(self, answer: Tensor, tries: int) -> None:
+    def along_line(self, answer: Tensor, *, graded: bool) -> None:
         """Between the clean input (0) and the kept point (1).
 
         The margin is nearly linear there: try just beyond its estimated zero, and continue between the last failure and
-        the last success, halving that interval where the last try did not. A model that gives labels only, or answers
-        at random, is bisected throughout.
+        the last success, halving that interval where the last try did not. If not `graded`, by halving alone.
         """
         kept, n = self.nearest.clone(), len(self.rows)
         low, high = torch.zeros(n, dtype=torch.float64), torch.ones(n, dtype=torch.float64)
-        graded = self.target.model.capability != "labels" and not self.target.model.random
         below, above = high, high
         if graded:
             below, above = self._margins(self.target.clean_answer[self.rows]), self._margins(answer)
         bisect = torch.full((n,), not graded)
-        for _ in range(tries):
+        for _ in range(LINE):
             share = _between(low, high, below, above, bisect)
             hit, height = self._try(_on_line(self.target.space, self.x0, kept, share, self.norm))
             halved = (high - low) / 2
@@ -124,9 +122,10 @@ class _Walk:
 
     def _slope(self) -> tuple[Tensor, Tensor]:
         """The slope of the margin at the nearest success, and the margin there: a forward and a backward pass."""
+        draw = None if self.chance is None else Draw(self.chance, self.rows)
         with torch.enable_grad():
             x = self.nearest.detach().clone().requires_grad_()
-            height = margin(self.target.model.ask(x), self.goal)
+            height = margin(self.target.model.drawn(draw).ask(x), self.goal)
             (slope,) = torch.autograd.grad(height.sum(), x)
         self.n_passes += 2
         return slope, height.detach().to(slope.dtype)
@@ -135,7 +134,7 @@ class _Walk:
         """Whether each point is a success, and its margin; the nearest successes are kept."""
         asked = redrawn(self.target.model, x, self.rows, self.chance)
         self.n_passes += asked.n
-        hit = asked.success_rate(self.goal) > 0.5
+        hit = (asked.success_rate(self.goal) > 0.5) & finite(asked.answer) & self.target.space.valid(x, self.x0)
         if not asked.answer.is_floating_point():
             height = torch.zeros(len(x), dtype=torch.float64)
         else:

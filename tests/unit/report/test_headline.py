@@ -12,6 +12,7 @@ from advrisk.report.headline import answers, headline, scenario_headline, size_c
 from advrisk.report.notebook import notebook_html
 from advrisk.report.summary import findings, what_would_decide
 from advrisk.risk.assessment import DamageAssessment, assess_distances
+from advrisk.risk.conflicts import Stated
 from advrisk.risk.decision import Pair
 from advrisk.risk.distances import Distances
 from advrisk.risk.gate.records import GateResult, Held
@@ -28,21 +29,21 @@ N = 100
 def assessed(
     broken: Mapping[str, int], wrong: Mapping[str, int], *, eps: Sequence[float] = (EPS,), **more: Any
 ) -> DamageAssessment:
-    """Of 100 samples of each model, the first `wrong` are incorrect clean, the next `broken` fall just below eps and
+    """Of 100 samples of each model, the first `wrong` are incorrect clean, the next `broken` fall evenly up to eps and
     the others twice as far."""
     by_model, correct = {}, {}
     for model, n in broken.items():
         found = np.full(N, 2 * EPS)
-        found[: wrong[model] + n] = EPS * (0.5 + np.arange(wrong[model] + n) / 1000)
+        found[wrong[model] : wrong[model] + n] = EPS * np.arange(1, n + 1) / (n + 1)
         found[: wrong[model]] = 0
-        by_model[model], correct[model] = found, np.arange(N) >= wrong[model]
+        by_model[model], correct[model] = found, (np.arange(N) >= wrong[model]).astype(np.float64)
     distances = Distances("linf", ("pgd",), tuple(map(str, range(N))), N, by_model, 0, 0)
     return assess_distances(
         distances,
         DamageSpec(),
         thresholds=tuple(eps),
         accuracy={model: proportion(N - n, N) for model, n in wrong.items()},
-        correct=correct,
+        stated=Stated(tuple(eps), correct=correct),
         rng=np.random.default_rng(0),
         **more,
     )
@@ -76,10 +77,11 @@ def test_robust_accuracy_is_the_share_that_is_correct_and_not_broken() -> None:
 
 def test_judged_by_a_change_of_class_what_is_incorrect_anyway_is_not_robust() -> None:
     held = Distances("linf", ("pgd",), ("1", "2", "3", "4"), 4, {"m": np.array([np.inf, np.inf, 0.01, np.inf])}, 0, 0)
-    correct = {"m": np.array([True, False, True, True])}
+    correct = {"m": np.array([1.0, 0.0, 1.0, 1.0])}
     given: dict[str, Any] = {"thresholds": (EPS,), "rng": np.random.default_rng(0)}
-    assert assess_distances(held, DamageSpec(), correct=correct, **given).models[0].robust_accuracy[EPS].value == 0.5
-    targeted = assess_distances(held, DamageSpec(), correct=correct, targeted=True, **given)
+    by_prediction = assess_distances(held, DamageSpec(), stated=Stated((EPS,), correct=correct), **given)
+    assert by_prediction.models[0].robust_accuracy[EPS].value == 0.5
+    targeted = assess_distances(held, DamageSpec(), stated=Stated((EPS,), targeted=True), **given)
     assert targeted.models[0].robust_accuracy == {}
     assert list(size_columns(targeted)) == ["attack success rate at 8/255"]
     assert "attack success rate 25.0 % at 8/255" in headline(targeted)
@@ -207,5 +209,5 @@ def test_a_stated_scenario_leads_and_damage_comes_after() -> None:
 
 def test_many_sizes_are_all_named() -> None:
     found = assessed(**BETTER, eps=(1 / 255, 2 / 255, EPS))
-    assert "robust accuracy 92.0 % at 1/255, 92.0 % at 2/255, 42.0 % at 8/255" in headline(found)
+    assert "robust accuracy 86.0 % at 1/255, 80.0 % at 2/255, 42.0 % at 8/255" in headline(found)
     assert [one["written"] for one in found.as_dict()["sizes"]] == ["1/255", "2/255", "8/255"]

@@ -9,6 +9,7 @@ import pytest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
+from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.convergence import MEAN, SMALLEST
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import samples_to_decide
@@ -146,22 +147,50 @@ class TestWhereNumbersDisagree:
     ) -> None:
         a, b = [2.0] * 100, [1.0] * 40 + [3.0] * 60
         found = assessed({"a": a, "b": b})
+        assert found.comparison is not None
         comparison = found.comparison
         assert isinstance(comparison, DamageComparison)
         # greater: a 100*60, b 40*160 + 60*0; or equal: a 100*160, b 40*200 + 60*60; of 100*200 triples each
         assert comparison.tied["a"] == pytest.approx((0.3, 0.55, 0.8))
         assert comparison.tied["b"] == pytest.approx((0.32, 0.45, 0.58))
-        (pair,) = found.pairs
-        assert pair.undecided
-        assert "0.300 and 0.320" in pair.conflicts[0]
-        assert "0.550 and 0.450" in pair.conflicts[0]
-        assert "0.800 and 0.580" in pair.conflicts[0]
+        assert comparison.ties == (("a", "b"),)
+        said = Order("a", "b", comparison.tied, found.distances.by_model, Stated(), 0.95).tie_conflict()
+        assert "0.300 and 0.320" in said
+        assert "0.550 and 0.450" in said
+        assert "0.800 and 0.580" in said
+        assert found.pairs[0].conflicts == (), "chance leaves this pair open: nothing contradicts anything"
+
+    @pytest.mark.parametrize("distances", [[INF] * 40, [0.1] * 20 + [0.0] * 20])
+    def test_models_that_do_not_differ_contradict_nothing(
+        self, assessed: Callable[..., DamageAssessment], distances: list[float]
+    ) -> None:
+        found = assessed({"a": distances, "b": distances})
+        assert found.pairs[0].undecided
+        assert found.pairs[0].conflicts == ()
+
+    def test_robust_accuracy_is_that_of_the_table(self) -> None:
+        """Judged by the prediction, a sample that no attack moves may be wrong all the same."""
+        distances = {"a": np.full(50, INF), "b": np.full(50, 1.0)}
+        tied = {"a": TieValues(0.6, 0.6, 0.6), "b": TieValues(0.4, 0.4, 0.4)}
+        correct = {"a": np.repeat([1.0, 0.0], [20, 30]), "b": np.ones(50)}
+        order = Order("b", "a", tied, distances, Stated((2.0,), correct=correct), 0.95)
+        assert "robust accuracy at 2 favours a (40.0 % against 0.0 %)" in order.conflicts()[0]
+        targeted = Order("b", "a", tied, distances, Stated((2.0,), correct=correct, targeted=True), 0.95)
+        assert "attack success rate at 2 favours a (0.0 % against 100.0 %)" in targeted.conflicts()[0]
+        written = Order("b", "a", tied, distances, Stated((2.0,), written={2.0: "32/16"}), 0.95)
+        assert "robust accuracy at 32/16 favours a (100.0 % against 0.0 %)" in written.conflicts()[0]
+
+    def test_how_often_a_model_is_best_is_not_said_against_a_contradiction(
+        self, assessed: Callable[..., DamageAssessment]
+    ) -> None:
+        found = assessed({"broken": self.BROKEN, "partly": self.PARTLY}, spec={"thresholds": [0.03]})
+        assert [row.probability_best for row in found.models] == [None, None]
 
     def test_curves_that_cross_within_the_range_of_distances_are_undecided(
         self, assessed: Callable[..., DamageAssessment]
     ) -> None:
-        """Early breaks at 1 on a third of the samples, but late on the others: which is better depends on the size."""
-        early, steady = [1.0] * 30 + [9.0] * 70, [4.0] * 100
+        """Early breaks at 1 on a fifth of the samples, but late on the others: which is better depends on the size."""
+        early, steady = [1.0] * 20 + [9.0] * 80, [4.0] * 100
         found = assessed({"early": early, "steady": steady})
         assert found.comparison is not None
         assert found.estimates["early"].value < found.estimates["steady"].value
@@ -177,9 +206,9 @@ class TestWhereNumbersDisagree:
         distances = smallest_distances(ledger, norm="linf")
         measured = assess_distances(distances, DamageSpec(), **given)
         assert measured.ship == "far"
-        stopped = assess_distances(distances, DamageSpec(), fixed_eps=True, **given)
+        stopped = assess_distances(distances, DamageSpec(), stated=Stated((0.03,), fixed_eps=True), **given)
         assert stopped.ship is None
-        assert "does not tell them apart (0.0 % against 0.0 % at 0.03)" in stopped.pairs[0].conflicts[0]
+        assert "robust accuracy at 0.03 does not tell them apart (0.0 % against 0.0 %)" in stopped.pairs[0].conflicts[0]
         assert "minimal-distance" in stopped.pairs[0].conflicts[0]
 
     def test_under_a_stated_curve_no_other_size_matters(self, assessed: Callable[..., DamageAssessment]) -> None:

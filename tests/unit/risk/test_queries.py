@@ -102,3 +102,19 @@ def test_clean_shares_are_shares_of_queries(tmp_path: Path, draws: dict[str, Any
 def test_in_words() -> None:
     assert on_queries([]) == []
     assert on_queries(["a", "b"])[0].startswith("Answers at random: a, b. Clean accuracy")
+
+
+def test_a_success_that_was_walked_back_counts_half_where_no_point_lies_within_eps(tmp_path: Path) -> None:
+    """Every attacked point errs in all draws; the walk back met successes at 0.05, where most draws err."""
+    label = np.arange(N)[:, None] % 3
+    draws = {
+        "clean": np.repeat(label, DRAWS, 1),
+        **dict.fromkeys(("near", "far"), np.repeat((label + 1) % 3, DRAWS, 1)),
+    }
+    ledger = ledger_of(tmp_path, draws, outcome="success", near_linf=0.05)
+    samples = [str(n) for n in range(N)]
+    points = read_queries(ledger, norm="linf", arms=["near", "far"], samples=samples)["net"]
+    assert points.broken(0.01).tolist() == [0.0] * N
+    assert points.broken(0.06).tolist() == [0.5] * N
+    assert points.correct(0.06).tolist() == [0.5] * N
+    assert points.broken(0.1).tolist() == [1.0] * N

@@ -11,10 +11,9 @@ from advrisk.engine import Noise, Space
 from advrisk.parts.defences import defences, defended_model
 from advrisk.run.judge import judge
 from advrisk.run.perturb import Attempt, target_of
-from advrisk.run.walk_back import LINE, TURNED, TURNS
+from advrisk.run.walk_back import LINE
 from advrisk.testing import toys
 
-WALK = TURNED + TURNS * (2 + TURNED)  # passes of the walk back, with gradients
 IMAGE = toys.Linear(torch.eye(2), torch.zeros(2), bounds=(0.0, 1.0))
 
 
@@ -31,7 +30,7 @@ class TestSuccess:
         assert verdict.outcome == ["success", "resisted", "success"]
         assert verdict.message == ["", "", ""]
         assert verdict.answer.tolist() == [[1, 2], [1, 0.5], [1, 3]]
-        assert verdict.n_judge.tolist() == [1 + WALK, 1, 1 + WALK]
+        assert verdict.n_judge.tolist() == [1 + LINE, 1, 1 + LINE]
         assert verdict.n_unconfirmed == 0
 
     def test_a_false_claim_is_not_believed(self, scene):
@@ -71,9 +70,9 @@ class TestSettled:
         verdict = judge(target, at(2.0, 2.0, 2.0, settled=settled), scene.arm())
         assert verdict.outcome == ["already_wrong", "timeout", "success"]
         assert verdict.message == ["", "not finished after 1 s", ""]
-        assert verdict.n_judge.tolist() == [0, 0, 1 + WALK]
+        assert verdict.n_judge.tolist() == [0, 0, 1 + LINE]
         assert torch.equal(verdict.answer[:2], target.clean_answer[:2])
-        assert record.n_rows == 1 + WALK - TURNS, "backward passes are counted, and ask nothing"
+        assert record.n_rows == 1 + LINE
         assert verdict.n_unconfirmed == 0
 
     def test_nothing_is_asked_if_all_is_settled(self, scene):
@@ -154,7 +153,7 @@ class TestEightBits:
         verdict = self.judge(scene, [[127.6 / 255, 127.9 / 255], [127.6 / 255, 128.6 / 255], [0.5, 0.4]])
         assert verdict.outcome == ["success", "success", "resisted"]
         assert verdict.survives_8bit.tolist() == [False, True, False]
-        assert verdict.n_judge.tolist() == [2 + WALK, 2 + WALK, 1]
+        assert verdict.n_judge.tolist() == [2 + LINE, 2 + LINE, 1]
 
     def test_no_number_is_no_survival(self, scene):
         """The model breaks only at the stored image; class 0 of NaN must not pass for a lost label 1."""
@@ -168,7 +167,7 @@ class TestEightBits:
 
     def test_tables_are_not_stored_in_eight_bits(self, scene):
         verdict = judge(scene.target(), at(2.0, 0.5, 0.5), scene.arm())
-        assert verdict.n_judge.tolist() == [1 + WALK, 1, 1]
+        assert verdict.n_judge.tolist() == [1 + LINE, 1, 1]
         assert not verdict.survives_8bit.any()
 
 

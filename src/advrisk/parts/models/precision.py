@@ -146,6 +146,12 @@ def _quantised(name: str, module: nn.Module) -> nn.Module:
     for place, layer in made.named_modules():
         if isinstance(layer, nn.MultiheadAttention):
             raise ModelError(f"{name}: {place!r} is attention, which int8 does not know; use bfloat16 or float16")
+        others = [weight for weight in layer.parameters(recurse=False) if weight.dim() > 1]
+        if others and not isinstance(layer, _WEIGHTED):
+            kind = type(layer).__name__
+            raise ModelError(
+                f"{name}: {place!r} is a {kind}, whose weights int8 would leave in float32; use bfloat16 or float16"
+            )
     for place, layer in layers:
         _quantise_layer(name, place, layer)
     return made

@@ -35,6 +35,8 @@ _FOUND = f"""
            count(*) FILTER (outcome = 'success' AND ({DISTANCE}) IS NULL) AS n_unmeasured
     FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms)) GROUP BY sample
 """
+_KEPT = _FOUND.replace("coalesce(near_{norm}, d_{norm})", "d_{norm}")
+_NOT_WALKED = "SELECT 1 FROM outcomes WHERE outcome = 'success' AND kind = 'attack' AND near_linf IS NULL LIMIT 1"
 _SHOWN = 5  # arms that a note names
 
 
@@ -48,6 +50,7 @@ class Pairing:
     old_arms: Mapping[tuple[str, str], tuple[dict[str, Any], ...]]  # all of the old model
     new_arms: Mapping[tuple[str, str], tuple[dict[str, Any], ...]]
     notes: tuple[str, ...]
+    kept_points: bool = False  # one run did not walk successes back, so distances are those of kept points in both
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,22 +77,28 @@ def paired_runs(old: Ledger, new: Ledger, models: Mapping[str, str] | None = Non
         of_old[pair], of_new[pair] = _arms(old, pair[0]), _arms(new, pair[1])
         arms[pair], told = _shared_arms(of_old[pair], of_new[pair])
         notes += [note for note in told if note not in notes]
-    return Pairing(tuple(samples), tuple(pairs), arms, of_old, of_new, tuple(notes))
+    not_walked = [len(ledger.query(_NOT_WALKED)) > 0 for ledger in (old, new)]
+    if not_walked[0] != not_walked[1]:
+        which = "old" if not_walked[0] else "new"
+        notes.append(f"The {which} run did not measure distances by walking back: those of kept points count in both.")
+    return Pairing(tuple(samples), tuple(pairs), arms, of_old, of_new, tuple(notes), kept_points=any(not_walked))
 
 
 def paired_distances(
     old: Ledger, new: Ledger, pairing: Pairing, pair: tuple[str, str], *, norm: Norm, arms: Sequence[dict[str, Any]]
 ) -> PairedDistances:
-    """What these arms found on the shared samples."""
-    of_old = _found(old, pair[0], [one for one, _ in pairing.samples], norm, arms)
-    of_new = _found(new, pair[1], [one for _, one in pairing.samples], norm, arms)
+    """What these arms found on the shared samples, measured in the same way in both runs."""
+    walked = not pairing.kept_points
+    of_old = _found(old, pair[0], [one for one, _ in pairing.samples], norm, arms, walked=walked)
+    of_new = _found(new, pair[1], [one for _, one in pairing.samples], norm, arms, walked=walked)
     return PairedDistances(of_old[0], of_new[0], of_old[1] & of_new[1])
 
 
 def _found(
-    ledger: Ledger, model: str, samples: Sequence[str], norm: Norm, arms: Sequence[dict[str, Any]]
+    ledger: Ledger, model: str, samples: Sequence[str], norm: Norm, arms: Sequence[dict[str, Any]], *, walked: bool
 ) -> tuple[Floats, Flags]:
-    rows = ledger.query(_FOUND.format(norm=norm), {"model": model, "arms": [row["arm"] for row in arms]}).to_pylist()
+    sql = (_FOUND if walked else _KEPT).format(norm=norm)
+    rows = ledger.query(sql, {"model": model, "arms": [row["arm"] for row in arms]}).to_pylist()
     if unmeasured := [row for row in rows if row["n_unmeasured"]]:
         raise RiskError(
             f"{model}, sample {unmeasured[0]['sample']}: a success has no {norm} distance; compare in a norm in which "

@@ -43,8 +43,7 @@ def held(
         settle = "finish the run: the same command resumes it" if found.pending else ""
         return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, found.notes)
     if found.disputed:
-        settle = "an attack that measures distances (`preset: minimal-distance`)"
-        return Held(text, "undecided", origin, found.estimate, limit, found.disputed, settle, None, found.notes)
+        return Held(text, "undecided", origin, found.estimate, limit, found.disputed, "", None, found.notes)
     verdict = decide(found.estimate, op, limit)
     reason = _in_words(found.estimate, verdict, op, requirement)
     if verdict == "pass" and found.n_left_out:

@@ -387,3 +387,14 @@ def test_a_pass_that_knows_nothing_of_some_samples_says_what_would_settle_it() -
             "The new run is not finished: 1 of 2 cells are done",
             "finish the run: the same command resumes it",
         )
+
+
+def test_runs_that_measured_distances_differently_are_compared_at_their_kept_points(make_run: MakeRun) -> None:
+    """The new run walked its successes back from 0.2 to 0.05: at 0.1 that is no model that became worse."""
+    old = make_run({"m": {"pgd": [0.2] * 40}}, name="old")
+    new = make_run({"m": {"pgd": [0.2] * 40}}, name="new", near=0.05)
+    found = old.compare(new, sizes=[0.1])
+    assert any("old run did not measure distances" in note for note in found.notes)
+    broken = next(one for one in found.results if "0.1" in one.label)
+    assert broken.worse_by is not None
+    assert broken.worse_by.value == 0

@@ -41,6 +41,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         criterion: str = "label",
         origin: str = "study",
         weights: Sequence[float] | None = None,
+        near: float | None = None,
         digest: str | None = None,
     ) -> Run:
         outcomes, arms, cells = [], [], []
@@ -59,7 +60,7 @@ def make_run(tmp_path: Path) -> MakeRun:
                 outcomes += [
                     key
                     | {"cell": f"{model}/{arm}", "sample": f"s{place:03}", "repeat": 0, "criterion": criterion}
-                    | (_clean(one) if is_clean else _attacked(one))
+                    | (_clean(one) if is_clean else _attacked(one) | ({} if near is None else {"near_linf": near}))
                     | own
                     for place, one in enumerate(found)
                     if one != MISSING

@@ -100,7 +100,7 @@ def test_relative_damage_passes_nothing_that_robust_accuracy_contradicts(make_ru
     assert [result.verdict for result in found.results] == ["undecided", "undecided"]
     for result in found.results:
         assert "robust accuracy at 0.3 favours partly (25.0 % against 0.0 %)" in result.reason
-        assert "minimal-distance" in result.settle
+        assert "minimal-distance" in result.reason
 
 
 def test_a_pass_of_attacks_is_told_with_its_doubts(make_run: MakeRun) -> None:

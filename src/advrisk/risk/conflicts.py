@@ -1,0 +1,133 @@
+"""Numbers that say the opposite of relative damage, in words: then no model is named.
+
+Relative damage counts only which distance is greater, over all sizes in one sum. An attack at a fixed eps gives upper
+bounds of distances, and many equal ones. So an order stands only if it does not depend on how equal distances are
+counted, and if robust accuracy, paired on the same samples, is not decided for the other model.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import percent_text, size_text
+from advrisk.risk.mean_share import mean_difference
+
+Floats = NDArray[np.float64]
+
+MEASURE = "add an attack that measures distances (`preset: minimal-distance`)"
+_SIZES = 10  # to compare over the range of measured distances
+_RANGE = 0.9  # quantile of distances at which that range ends
+
+
+class TieValues(NamedTuple):
+    """Relative damage with an equal distance counted as not greater (the paper's W), by half, and as greater."""
+
+    greater: float
+    half: float
+    not_less: float
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """What a study states or knows beside distances.
+
+    `sizes` are those at which robust accuracy must not say the opposite. `fixed_eps`: no attack measured distances, so
+    at one of them it must say the same. `correct` holds, by model, 1 for each sample that is answered correctly clean
+    (a share of draws, for a model that answers at random); without it, what is wrong clean has the distance 0.
+    """
+
+    sizes: tuple[float, ...] = ()
+    fixed_eps: bool = False
+    correct: Mapping[str, Floats] = field(default_factory=dict)
+    targeted: bool = False
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Two models, the one with less relative damage first, and the distances of both on the same samples."""
+
+    lower: str
+    higher: str
+    tied: Mapping[str, TieValues]
+    distances: Mapping[str, Floats]
+    stated: Stated
+    level: float
+
+    def conflicts(self) -> tuple[str, ...]:
+        """Which numbers contradict the order; empty where none does."""
+        opposed = (text for eps in self._sizes() if (text := self._opposed(eps)))
+        found = (self.tie_conflict(), next(opposed, "") or self._unsupported())
+        return tuple(text for text in found if text)
+
+    def tie_conflict(self) -> str:
+        """Where counting equal distances as greater, or by half, does not keep the order."""
+        below, above = self.tied[self.lower], self.tied[self.higher]
+        if below.half < above.half and below.not_less < above.not_less:
+            return ""
+        return (
+            f"the order of {self.lower} and {self.higher} depends on how equal distances are counted: relative damage "
+            f"{below.greater:.3f} and {above.greater:.3f} if an equal distance is not greater, "
+            f"{below.half:.3f} and {above.half:.3f} if it counts half, "
+            f"{below.not_less:.3f} and {above.not_less:.3f} if it is greater"
+        )
+
+    def _sizes(self) -> list[float]:
+        """The stated sizes, and others in their range: one sum over all sizes hides that two models change places.
+
+        Where attacks measured distances, ten sizes up to the largest but a tenth of them; else half of the largest
+        stated size, as what such attacks find far below it is loose.
+        """
+        sizes = self.stated.sizes
+        if self.stated.fixed_eps:
+            return [*sizes, *(size / 2 for size in sizes[-1:])]
+        both = np.concatenate([self.distances[self.lower], self.distances[self.higher]])
+        attacked = both[(both > 0) & np.isfinite(both)]
+        reach = float(np.quantile(attacked, _RANGE)) if attacked.size else 0.0
+        return [*sizes, *(reach * np.arange(1, _SIZES + 1) / _SIZES).tolist()]
+
+    def _opposed(self, eps: float) -> str:
+        """Where the paired difference at a size is decided, and for the other model."""
+        if self._gain(eps).high >= 0:
+            return ""
+        shares = f"({self._shown(self.higher, eps)} against {self._shown(self.lower, eps)})"
+        advice = MEASURE if self.stated.fixed_eps else "say which sizes matter (`--evasion SIZE`)"
+        return f"{self._favours()}, {self._name(eps)} favours {self.higher} {shares}; {advice}"
+
+    def _unsupported(self) -> str:
+        """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
+        if not (self.stated.fixed_eps and self.stated.sizes):
+            return ""
+        if any(self._gain(eps).low > 0 for eps in self.stated.sizes):
+            return ""
+        eps = self.stated.sizes[-1]
+        shares = f"({self._shown(self.lower, eps)} against {self._shown(self.higher, eps)})"
+        return (
+            f"{self._favours()}, but {self._name(eps)} does not tell them apart {shares}, and attacks at a fixed eps "
+            f"do not measure distances; {MEASURE}"
+        )
+
+    def _favours(self) -> str:
+        below, above = self.tied[self.lower].greater, self.tied[self.higher].greater
+        return f"relative damage favours {self.lower} ({below:.3f} against {above:.3f})"
+
+    def _name(self, eps: float) -> str:
+        size = self.stated.written.get(eps, size_text(eps))
+        return f"{'attack success rate' if self.stated.targeted else 'robust accuracy'} at {size}"
+
+    def _shown(self, model: str, eps: float) -> str:
+        share = float(self._robust(model, eps).mean())
+        return percent_text(1 - share if self.stated.targeted else share, 1)
+
+    def _gain(self, eps: float) -> Estimate:
+        """Robust accuracy of the first model minus that of the second at a size, paired."""
+        return mean_difference(self._robust(self.lower, eps), self._robust(self.higher, eps), level=self.level)
+
+    def _robust(self, model: str, eps: float) -> Floats:
+        """What of each sample stays correct within a size; of a targeted attack, what it does not reach."""
+        held = (self.distances[model] > eps).astype(np.float64)
+        return held if self.stated.targeted else held * self.stated.correct.get(model, 1.0)
