@@ -286,6 +286,8 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
             print(f"detectors: advrisk show {folder} detection")
         if study.spec.scenarios:
             print(f"scenarios: advrisk show {folder} indicators")
+        if "survival" in study.spec.assess.model_fields_set:
+            print(f"survival: advrisk show {folder} survival")
         if study.spec.search:
             print(f"searches: advrisk show {folder} search")
         if study.spec.assess.certificate:

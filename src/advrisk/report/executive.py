@@ -166,7 +166,7 @@ def _on_best(damage: DamageAssessment) -> list[str]:
         shown = str(number) if damage.relative else percent(number)
         often = (
             ""
-            if best.probability_best is None
+            if best.probability_best is None or not damage.decided
             else f", best in {percent_text(best.probability_best, 1)} of resampled evaluations"
         )
         told.append(f"{best.model}: {damage_name(relative=damage.relative)} {shown} ({level}){often}.")
@@ -197,8 +197,9 @@ def _on_detectors(found: DetectionAssessment) -> Iterable[str]:
         one = next(table for table in found.tables if table.model == model)
         if one.overall.auroc is not None:
             yield (
-                f"Detector {one.name} in front of {model}: AUROC {one.overall.auroc} against all arms that do not know "
-                f"it (chance: {one.overall.chance_auroc:.3f})."
+                f"Detector {one.name} in front of {model}: AUROC {one.overall.auroc} against the arms of each size "
+                f"together, averaged over sizes and norms; arms that know it are left out "
+                f"(chance: {one.overall.chance_auroc:.3f})."
             )
 
 

@@ -57,7 +57,10 @@ def scenario_headline(
 def _by_damage(found: DamageAssessment) -> str:
     best, n = found.models[0], len(found.models)
     if n == 1:
-        return f"Only {best.model} was assessed: {how_bad(best, found)}"
+        absolute = "" if best.damage is None else f"damage probability {_share(best.damage)}, "
+        return (
+            f"Only {best.model} {'was asked for' if found.part else 'was assessed'}: {absolute}{how_bad(best, found)}"
+        )
     if not found.decided:
         return _undecided(found)
     absolute = "" if best.damage is None else f"damage probability {_share(best.damage)}, "
@@ -66,9 +69,18 @@ def _by_damage(found: DamageAssessment) -> str:
         return (
             f"A trade-off: of {n} models {best.model} is the least bad under attack "
             f"({absolute}{_under_attack(best, found)}), but gives up {_points(loss.value)} of clean accuracy against "
-            f"{found.best_clean} ({_clean_pair(best, found.of(found.best_clean or ''))})"
+            f"{found.best_clean} ({_clean_pair(best, found.of(found.best_clean or ''))}{_other_side(found)})"
         )
     return f"{best.model} is the least bad of {n} models: {absolute}{how_bad(best, found)}"
+
+
+def _other_side(found: DamageAssessment) -> str:
+    """What the best clean model has under attack at the largest size, where that can be said."""
+    row = found.of(found.best_clean or "")
+    if row is None or not found.thresholds:
+        return ""
+    eps = found.thresholds[-1]
+    return f", whose {share_name(found)} is {_share(shares_at(row, found)[eps])} at {found.size_text(eps)}"
 
 
 def _undecided(found: DamageAssessment) -> str:

@@ -23,6 +23,7 @@ from advrisk.risk.decision import Pair, ahead_of, alike
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM, Indicator
+from advrisk.risk.losses import DEFAULT
 
 ON_RISK = (
     "Risk is the mean loss in the deployment that the scenario describes. What the scenario does not name is clean. "
@@ -188,7 +189,8 @@ def in_scenario(result: ScenarioResult) -> str:
     """The headline of a result that names its scenario."""
     said = risk_headline(result)
     rest = said[0].lower() + said[1:] if said.startswith("Undecided") else said
-    return f"In the scenario {result.scenario.name}, {rest}"
+    loss = "" if result.loss == DEFAULT else f" (loss: {result.loss})"
+    return f"In the scenario {result.scenario.name}{loss}, {rest}"
 
 
 def on_result(result: ScenarioResult) -> list[str]:

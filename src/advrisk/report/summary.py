@@ -47,11 +47,13 @@ def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
 
 def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
     best, comparison = assessment.models[0], assessment.comparison
-    if not isinstance(comparison, DamageComparison) or best.probability_best is None:
+    if not isinstance(comparison, DamageComparison):
         return []
+    often = ""
+    if assessment.decided and best.probability_best is not None:
+        often = f" and came out best in {percent_text(best.probability_best, 1)} of resampled evaluations"
     sentences = [
-        f"{best.model} has a relative damage of {best.relative_damage} and came out best in "
-        f"{percent_text(best.probability_best)} of resampled evaluations.",
+        f"{best.model} has a relative damage of {best.relative_damage}{often}.",
         "Relative damage compares these models on these samples under these attacks. "
         "Add or remove a model and the numbers change; they are no probabilities of an accident.",
     ]

@@ -187,10 +187,11 @@ def assess_damage(
     clean = clean_shares(ledger, level=question.level)
     queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
-    sizes = tried_sizes(ledger, distances)
+    sizes, fixed_eps = tried_sizes(ledger, distances), measured_nothing(ledger, distances)
+    loose = _untried(question.thresholds or (), sizes, written or {}) if fixed_eps else ()
     stated = Stated(
         sizes=tuple(sorted({*sizes, *(question.thresholds or ())})),
-        fixed_eps=measured_nothing(ledger, distances),
+        fixed_eps=fixed_eps,
         correct=correct_samples(ledger, distances),
         targeted=_targeted(ledger),
         written=written or {},
@@ -209,7 +210,7 @@ def assess_damage(
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
         queries=queries,
         cost=cost,
-        notes=(*notes, *on_queries(model for model in queries if model in distances.by_model)),
+        notes=(*notes, *loose, *on_queries(model for model in queries if model in distances.by_model)),
         skewed=skewed,
         rng=generator("damage", seed),
     )
@@ -419,6 +420,25 @@ def _clean_loss(model: str, best: str | None, correct: Mapping[str, Floats], lev
 
 def _has_sizes(found: Floats) -> bool:
     return bool(((found > 0) & (found < np.inf)).any())
+
+
+def _untried(asked: Sequence[float], tried: Sequence[float], written: Mapping[float, str]) -> tuple[str, ...]:
+    """A note on sizes that no attack had for its eps; one beyond all of them is refused: nothing is known there."""
+    if not tried:
+        return ()
+    names = {eps: written.get(eps, size_text(eps)) for eps in (*asked, *tried)}
+    if beyond := [eps for eps in asked if eps > tried[-1] * (1 + 1e-9)]:
+        raise RiskError(
+            f"no attack was allowed a size of {names[beyond[0]]}, so what holds there is unknown; the largest eps is "
+            f"{names[tried[-1]]}: ask for that, or add an attack"
+        )
+    between = [names[eps] for eps in asked if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()]
+    if not between:
+        return ()
+    return (
+        f"No attack had an eps of {', '.join(between)}: robust accuracy there rests on what attacks at other sizes "
+        "found on the way back, and may be far too high.",
+    )
 
 
 def _usual_thresholds(sizes: Sequence[float]) -> Sequence[float]:

@@ -33,6 +33,7 @@ MOST_LOOKED_FOR = 100  # where nothing is wrong so far
 _TRIES_S, _LOOKED_FOR_S = 20.0, 5.0
 _MOST_SHOWN = 3
 _BATCH = 64
+LOW = 0.5  # share of clean samples below which a model is doubted where nothing is expected of it
 _CAUSES = "normalisation (`mean`, `std`), order of channels, scale of inputs, order of labels, weights"
 
 
@@ -126,13 +127,13 @@ class _Examined:
         return ""
 
     def doubt(self) -> str:
-        """What may be wrong: significantly below what is stated, but not far."""
+        """What may be wrong: significantly below what is stated, but not far; or low, where nothing is stated."""
         expected = self._expected()
-        if (
-            self.answers is None
-            or expected is None
-            or not is_below(self.answers.n_correct, self.answers.n, expected[0])
-        ):
+        if self.answers is None:
+            return ""
+        if expected is None and self.answers.n_correct < LOW * self.answers.n:
+            return f"{self.answers}, which is low; if it should be higher, state `expect_accuracy` and check {_CAUSES}"
+        if expected is None or not is_below(self.answers.n_correct, self.answers.n, expected[0]):
             return ""
         return f"{self.answers}, and {expected[1]}{_surprise(self.answers, expected[0])}; check {_CAUSES}"
 

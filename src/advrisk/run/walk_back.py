@@ -125,7 +125,7 @@ class _Walk:
         draw = None if self.chance is None else Draw(self.chance, self.rows)
         with torch.enable_grad():
             x = self.nearest.detach().clone().requires_grad_()
-            height = margin(self.target.model.drawn(draw).ask(x), self.goal)
+            height = margin(self.target.model.original.drawn(draw).ask(x), self.goal)
             (slope,) = torch.autograd.grad(height.sum(), x)
         self.n_passes += 2
         return slope, height.detach().to(slope.dtype)

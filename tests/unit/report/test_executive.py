@@ -198,7 +198,7 @@ def test_answers_that_name_different_models_are_called_different(tmp_path: Path)
     assert result.ship == "weak"
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
     summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
-    assert summary.answer.startswith("In the scenario town, weak has the least risk of 2 models: ")
+    assert summary.answer.startswith("In the scenario town (loss: loss), weak has the least risk of 2 models: ")
     assert summary.answer.endswith("; robust accuracy 0.0 % at 0.2."), "the damage of the model that is named"
     assert summary.ship[1] == "By damage: strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2."
     assert any("different models (strong, weak)" in one for one in summary.ship)

@@ -90,7 +90,7 @@ def test_judged_by_a_change_of_class_what_is_incorrect_anyway_is_not_robust() ->
 def test_a_trade_off_is_called_one() -> None:
     assert headline(assessed(**TRADE_OFF)) == (
         "A trade-off: of 2 models adv is the least bad under attack (robust accuracy 50.0 % at 8/255), but gives up "
-        "12.0 points of clean accuracy against std (80.0 % against 92.0 %)."
+        "12.0 points of clean accuracy against std (80.0 % against 92.0 %, whose robust accuracy is 0.0 % at 8/255)."
     )
 
 
@@ -197,12 +197,14 @@ def test_a_stated_scenario_leads_and_damage_comes_after() -> None:
     result = in_town({"adv": 0.6, "std": 0.05})
     said = answers(damage, IndicatorAssessment((result,), {}, (), {}, 0.95), gate(std="fail", adv="fail"))
     assert said[0].startswith(
-        "None of these 2 models meets robust accuracy at 8/255 >= 50 %; in the scenario town, std "
+        "None of these 2 models meets robust accuracy at 8/255 >= 50 %; in the scenario town (loss: loss), std "
     )
     assert said[0].endswith("; robust accuracy 0.0 % at 8/255; clean accuracy 92.0 %, the highest of these.")
     assert said[1].startswith("By damage: adv is the least bad of 2 models")
     assert answers(damage)[0] == headline(damage)
-    assert scenario_headline(result).startswith("In the scenario town, std has the least risk of 2 models: ")
+    assert scenario_headline(result).startswith(
+        "In the scenario town (loss: loss), std has the least risk of 2 models: "
+    )
     even = in_town({"adv": 0.3, "std": 0.3})
     assert scenario_headline(even, damage).startswith("In the scenario town, undecided between ")
 

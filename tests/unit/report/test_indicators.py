@@ -248,7 +248,7 @@ def test_headlines_say_what_is_decided() -> None:
     alike = result_of({"a": 0.5, "b": 0.5})
     risks = [loss_text(one.risk.value, PERCENT) for one in alike.models]
     assert risk_headline(alike) == f"Undecided between a and b: risk {risks[0]} and {risks[1]}."
-    assert in_scenario(alike).startswith("In the scenario town, undecided between a and b: ")
+    assert in_scenario(alike).startswith("In the scenario town (loss: cost), undecided between a and b: ")
     assert "no other model" in risk_headline(result_of({"only": 0.5}))
 
 

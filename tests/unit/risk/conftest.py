@@ -31,7 +31,7 @@ def found_by(tmp_path: Path) -> Callable[..., Ledger]:
             for arm, found in of_arm.items():
                 own = {"kind": "attack", "norm": "linf", "eps": None, **(facts or {}).get(arm, {})}
                 counts = {name: own.pop(name) for name in ("n_forward", "n_backward", "near_linf") if name in own}
-                params = {"params": own.pop("params", None)}
+                params = {"params": own.pop("params", None), "keep": own.pop("keep", None)}
                 key = {"model": model, "arm": arm}
                 arms.append(key | {"recipe": f"{model}/{arm}", "repeats": 1, "origin": "study"} | own | params)
                 cell = {"cell": f"{model}/{arm}", "recipe": f"{model}/{arm}", "repeat": 0}

@@ -221,3 +221,24 @@ class TestWhereNumbersDisagree:
 def test_the_distance_is_that_of_the_walk_back(found_by: Callable[..., Ledger]) -> None:
     ledger = found_by({"m": {"pgd": [0.03, 0.0, INF]}}, {"pgd": {"near_linf": 0.01}})
     assert smallest_distances(ledger, norm="linf").by_model["m"].tolist() == [0.01, 0.0, INF]
+
+
+class TestSizesThatNoAttackHad:
+    """One attack at eps 0.1, which did not look for the smallest distance."""
+
+    def asked(self, found_by: Callable[..., Ledger], eps: float, **facts: Any) -> DamageAssessment:
+        ledger = found_by({"m": {"pgd": [0.05, INF]}, "n": {"pgd": [0.1, INF]}}, {"pgd": {"eps": 0.1, **facts}})
+        return assess_damage(ledger, DamageSpec(thresholds=[eps]), seed=0)
+
+    def test_beyond_the_largest_eps_nothing_is_known(self, found_by: Callable[..., Ledger]) -> None:
+        with pytest.raises(RiskError, match=r"no attack was allowed a size of 0\.2.*the largest eps is 0\.1"):
+            self.asked(found_by, 0.2)
+
+    def test_below_it_a_note_says_that_little_was_tried(self, found_by: Callable[..., Ledger]) -> None:
+        assert any("No attack had an eps of 0.05" in note for note in self.asked(found_by, 0.05).notes)
+
+    def test_its_own_eps_needs_no_note(self, found_by: Callable[..., Ledger]) -> None:
+        assert self.asked(found_by, 0.1).notes == ()
+
+    def test_an_attack_that_measures_distances_says_more(self, found_by: Callable[..., Ledger]) -> None:
+        assert self.asked(found_by, 0.2, keep="smallest").notes == ()

@@ -119,7 +119,7 @@ def test_thirty_answers_give_a_useful_curve(design: Design) -> None:
         for adaptive in (True, False):
             answers = asked(30, np.random.default_rng(seed), design, adaptive=adaptive)
             curve = fit_answers(answers, plausible=PLAUSIBLE, few=True)
-            damage = damage_probability(distances, curve)
+            damage = damage_probability(distances, curve, rng=np.random.default_rng(0))
             widths[adaptive].append(damage.high - damage.low)
             half = half_detected(curve)
             assert half is not None
