@@ -84,9 +84,11 @@ def test_measured_distances_of_the_present_version_stand_beside_them(tmp_path: P
     old = ledger.query(f"SELECT * FROM outcomes WHERE cell = '{cell}' ORDER BY sample").to_pylist()
     measured = [{**row, "near_linf": 0.02 if row["sample"] == SAMPLES[0] else row["d_linf"]} for row in old]
     measured[0] |= {"outcome": "success", "d_linf": 0.08}
-    again = ledger.query(f"SELECT * FROM cells WHERE cell = '{cell}'")
-    columns = {name: [row[name] for row in measured] for name in TABLES["outcomes"].names}
-    ledger.append({"cells": again, "outcomes": table_from("outcomes", columns)})
+    again = ledger.query(f"SELECT * FROM cells WHERE cell = '{cell}'").to_pylist()
+    tables = {"cells": again, "outcomes": measured}
+    ledger.append(
+        {name: table_from(name, {key: [row[key] for row in own] for key in own[0]}) for name, own in tables.items()}
+    )
     ledger = Ledger.open(tmp_path / "run")
     assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5", b"6"}
     after = smallest_distances(ledger, norm="linf", arms=[FAB, PGD]).by_model["plain"]

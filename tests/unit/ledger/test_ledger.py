@@ -272,7 +272,7 @@ def test_scores_may_come_later_than_their_cell(
     [
         ("outcome", table_from("outcomes", {"model": ["a"]}), "no table called 'outcome'; did you mean 'outcomes'?"),
         ("stale", pa.table({"cell": ["a"]}), "there is no table called 'stale'"),
-        ("models", pa.table({"model": ["a"]}), "models: these columns are not those of schema version 5"),
+        ("models", pa.table({"model": ["a"]}), "models: these columns are not those of schema version 6"),
         ("models", table_from("samples", {"sample": ["a"]}), "models: these columns are not those"),
         ("models", table_from("models", {"model": ["a"]}).drop_columns("tags"), "models: these columns are not"),
         ("models", table_from("models", {"model": ["a"]}).append_column("x", [[1]]), "models: these columns are not"),

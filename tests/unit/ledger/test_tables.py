@@ -12,8 +12,9 @@ from advrisk.ledger.tables import KEYS
 
 OUTCOME_COLUMNS = """
     run, cell, model, sample, arm, kind, family, norm, eps, objective, repeat, criterion, target, clean_prediction,
-    prediction, confidence, outcome, survives_8bit, success_rate, draws, d_l0, d_l1, d_l2, d_linf, n_forward,
-    n_backward, n_judge, n_rejected, n_confirm, n_forward_first, n_backward_first, n_forward_before, n_backward_before,
+    prediction, confidence, outcome, survives_8bit, success_rate, draws, d_l0, d_l1, d_l2, d_linf, near_l0,
+    near_l1, near_l2, near_linf, n_forward, n_backward, n_judge, n_rejected, n_confirm, n_forward_first,
+    n_backward_first, n_forward_before, n_backward_before,
     first_s, spent_s, message
 """
 

@@ -206,7 +206,7 @@ def test_a_stated_scenario_leads_and_damage_comes_after() -> None:
         "In the scenario town (loss: loss), std has the least risk of 2 models: "
     )
     even = in_town({"adv": 0.3, "std": 0.3})
-    assert scenario_headline(even, damage).startswith("In the scenario town, undecided between ")
+    assert scenario_headline(even, damage).startswith("In the scenario town (loss: loss), undecided between ")
 
 
 def test_many_sizes_are_all_named() -> None:

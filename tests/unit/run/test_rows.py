@@ -10,6 +10,7 @@ from advrisk.ledger import TABLES
 from advrisk.run.judge import judge
 from advrisk.run.perturb import Attempt, perturb
 from advrisk.run.rows import DOUBTFUL, MAX_CLASSES, TOP_K, failed_result, judged_result
+from advrisk.run.walk_back import LINE
 from advrisk.study import TargetSpec
 from advrisk.testing import toys
 
@@ -56,7 +57,8 @@ class TestJudged:
         assert row["confidence"] == pytest.approx(torch.tensor([1.0, 3.0]).softmax(0)[1].item())
         assert row["success_rate"] == 1
         assert (row["d_l0"], row["d_l1"], row["d_l2"], row["d_linf"]) == (1, 3, 3, 3)
-        assert (row["n_forward"], row["n_backward"], row["n_judge"], row["n_rejected"]) == (1, 1, 1, 0)
+        assert 1 < row["near_linf"] == row["near_l1"] < 1.1, "(1, a) is a success for a > 1"
+        assert (row["n_forward"], row["n_backward"], row["n_judge"], row["n_rejected"]) == (1, 1, 1 + LINE, 0)
         assert (row["n_forward_first"], row["n_backward_first"]) == (1, 0)
         assert row["first_s"] > 0
         assert row["survives_8bit"] is None  # no image
@@ -101,7 +103,7 @@ class TestJudged:
         assert (row["zero_gradients"], row["not_increasing"], row["still_gaining"]) == (0.0, 1.0, None)
         assert row["flags"] == ["not-increasing"]
         assert (result.n_rows, result.n_errors) == (4, 1)
-        assert result.n_passes == 3 + 2 + 2  # forwards, backwards, and those of the judge
+        assert result.n_passes == 3 + 2 + 2 + LINE  # forwards, backwards, and those of the judge, who walks one back
         assert len(result.messages) == 1
         assert "left the space" in result.messages[0]
 

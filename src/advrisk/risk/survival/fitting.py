@@ -171,7 +171,7 @@ def _coefficients(
         scaled, natural = (
             [
                 effect(float(v), float(e), quantile=quantile, degrees=degrees, level=level, n=n, method=method)
-                for v, e in zip(values, np.sqrt(np.diag(variance)), strict=True)
+                for v, e in zip(values, np.sqrt(np.maximum(np.diag(variance), 0.0)), strict=True)  # rounding below 0
             ]
             for values, variance in pair
         )
