@@ -213,3 +213,14 @@ def test_many_sizes_are_all_named() -> None:
     found = assessed(**BETTER, eps=(1 / 255, 2 / 255, EPS))
     assert "robust accuracy 86.0 % at 1/255, 80.0 % at 2/255, 42.0 % at 8/255" in headline(found)
     assert [one["written"] for one in found.as_dict()["sizes"]] == ["1/255", "2/255", "8/255"]
+
+
+def test_where_each_model_fails_something_else_none_meets_every_requirement() -> None:
+    results = (
+        Held("clean_accuracy.adv >= 90 %", "fail", "study", None, 0.9, "why"),
+        Held("robust_accuracy.std at 8/255 >= 10 %", "fail", "study", None, 0.1, "why"),
+    )
+    said = headline(assessed(**TRADE_OFF), GateResult("run", results))
+    assert said.startswith("None of these 2 models meets every stated requirement (")
+    assert "adv fails clean accuracy >= 90 %" in said
+    assert "std fails robust accuracy at 8/255 >= 10 %" in said

@@ -295,3 +295,12 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
     assert "flags count" in strict.reason
     assert one(run.gate("certificate.m at 0.1", strict_flags=True)).verdict == "pass"
     assert one(run.gate("certificate.m at 0.3", strict_flags=True)).verdict == "undecided"
+
+
+def test_a_part_answers_as_it_was_asked(run: Run) -> None:
+    assert run.damage().relative
+    part = run.part(evasion=0.1, thresholds=[0.2], cost=100)
+    assert not part.damage().relative
+    assert (part.damage().thresholds, part.damage().cost) == ((0.2,), 100)
+    assert part.damage(thresholds=[0.1]).thresholds == (0.1,), "what is given goes before what the part was asked with"
+    assert part.findings().damage.thresholds == (0.2,)  # type: ignore[union-attr]
