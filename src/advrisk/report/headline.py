@@ -69,7 +69,7 @@ def _by_damage(found: DamageAssessment) -> str:
         return (
             f"A trade-off: of {n} models {best.model} is the least bad under attack "
             f"({absolute}{_under_attack(best, found)}), but gives up {_points(loss.value)} of clean accuracy against "
-            f"{found.best_clean} ({_clean_pair(best, found.of(found.best_clean or ''))}{_other_side(found)})"
+            f"{found.best_clean} ({_clean_pair(best, found.of(found.best_clean or ''))}){_other_side(found)}"
         )
     return f"{best.model} is the least bad of {n} models: {absolute}{how_bad(best, found)}"
 

@@ -90,7 +90,7 @@ def test_judged_by_a_change_of_class_what_is_incorrect_anyway_is_not_robust() ->
 def test_a_trade_off_is_called_one() -> None:
     assert headline(assessed(**TRADE_OFF)) == (
         "A trade-off: of 2 models adv is the least bad under attack (robust accuracy 50.0 % at 8/255), but gives up "
-        "12.0 points of clean accuracy against std (80.0 % against 92.0 %, whose robust accuracy is 0.0 % at 8/255)."
+        "12.0 points of clean accuracy against std (80.0 % against 92.0 %), whose robust accuracy is 0.0 % at 8/255."
     )
 
 
