@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from advrisk.core.traits import Capability
+from advrisk.core.traits import Capability, gives
 from advrisk.engine import Draw, Goal, Noise, Space
 from advrisk.engine.heard import clear_lead
 from advrisk.engine.norms import NORMS
@@ -61,8 +61,9 @@ def walk_back(
     rounding cannot undo.
     """
     walk = _Walk(target, kept[rows].clone(), rows, norm, chance)
-    walk.along_line(answer[rows], graded=needs != "labels")
-    for _ in range(turns if needs == "gradients" and norm != "l0" else 0):
+    capability = target.model.capability  # an arm that needs more than a model gives is refused before it runs
+    walk.along_line(answer[rows], graded=needs != "labels" and gives(capability, "scores"))
+    for _ in range(turns if needs == "gradients" and gives(capability, "gradients") and norm != "l0" else 0):
         walk.turn()
     space, x0 = target.space.to("cpu"), target.x0[rows].cpu().double()
     return Measured({name: space.distance(walk.nearest.cpu().double(), x0, name) for name in NORMS}, walk.n_passes)
