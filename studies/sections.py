@@ -236,7 +236,7 @@ def _decision_row(row: ModelDamage, found: Findings) -> list[str]:
         row.model,
         str(row.relative_damage),
         f"{row.clean_error_part:.3f}",
-        f"{row.probability_best:.1%}",
+        NOTHING if row.probability_best is None else f"{row.probability_best:.1%}",
         NOTHING if row.clean_accuracy is None else f"{row.clean_accuracy.value:.1%}",
         *(f"{row.success_ratio[eps].value:.1%}" for eps in (found.small, found.large)),
         NOTHING if row.minimal_size is None else number_text(row.minimal_size.value),

@@ -62,10 +62,11 @@ def test_the_starter_study_runs_as_it_is(advrisk: Advrisk, tmp_path: Path) -> No
     planned = json.loads(advrisk("run", "study.yaml", "--dry-run", "--json").stdout)
     # 1 shard x 2 models x (clean + minimum-norm + 2 pgd + 2 repeats of noise)
     assert (planned["n_cells"], planned["n_rows"]) == (12, 32 * 12)
-    # per sample and model: the judge's passes (1 clean, 2 per attack, 1 per draw), minimum-norm 54, pgd 21; backward:
-    # minimum-norm 4 classes, 5 steps that only l2 and l1 take, 22 steps and 10 more where those fail, pgd 20
-    assert planned["n_forward"] == 32 * 2 * (1 + (54 + 2) + 2 * (21 + 2) + 2)
-    assert planned["n_backward"] == 32 * 2 * (4 + 5 + 22 + 10 + 2 * 20)
+    # per sample and model: the judge's passes (1 clean, 2 per attack, 1 per draw; pgd's success is walked back: 6 on
+    # the line, 4 forward and 1 backward at each of 2 turns), minimum-norm 54, pgd 21; backward: minimum-norm 4
+    # classes, 5 steps that only l2 and l1 take, 22 steps and 10 more where those fail, pgd 20
+    assert planned["n_forward"] == 32 * 2 * (1 + (54 + 2) + 2 * (21 + 2 + 6 + 2 * 4) + 2)
+    assert planned["n_backward"] == 32 * 2 * (4 + 5 + 22 + 10 + 2 * (20 + 2))
     assert not (tmp_path / "runs").exists(), "a dry run must write nothing"
     done = advrisk("run", "study.yaml", "--json")
     assert done.returncode == 0, done.stderr

@@ -65,6 +65,7 @@ def test_the_ledger_knows_them_as_models(run: Run) -> None:
     assert len({row["digest"] for row in rows.values()}) == 4
     assert json.loads(rows["noisy-sure"]["tags"]) == {
         "depth": 3, "defence": "conf+gauss-out", "threshold": 0.9, "sigma": 0.3, "noise_on": "probabilities",
+        "size": 8, "width": 8,
     }  # fmt: skip
     assert [rows[name]["random"] for name in ("plain", "sure", "noisy-plain")] == [False, False, True]
     assert {row["train_samples"] for row in rows.values()} == {rows["plain"]["train_samples"]}

@@ -43,10 +43,11 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
 
 
 def _named(item: dict[str, Any], registry: Registry[Any]) -> dict[str, Any]:
-    """A name, or a mapping with a name, of the registered parts."""
-    _, mapping = deepcopy(item)["anyOf"]
-    _offer(mapping, "name", registry)
-    return {"anyOf": [mapping["properties"]["name"], mapping]}
+    """A name, or a mapping that says which of the registered parts in the one key that it must have."""
+    _, *mappings = deepcopy(item)["anyOf"]
+    for mapping in mappings:
+        _offer(mapping, mapping["required"][0], registry)
+    return {"anyOf": [mappings[0]["properties"]["name"], *mappings]}
 
 
 def _offer(model: dict[str, Any], field: str, registry: Registry[Any], *, extra: tuple[str, ...] = ()) -> None:

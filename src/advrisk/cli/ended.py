@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.durations import duration_text, parse_duration
 from advrisk.core.errors import AdvriskError, StudyError
-from advrisk.core.plain import json_text
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
@@ -129,4 +128,6 @@ def remaining(state: "Status", last: "Progress | None") -> dict[str, int]:
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """As strict JSON."""
+    from advrisk.core.plain import json_text
+
     print(json_text(facts))

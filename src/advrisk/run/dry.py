@@ -21,7 +21,7 @@ from advrisk.run.campaign import know_detectors, set_up, unfinished_cells
 from advrisk.run.detectors import Scores, Unlearned, checked_scores
 from advrisk.run.fitting import lessons
 from advrisk.run.measuring import measure_passes, unmeasured
-from advrisk.run.passes import is_counted, judge_passes, most_passes
+from advrisk.run.passes import is_counted, most_passes
 from advrisk.run.places import DEFAULTS, Options, refuse_only_here, refuse_place, worker_count
 from advrisk.run.question import plan_study, refuse_impossible, splits
 from advrisk.run.rounds import Ahead, Rounds
@@ -221,7 +221,8 @@ def _timed(cell: Cell, bench: Workbench) -> float:
     began = time.perf_counter()
     result = bench.carry_out(cell)
     wall_s = time.perf_counter() - began
-    seen = max(result.tables["outcomes"]["n_forward"].to_pylist(), default=0)
+    rows = result.tables["outcomes"]
+    seen, judged = (max(rows[name].to_pylist(), default=0) for name in ("n_forward", "n_judge"))
     if not seen:  # the model has all of these samples wrong, say: other cells will hardly be longer
         return wall_s / most_passes(cell, bench)[0]
-    return wall_s / (seen + judge_passes(cell, bench))
+    return wall_s / (seen + judged)

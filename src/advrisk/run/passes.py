@@ -6,18 +6,32 @@ from advrisk.engine.heard import CONFIRM_DRAWS
 from advrisk.plan import Cell
 from advrisk.run.bench import Workbench
 from advrisk.run.judge import JUDGE_DRAWS
+from advrisk.run.walk_back import LINE, TURNED, TURNS, walks_back
 from advrisk.study import Arm
 
 
 def most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
     """Forward and backward passes of each sample of a cell at most, those of the judge included."""
     forward, backward = _arm_passes(cell.model, cell.arm, bench)
-    return forward + judge_passes(cell, bench), backward
+    return forward + _judge_passes(cell, bench), backward + (TURNS if _turns(cell.arm, bench) else 0)
 
 
-def judge_passes(cell: Cell, bench: Workbench) -> int:
+def _judge_passes(cell: Cell, bench: Workbench) -> int:
+    """The judge's forward passes at most: the kept point, in 8 bits, and the walk back."""
     draws = JUDGE_DRAWS if bench.material.models[cell.model].random else 1
-    return 2 * draws if cell.arm.kind == "attack" else draws
+    if cell.arm.kind != "attack":
+        return draws
+    if not walks_back(cell.arm):
+        return 2 * draws
+    return (2 + LINE) * draws + (TURNS * (1 + TURNED * draws) if _turns(cell.arm, bench) else 0)
+
+
+def _turns(arm: Arm, bench: Workbench) -> bool:
+    """Whether the walk back uses gradients."""
+    if not walks_back(arm) or arm.norm == "l0":
+        return False
+    traits = bench.registries.attacks.get(arm.family).traits
+    return traits.resolved(arm.params, arm.norm, arm.eps).needs == "gradients"
 
 
 def is_counted(model: str, arm: Arm, bench: Workbench) -> bool:

@@ -12,6 +12,7 @@ from advrisk.ledger import Ledger
 from advrisk.parts.attacks import attacks
 from advrisk.run import dry
 from advrisk.run.campaign import run_study
+from advrisk.run.walk_back import LINE
 from advrisk.study import study_from
 
 STEP_S = 0.01
@@ -55,8 +56,8 @@ def planned(tmp_path, monkeypatch):
 def test_passes_are_those_of_attack_and_judge_at_most(planned):
     found = planned()
     assert (found.n_cells, found.n_skipped, found.n_rows, found.workers) == (4, 0, 128, 1)
-    assert (found.n_forward, found.n_backward) == (64 * (10 + 2 + 1), 0)
-    assert found.by_arm == {"clean": 64, "slow-linf-0.1": 64 * 12}
+    assert (found.n_forward, found.n_backward) == (64 * (10 + 2 + LINE + 1), 0)
+    assert found.by_arm == {"clean": 64, "slow-linf-0.1": 64 * (12 + LINE)}
 
 
 def test_what_an_attack_does_beside_its_passes_counts(planned):
@@ -70,8 +71,8 @@ def test_inputs_that_are_not_kept_are_crafted_again_for_each_detector(planned):
     assert kept.n_crafted_again == 0
     found = planned(detectors=["confidence", {"name": "feature-squeezing", "bits": 1}], keep_inputs="none")
     assert (found.n_cells, found.n_crafted_again) == (4, 4)
-    assert found.n_forward == kept.n_forward + 2 * 64 * 12
-    assert found.by_arm == {"clean": 64, "slow-linf-0.1": 3 * 64 * 12}
+    assert found.n_forward == kept.n_forward + 2 * 64 * (12 + LINE)
+    assert found.by_arm == {"clean": 64, "slow-linf-0.1": 3 * 64 * (12 + LINE)}
     assert found.seconds > kept.seconds + 2 * 2 * 10 * STEP_S
     assert planned(keep_inputs="none").n_crafted_again == 0, "nobody asks for them"
 
