@@ -188,9 +188,11 @@ def assess_damage(
     queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     sizes, fixed_eps = tried_sizes(ledger, distances), measured_nothing(ledger, distances)
-    loose = _untried(question.thresholds or (), sizes, written or {}) if fixed_eps else ()
+    asked = tuple(question.thresholds or ())
+    known = tuple(eps for eps in asked if not (fixed_eps and sizes and eps > sizes[-1] * (1 + 1e-9)))
+    loose = _untried(asked, known, sizes, written or {}) if fixed_eps else ()
     stated = Stated(
-        sizes=tuple(sorted({*sizes, *(question.thresholds or ())})),
+        sizes=tuple(sorted({*sizes, *known})),
         fixed_eps=fixed_eps,
         correct=correct_samples(ledger, distances),
         targeted=_targeted(ledger),
@@ -199,7 +201,7 @@ def assess_damage(
     return assess_distances(
         distances,
         question,
-        thresholds=tuple(question.thresholds or _usual_thresholds(sizes)),
+        thresholds=known or tuple(_usual_thresholds(sizes)),
         stated=stated,
         accuracy=clean.accuracy,
         rejection=clean.rejection,
@@ -422,23 +424,25 @@ def _has_sizes(found: Floats) -> bool:
     return bool(((found > 0) & (found < np.inf)).any())
 
 
-def _untried(asked: Sequence[float], tried: Sequence[float], written: Mapping[float, str]) -> tuple[str, ...]:
-    """A note on sizes that no attack had for its eps; one beyond all of them is refused: nothing is known there."""
-    if not tried:
-        return ()
+def _untried(
+    asked: Sequence[float], known: Sequence[float], tried: Sequence[float], written: Mapping[float, str]
+) -> tuple[str, ...]:
+    """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
     names = {eps: written.get(eps, size_text(eps)) for eps in (*asked, *tried)}
-    if beyond := [eps for eps in asked if eps > tried[-1] * (1 + 1e-9)]:
-        raise RiskError(
-            f"no attack was allowed a size of {names[beyond[0]]}, so what holds there is unknown; the largest eps is "
-            f"{names[tried[-1]]}: ask for that, or add an attack"
+    beyond = [names[eps] for eps in asked if eps not in known]
+    between = [names[eps] for eps in known if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()] if tried else []
+    notes = []
+    if beyond:
+        notes.append(
+            f"Left out: {', '.join(beyond)}. No attack was allowed so large a size (the largest eps is "
+            f"{names[tried[-1]]}), so what holds there is unknown."
         )
-    between = [names[eps] for eps in asked if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()]
-    if not between:
-        return ()
-    return (
-        f"No attack had an eps of {', '.join(between)}: robust accuracy there rests on what attacks at other sizes "
-        "found on the way back, and may be far too high.",
-    )
+    if between:
+        notes.append(
+            f"No attack had an eps of {', '.join(between)}: robust accuracy there rests on what attacks at other sizes "
+            "found on the way back, and may be far too high."
+        )
+    return tuple(notes)
 
 
 def _usual_thresholds(sizes: Sequence[float]) -> Sequence[float]:
