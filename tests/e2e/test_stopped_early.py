@@ -115,7 +115,7 @@ def test_few_passes_a_command_go_on_all_the_same(nets: Path, full: Run, tmp_path
     study = Study.from_dict(quick(nets, evaluate=32))
     a_shard = full.status().n_passes // N_SHARDS
     done = [0]
-    while not (run := study.run(tmp_path / "run", max_passes=a_shard // 2)).status().complete:
+    while not (run := study.run(tmp_path / "run", max_passes=a_shard // 8)).status().complete:
         done.append(run.query("SELECT count(*) AS n FROM cells")["n"][0].as_py())
         assert done[-1] > done[-2]
         assert len(done) < 20
