@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from advrisk import Run, Study
 from advrisk.core.errors import StudyError
 from advrisk.report.summary import findings
+from advrisk.run.walk_back import LINE
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Study_ = dict[str, Any]
@@ -167,7 +168,7 @@ def test_a_detector_that_learns(watched: Study_, tmp_path: Path) -> None:
     longer = Study.from_dict(asked | {"arms": [PGD, KNOWING | {"detector": "lid", "steps": 7}]})
     dry = longer.dry_run(tmp_path / "run")
     assert dry.uncounted == []
-    assert dry.by_arm[arm.replace("steps=5,", "steps=7,")] == 32 * (2 * 8 * 2 + 2 + 2 * 7 * 3)
+    assert dry.by_arm[arm.replace("steps=5,", "steps=7,")] == 32 * (2 * 8 * 2 + 2 + LINE + 2 * 7 * 3)
 
 
 @pytest.mark.slow
