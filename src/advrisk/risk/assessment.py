@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -38,7 +37,6 @@ from advrisk.risk.queries import QueryPoints, on_queries, read_queries
 from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
-Flags = NDArray[np.bool_]
 AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
 
 LEAST = "least damage"  # the verdict on the model to ship
