@@ -551,8 +551,8 @@ class Run:
         one that is put to a URL, a copy is returned. `models`, `where` and what follows are those of `part`.
         """
         asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
-        asked |= {"detector": detector, "cost": cost, "answers": answers}
-        return write_form(part_of(self, models=models, where=where, asked=asked), path, form)
+        part = self.part(models=models, where=where, detector=detector, cost=cost, answers=answers, **asked)
+        return write_form(part, path, form)
 
     def figures(self) -> "dict[str, go.Figure]":
         """The figures of the report by name, as plotly objects."""
