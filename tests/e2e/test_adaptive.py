@@ -131,7 +131,8 @@ def test_an_object_of_the_users(watched: Study_, tmp_path: Path) -> None:
     passes = run.query("SELECT n_forward, n_backward FROM outcomes WHERE arm = $arm", {"arm": knowing}).to_pylist()
     most = 2 * 7 + 2 * 6 * 20
     assert max(row["n_forward"] for row in passes) <= most
-    assert dry.by_arm[knowing] == 64 * (most + 2 + 2 * 6)  # the judge's two passes, and the slopes of the objective
+    # The slopes of the objective; the judge's two passes, and the six of its walk back.
+    assert dry.by_arm[knowing] == 64 * (most + 2 * 6 + 2 + 6)
     with pytest.raises(StudyError, match="this study has none"):
         study.run(tmp_path / "other", workers=1)
     assert not (tmp_path / "other").exists()
@@ -142,7 +143,8 @@ def test_what_a_dry_run_promises_is_kept(watched: Study_, tmp_path: Path) -> Non
     study = Study.from_dict(watched)
     dry = study.dry_run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    assert dry.by_arm[SQUEEZED] == 64 * (2 * 11 * 3 + 2 + 2 * 10 * 4)  # a point, and twice what squeezes it
+    # A point, and twice what squeezes it; the judge's two passes, and the six of its walk back.
+    assert dry.by_arm[SQUEEZED] == 64 * (2 * 11 * 3 + 2 * 10 * 4 + 2 + 6)
     run = study.run(tmp_path / "run", workers=1)
     spent = run.query("SELECT max(n_forward) f, max(n_backward) b FROM outcomes WHERE arm = $arm", {"arm": SQUEEZED})
     assert spent["f"][0].as_py() == 2 * 11 * 3
