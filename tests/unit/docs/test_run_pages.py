@@ -1,23 +1,10 @@
 """Pages whose commands are run: what is written into them, and that the real ones say what their commands print."""
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-
-
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_pages", ROOT / "docs" / "run_pages.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = _tool()
+from docs.run_pages import PAGES, PageError, changes, main, refreshed
 
 PAGE = """\
 Write a file:
@@ -41,32 +28,32 @@ done in 3 s
 
 
 def test_a_block_holds_the_part_of_the_output_that_it_held(tmp_path: Path) -> None:
-    assert TOOL.refreshed(PAGE, tmp_path) == PAGE.replace("two: 5\ndone in 3 s", "two: 2\ndone in 7 s")
+    assert refreshed(PAGE, tmp_path) == PAGE.replace("two: 5\ndone in 3 s", "two: 2\ndone in 7 s")
 
 
 def test_a_python_file_above_a_block_is_run(tmp_path: Path) -> None:
     page = '```python title="a.py"\nprint("half is", 1 / 2)\n```\n\n```text\nhalf is 0.4\n```\n'
-    assert "half is 0.5" in TOOL.refreshed(page, tmp_path)
+    assert "half is 0.5" in refreshed(page, tmp_path)
 
 
 def test_an_output_that_the_page_does_not_show_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TOOL.PageError, match="is no part of the output"):
-        TOOL.refreshed(PAGE.replace("two: 5\n", "Something else entirely.\n"), tmp_path)
+    with pytest.raises(PageError, match="is no part of the output"):
+        refreshed(PAGE.replace("two: 5\n", "Something else entirely.\n"), tmp_path)
 
 
 @pytest.mark.parametrize("command", ["exit 2", "python -c 'raise ValueError(1)'"])
 def test_a_command_that_fails_is_an_error(command: str, tmp_path: Path) -> None:
-    with pytest.raises(TOOL.PageError, match="exit code"):
-        TOOL.refreshed(PAGE.replace("cat numbers.txt", command), tmp_path)
+    with pytest.raises(PageError, match="exit code"):
+        refreshed(PAGE.replace("cat numbers.txt", command), tmp_path)
 
 
 def test_numbers_may_differ_and_words_may_not() -> None:
-    assert list(TOOL.changes(PAGE, PAGE.replace("two: 5", "two: 12.5e-3"))) == []
-    (change,) = TOOL.changes(PAGE, PAGE.replace("done in 3", "finished in 3"))
+    assert list(changes(PAGE, PAGE.replace("two: 5", "two: 12.5e-3"))) == []
+    (change,) = changes(PAGE, PAGE.replace("done in 3", "finished in 3"))
     assert (change.line, change.after) == (14, "two: 5\nfinished in 3 s\n")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", TOOL.PAGES)
+@pytest.mark.parametrize("page", PAGES)
 def test_pages_say_what_their_commands_print(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert TOOL.main(["--check", page]) == 0, capsys.readouterr().out
+    assert main(["--check", page]) == 0, capsys.readouterr().out
