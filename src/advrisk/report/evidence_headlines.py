@@ -10,10 +10,8 @@ from typing import Any, Literal
 
 from advrisk.core.names import counted
 from advrisk.report.evidence_numbers import SHARE
-from advrisk.report.findings import Findings
 from advrisk.report.palette import cut_words, one_line
 from advrisk.report.survival import number_text
-from advrisk.risk.indicators.tree import UNIFORM
 
 _End = Literal["high", "low"]
 HIGH: _End = "high"
@@ -46,18 +44,6 @@ LEADING: Mapping[str, Leading] = {
     "certificates": Leading(HIGH, "broken by the worst attack", with_note=True),
     "people": Leading(HIGH),
 }
-
-
-def model_to_ship(found: Findings) -> str:
-    """The model that all answers name which name one; none where they differ, or where the gate forbids it."""
-    if not isinstance(found.gate, str) and not found.gate.passed:
-        return ""
-    named = set() if isinstance(found.damage, str) else {found.damage.ship}
-    if not isinstance(found.indicators, str):
-        first = (one for one in found.indicators.results if one.loss == found.indicators.losses[0])
-        named |= {one.ship for one in first if one.scenario.name != UNIFORM}
-    named -= {None}
-    return str(named.pop()) if len(named) == 1 else ""
 
 
 def headline(topic: str, numbers: Sequence[_Number], ship: str) -> str:

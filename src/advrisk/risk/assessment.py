@@ -116,8 +116,8 @@ class DamageAssessment(Tabular):
         return self.models[0].verdict == LEAST
 
     @property
-    def ship(self) -> str | None:
-        """The model to ship, or None where the evidence does not decide."""
+    def least_bad(self) -> str | None:
+        """The model with the least damage, or None where the evidence does not decide."""
         return self.models[0].model if self.decided else None
 
     def size_text(self, eps: float) -> str:
@@ -142,7 +142,7 @@ class DamageAssessment(Tabular):
             "cost": self.cost,
             "detector": _detector_dict(self.detector),
             "decided": self.decided,
-            "ship": self.ship,
+            "least_bad": self.least_bad,
             "sizes": [{"eps": eps, "written": self.size_text(eps)} for eps in self.thresholds],
             "best_clean": self.best_clean,
             "samples_left": self.samples_left,
