@@ -130,8 +130,8 @@ def test_an_old_run_against_a_new_one(folder: Path, advrisk: Command) -> None:
     told = {row["quantity"] for row in facts["results"]}
     assert told == {
         "clean accuracy",
-        "broken within 0.1",
-        "broken within 0.2",
+        "robust accuracy at 0.1",
+        "robust accuracy at 0.2",
         "damage",
         "risk, noisy-day, misclassified",
     }

@@ -122,7 +122,7 @@ class DamageAssessment(Tabular):
 
     def size_text(self, eps: float) -> str:
         """A size as the study writes it."""
-        return self.written.get(eps, size_text(eps))
+        return size_text(eps, self.written)
 
     def of(self, model: str) -> ModelDamage | None:
         """What is known of a model, if it was compared."""
@@ -426,7 +426,7 @@ def _untried(
     asked: Sequence[float], known: Sequence[float], tried: Sequence[float], written: Mapping[float, str]
 ) -> tuple[str, ...]:
     """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
-    names = {eps: written.get(eps, size_text(eps)) for eps in (*asked, *tried)}
+    names = {eps: size_text(eps, written) for eps in (*asked, *tried)}
     beyond = [names[eps] for eps in asked if eps not in known]
     between = [names[eps] for eps in known if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()] if tried else []
     notes = []
