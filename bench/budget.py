@@ -53,7 +53,7 @@ def main(*, tiny: bool = False) -> None:
         for text, gate in TARGETS:
             _replay(whole, text, gate, n_all)
         early = study.run(Path(place) / "early", target="decided", modules=modules)
-        same = early.damage().ship == whole.damage().ship
+        same = early.damage().least_bad == whole.damage().least_bad
         n_early, n_samples = _passes(early.ledger), early.status().n_samples_run
         print(f"run for `decided`: {n_samples} samples, {n_early:,} of {n_all:,} passes; the same decision: {same}")
 

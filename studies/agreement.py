@@ -97,7 +97,7 @@ def agreement(data: str, folder: Path, n: int) -> Agreement:
     for name, arms in ARMS[data].items():
         run = study(data, models, arms, n).run(folder / data / name.replace("/", "-").replace(" ", "-"))
         for pair, found in verdicts(run).items():
-            pairs.setdefault(pair, {})[name] = found.ship
+            pairs.setdefault(pair, {})[name] = found.least_bad
     return Agreement(pairs)
 
 

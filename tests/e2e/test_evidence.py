@@ -108,7 +108,8 @@ def test_a_run_that_holds_everything_says_what_the_api_says(written: Path, finis
     for row in damage.models:
         assert said("accuracy", row.model, "clean inputs answered rightly") == row.clean_accuracy.as_dict()
         assert said("damage", row.model, "probability of damage by an attacked input") == row.damage.as_dict()
-        assert said("success", row.model, "broken within linf 0.1") == row.success_ratio[0.1].as_dict()
+        assert said("success", row.model, "robust accuracy at linf 0.1") == row.robust_accuracy[0.1].as_dict()
+        assert said("success", row.model, "attack success rate at linf 0.1") == row.success_ratio[0.1].as_dict()
     for model in town.models:
         assert said("scenarios", model.model, "misclassified in town") == model.risk.as_dict()
         night = model.by_stratum["light"]["night"]

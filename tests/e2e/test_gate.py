@@ -108,6 +108,21 @@ def test_a_mistake_has_no_traceback(folder: Path, advrisk: Command) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_no_model_is_named_to_ship_that_fails_what_is_required(
+    study: dict[str, Any], write_study: Callable[..., Path], advrisk: Command, tmp_path: Path
+) -> None:
+    study["gate"] = ["clean_accuracy.* >= 100 %", "robust_accuracy.* at 0.2 >= 99.9 %"]
+    run = Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+    done = advrisk("select", "run", "--json")
+    told = json.loads(done.stdout)
+    assert told["headline"].startswith("None of these 2 models meets ")
+    assert (told["ship"], told["requirements"], done.returncode) == (None, "not met", 1)
+    record = run.record()
+    assert (record["headline"], record["ship"], record["gate"]["verdict"]) == (told["headline"], None, "fail")
+    assert record["executive"]["ship"][0] == told["headline"]
+    assert '"ship": "' not in json.dumps(record), "nor anywhere else in it"
+
+
 def test_an_old_run_against_a_new_one(folder: Path, advrisk: Command) -> None:
     same = advrisk("compare", folder, folder, "--margin", "20 %", "--evasion", "0.15", "--json")
     facts = json.loads(same.stdout)
@@ -115,8 +130,8 @@ def test_an_old_run_against_a_new_one(folder: Path, advrisk: Command) -> None:
     told = {row["quantity"] for row in facts["results"]}
     assert told == {
         "clean accuracy",
-        "broken within 0.1",
-        "broken within 0.2",
+        "robust accuracy at 0.1",
+        "robust accuracy at 0.2",
         "damage",
         "risk, noisy-day, misclassified",
     }

@@ -417,17 +417,36 @@ class TestPart:
         self, everything: Run, finished: Path, advrisk: Command
     ) -> None:
         found, result = everything.select(), everything.indicators().results[0]
-        assert (found.by, found.ship, found.decided) == ("town", result.ship, result.ship is not None)
+        assert (found.by, found.least_bad, found.decided) == ("town", result.least_bad, result.least_bad is not None)
         assert found.headline.startswith("In the scenario town, ")
         assert found.headlines[1].startswith("By damage: ")
         done = advrisk("select", str(finished), "--scenario", "town", "--loss", "misclassified", "--json")
         told = json.loads(done.stdout)
-        assert (told["by"], told["ship"], done.returncode) == ("town", result.ship, 0 if result.ship else 4)
+        assert (told["by"], told["least_bad"]) == ("town", result.least_bad)
+        assert done.returncode == (1 if told["requirements"] == "not met" else 0 if told["ship"] else 4)
         assert told["scenarios"][0]["loss"] == "misclassified"
         by_damage = everything.part(evasion=0.1).select()
-        assert (by_damage.by, by_damage.ship) == ("damage", everything.damage(evasion=0.1).ship)
+        assert (by_damage.by, by_damage.least_bad) == ("damage", everything.damage(evasion=0.1).least_bad)
         wrong = advrisk("select", str(finished), "--scenario", "twon")
         assert (wrong.returncode, "did you mean 'town'?" in wrong.stderr) == (2, True)
+
+    def test_every_command_leads_with_the_same_answer(self, everything: Run, finished: Path, advrisk: Command) -> None:
+        lead = everything.select().answer
+        assert lead.headline.startswith("In the scenario town, ")
+        run, wide = str(finished), {"COLUMNS": "1000"}
+        for words in (["show", run], ["show", run, "damage"], ["select", run], ["report", run, "--out", "-"]):
+            told = strict(advrisk(*words, "--json").stdout)
+            same = {name: told[name] for name in ("headline", "ship", "least_bad", "decided", "requirements")}
+            assert same == {name: lead.as_dict()[name] for name in same}, words
+            assert told["headlines"][: len(lead.sentences)] == list(lead.sentences), words
+        for words in (["show", run], ["select", run]):
+            assert advrisk(*words, env=wide).stdout.splitlines()[0] == lead.headline, words
+        asked = everything.part(evasion=0.1)
+        by_damage = asked.select().headline
+        assert not by_damage.startswith("In the scenario")
+        for words in (["show", run], ["select", run], ["report", run, "--out", "-"]):
+            told = strict(advrisk(*words, "--evasion", "0.1", "--json").stdout)
+            assert told["headline"] == by_damage, words
 
     def test_the_data_set_says_how_many_samples_it_still_has(self, everything: Run) -> None:
         assert everything.samples_left == 500 - 32 - 8 - 40, "of the 500 digits that are not for training"

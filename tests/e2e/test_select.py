@@ -148,6 +148,32 @@ def test_a_curve_of_no_use_is_refused_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_size_beyond_the_data_is_refused_wherever_it_is_asked(
+    study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path, advrisk: Command, theirs: Path
+) -> None:
+    run = Study.load(write_study(study)).run(tmp_path / "run", workers=1)
+    complaint = (
+        "evasion: found 4 on data in [0, 1]; no two inputs are farther apart than 1 in linf; did you mean 4/255?"
+    )
+    for command in (["select", "run"], ["show", "run"], ["show", "run", "convergence"], ["report", "run", "--json"],
+                    ["gate", "run", "--require", "damage.plain <= 0.5"], ["compare", "run", "run"]):  # fmt: skip
+        done = advrisk(*command, "--evasion", "4")
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert complaint in done.stderr
+    for evasion in (4, "4", threshold(4)):
+        with pytest.raises(StudyError, match="did you mean 4/255"):
+            run.damage(evasion=evasion)
+        with pytest.raises(StudyError, match="did you mean 4/255"):
+            run.compare(run, evasion=evasion)
+    with pytest.raises(StudyError, match=r"thresholds: found 8 .* did you mean 8/255"):
+        run.damage(thresholds=[8])
+    assert advrisk("select", "run", "--eps", "8").returncode == 2
+    assert advrisk("compare", "run", "run", "--eps", "8").returncode == 2
+    assert not run.damage(evasion=1).relative
+    assert not run.damage(norm="l2", evasion=4).relative, "in l2 inputs are up to 8 apart"
+    assert advrisk("select", "theirs", "--evasion", "4").returncode != 2, "nothing says where their data lies"
+
+
 def test_the_average_of_one_model_is_refused_before_anything_runs(
     study: dict[str, Any], write_study: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -107,7 +107,7 @@ def test_a_run_that_rests_tells_the_look_at_where_it_does(nets: Path, full: Run,
     n_samples, looks = told_of(more)
     assert looks == [n_samples]
     assert len(more.damage().distances.samples) == n_samples
-    assert more.status().stopped.count("samples (ship") == 1
+    assert more.status().stopped.count("is the least bad)") == 1
 
 
 def test_few_passes_a_command_go_on_all_the_same(nets: Path, full: Run, tmp_path: Path) -> None:

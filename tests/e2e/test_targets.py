@@ -174,7 +174,7 @@ def test_a_decision_shares_its_error_among_the_looks(nets: Path, tmp_path: Path)
     looks = [look for look in run.stopping.looks if look.target == "decided"]
     assert run.stopping.rests
     assert looks[-1].met
-    assert looks[-1].said == f"ship {run.damage().ship}"
+    assert looks[-1].said == f"{run.damage().least_bad} is the least bad"
     for look in looks:
         assert look.share == pytest.approx(0.8 / run.stopping.n_looks_planned)
         assert look.level == pytest.approx(1 - 0.05 * 0.8 / run.stopping.n_looks_planned)

@@ -6,6 +6,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advrisk.api.damage import refuse_beyond_data
 from advrisk.api.paired import Comparing
 from advrisk.core.errors import RiskError
 from advrisk.ledger.layout import EVASION_FILE
@@ -39,6 +40,7 @@ def compare_runs(
     arms = [arms] if isinstance(arms, str) else arms
     refuse_unknown(pairing, arms or ())
     shared = _shared_norm(old, new, norm)
+    refuse_beyond_data(new.folder, DamageSpec(norm=shared, thresholds=list(sizes) if sizes else None))
     pending = _unfinished(old, new)
     curve = _curve(old, new, evasion, shared)
 
@@ -132,8 +134,10 @@ def _curve(old: "Run", new: "Run", given: "AnyEvasion | None", norm: Norm) -> Ev
         if given == AVERAGE:
             raise RiskError("relative damage depends on the compared models, and cannot be held against a margin")
         if callable(given):
+            refuse_beyond_data(new.folder, DamageSpec(norm=norm), given)
             return given
         asked = validated(DamageSpec, {"norm": norm, "evasion": str(given)}, Source())
+        refuse_beyond_data(new.folder, asked)
         if asked.evasion_file is None:
             return threshold(float(asked.evasion or 0.0))
         return read_evasion(Path(asked.evasion_file), norm=norm)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger.answer_file import AnswerRows
 from advrisk.ledger.answers import Answer, read_answers
-from advrisk.ledger.layout import EVASION_FILE
+from advrisk.ledger.layout import EVASION_FILE, read_extent
 from advrisk.ledger.stopping import stopping_words
+from advrisk.plan import refuse_asked_sizes
 from advrisk.risk.assessment import DamageAssessment, assess_damage
 from advrisk.risk.distances import smallest_distances
-from advrisk.risk.evasion import Evasion, evasion_notes, read_evasion, threshold
+from advrisk.risk.evasion import Evasion, ThresholdEvasion, evasion_notes, read_evasion, threshold
 from advrisk.risk.monte_carlo import detector_answers
 from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, validated
 
@@ -55,12 +56,22 @@ def damage_question(
     if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
         given = {"norm": norm, "thresholds": None} | given
     asked = validated(DamageSpec, asked.model_dump() | given, Source())
+    refuse_beyond_data(run.folder, asked, curve)
     if curve is not None or asked.evasion in (None, AVERAGE):
         return DamageQuestion(asked, curve, notes)
     if asked.evasion_file is None:
         return DamageQuestion(asked, threshold(float(asked.evasion or 0.0)))
     path = run.folder / EVASION_FILE if evasion is None else Path(asked.evasion_file)  # the study's is kept here
     return DamageQuestion(asked, read_evasion(path, norm=asked.norm), evasion_notes(path))
+
+
+def refuse_beyond_data(folder: Path, asked: DamageSpec, curve: Evasion | None = None) -> None:
+    """A size, also that of a threshold, beyond any two inputs of the run's data; where the run says how far that is."""
+    if (extent := read_extent(folder)) is None:
+        return
+    if isinstance(curve, ThresholdEvasion):
+        asked = asked.model_copy(update={"evasion": curve.tau})
+    refuse_asked_sizes(asked, extent)
 
 
 def assessed_damage(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from advrisk.api.part import ON_CERTIFICATES, ON_GATE, asked_words, gate_applies
+from advrisk.api.part import ON_CERTIFICATES, ON_GATE, asked_words, asks_for_damage, gate_applies, states_scenarios
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.seeds import generator
 from advrisk.ledger.stopping import stopping_words
@@ -47,6 +47,8 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         certificates=_certificates(run),
         gate=_gate(run),
         unfinished="" if status.done else status.so_far,
+        scenarios_stated=states_scenarios(run),
+        by_damage=asks_for_damage(run),
         view=run.view,
         asked=asked_words(run.asked),
         arms=run.asked.get("arms"),
@@ -81,8 +83,8 @@ def _detection(run: "Run") -> DetectionAssessment | str:
 
 def _indicators(run: "Run") -> IndicatorAssessment | str:
     """Nothing where nobody asked and nature did nothing."""
-    stated = bool(run.study and run.study.scenarios)
-    if not stated and not len(run.query("SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")):
+    corrupted = "SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'"
+    if not states_scenarios(run) and not len(run.query(corrupted)):
         return ""
     try:
         return run.own_indicators

@@ -10,6 +10,7 @@ import numpy as np
 from advrisk.api.status import Status
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import size_text
 from advrisk.core.seeds import generator
 from advrisk.report.detection import row_label
 from advrisk.risk.absolute import EvasionComparison
@@ -189,7 +190,7 @@ class Measures:
             "SELECT DISTINCT eps, keep FROM arms WHERE kind = 'attack' AND norm = $norm AND list_contains($arms, arm)",
             {"norm": self._distances.norm, "arms": list(self._distances.arms)},
         ).to_pylist()
-        return untried(term.size or 0.0, arms)
+        return untried(term.size or 0.0, arms, term.size_text)
 
     def _clean(self, left: Term, right: Term | None) -> Measured:
         name = "correct" if left.quantity == "clean_accuracy" else "refused"
@@ -301,7 +302,8 @@ class Measures:
         if not lists:
             raise RiskError(f"nothing was certified of {left.subject} at {left.size_text}")
         missing = [one for one in lists if not one.certified]
-        shown = ", ".join(f"{one.norm} {one.eps:g}: {one.verdict}" for one in lists)
+        written = self.run.study.written if self.run.study else {}
+        shown = ", ".join(f"{one.norm} {size_text(one.eps, written)}: {one.verdict}" for one in lists)
         level = 1 - self._certificates.zeta
         estimate = Estimate(
             float(not missing), float(not missing), float(not missing), level, len(lists), "certificate"

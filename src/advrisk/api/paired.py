@@ -8,6 +8,7 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import size_text
 from advrisk.core.seeds import generator
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.compare.pairing import (
@@ -22,7 +23,14 @@ from advrisk.risk.compare.records import Compared, margin_text
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import Evasion, Floats
 from advrisk.risk.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
-from advrisk.risk.gate.reading import clean_answers, has_clean, n_labelled, untried
+from advrisk.risk.gate.reading import (
+    clean_answers,
+    has_clean,
+    is_targeted,
+    n_labelled,
+    told_by_distances,
+    untried,
+)
 from advrisk.risk.gate.verdict import AGAIN, UNTRIED, decide, settling
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
@@ -136,21 +144,48 @@ class Comparing:
         if sizes is None and self.new.study:
             sizes = self.new.study.assess.damage.thresholds
         wanted = sorted({*known[:1], *known[-1:]}) if sizes is None else sizes
+        robust = self._robust_told(pair)
+        name = "attack success rate" if robust is None else "robust accuracy"
         if not own and not wanted:
-            yield self._open(pair, "broken", f"no shared attack is in {self.norm}")
+            yield self._open(pair, name, f"no shared attack is in {self.norm}")
         for size in wanted:
-            name = f"broken within {size:g}"
+            quantity = f"{name} at {self._size(size)}"
             if any(row["eps"] is None for row in own) or (known and size <= known[-1]):
-                little = untried(size, own)
+                little = untried(size, own, self._size(size))
+                told = found.told if robust is None else found.told & robust[0][1] & robust[1][1]
                 was, now = (
-                    distances <= size if points is None else points.broken(size)
-                    for distances, points in zip((found.old, found.new), queries, strict=True)
+                    _share_at(size, distances, points, None if robust is None else robust[place][0])
+                    for place, (distances, points) in enumerate(zip((found.old, found.new), queries, strict=True))
                 )
-                yield self._shares(pair, name, was, now, found.told, untried=little)
+                yield self._shares(pair, quantity, was, now, told, harmful=robust is None, untried=little)
             elif known:
-                yield self._open(pair, name, f"the largest eps of a shared attack is {known[-1]:g}", settle=UNTRIED)
+                reason = f"the largest eps of a shared attack is {self._size(known[-1])}"
+                yield self._open(pair, quantity, reason, settle=UNTRIED)
             else:
-                yield self._open(pair, name, f"no shared attack is in {self.norm}", settle=UNTRIED)
+                yield self._open(pair, quantity, f"no shared attack is in {self.norm}", settle=UNTRIED)
+
+    def _size(self, size: float) -> str:
+        """A size as the new study writes it."""
+        return size_text(size, self.new.study.written if self.new.study else {})
+
+    def _robust_told(self, pair: Pair) -> list[tuple[Flags, Flags]] | None:
+        """Of both models, which samples are correct clean and where that is known; None: robust accuracy has no sense.
+
+        That is where success is a target, or where neither labels nor imported distances say what is correct.
+        """
+        found = []
+        for place, (run, model) in enumerate(zip((self.old, self.new), pair, strict=True)):
+            samples = [names[place] for names in self.pairing.samples]
+            if is_targeted(run.ledger):
+                return None
+            if told_by_distances(run.ledger, model):  # what is incorrect clean has the distance 0
+                found.append((np.ones(len(samples), np.bool_), np.ones(len(samples), np.bool_)))
+            elif n_labelled(run.ledger) and has_clean(run.ledger, model):
+                correct, told = clean_answers(run.ledger).among(samples, model)
+                found.append((correct == 1, told))
+            else:
+                return None
+        return found
 
     def _queries(self, pair: Pair, attacks: Arms) -> list[QueryPoints | None]:
         """What single queries meet, of models that answer at random; None of others."""
@@ -342,6 +377,13 @@ class Comparing:
             more_samples=more,
             cautions=tuple(text for text in told if text and text != reason),
         )
+
+
+def _share_at(size: float, distances: Floats, points: QueryPoints | None, correct: Flags | None) -> Flags | Floats:
+    """Of each sample, whether an attack within a size succeeds, or whether it stays correct, where that is known."""
+    if correct is None:
+        return distances <= size if points is None else points.broken(size)
+    return (distances > size) & correct if points is None else points.correct(size)
 
 
 def _identical(one: Compared) -> Compared:

@@ -17,6 +17,7 @@ ON_GATE = (
     "`advrisk gate RUN` checks them"
 )
 _OF_GATE = ("norm", "arms", "detector")  # what no gate can be asked with
+_OF_DAMAGE = ("evasion", "detector", "cost")  # who gives one of these asks for damage
 _WORDS = {
     "norm": "Norm asked for",
     "arms": "Attacks asked for",
@@ -67,6 +68,16 @@ def asked_words(asked: Mapping[str, Any]) -> dict[str, str]:
 def gate_applies(run: "Run") -> bool:
     """Whether the study's requirements can be checked on what is asked."""
     return not run.view and not any(name in run.asked for name in _OF_GATE)
+
+
+def states_scenarios(run: "Run") -> bool:
+    """Whether the study describes deployments, which then lead."""
+    return bool(run.study and run.study.scenarios)
+
+
+def asks_for_damage(run: "Run") -> bool:
+    """Whether something was asked that only damage answers, which then leads."""
+    return any(name in run.asked for name in _OF_DAMAGE)
 
 
 def _text(name: str, value: Any) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from advrisk.api.part import gate_applies
+from advrisk.api.part import asks_for_damage, gate_applies, states_scenarios
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain
-from advrisk.report.headline import by_damage, headline, scenario_headline
+from advrisk.report.answer import Answer, answer
+from advrisk.report.headline import Requirements
 from advrisk.report.indicators import stated_results
 from advrisk.report.records import damage_record
 from advrisk.risk.assessment import DamageAssessment
@@ -18,60 +19,75 @@ if TYPE_CHECKING:
     from advrisk.api.run import Run
 
 DAMAGE = "damage"
-_OF_DAMAGE = ("evasion", "detector", "cost")  # who gives one of these asks for damage
 
 
 @dataclass(frozen=True)
 class Selection:
     """The named model, or that the evidence names none, and the answers that this rests on; the first one leads."""
 
-    ship: str | None  # None: undecided, or nothing to compare
+    answer: Answer
     compared: bool  # whether there was more than one model
     by: str  # `damage`, or the names of the scenarios
-    headlines: tuple[str, ...]
     damage: DamageAssessment | None
     scenarios: tuple[ScenarioResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ship(self) -> str | None:
+        """The least bad model, if it meets what is required of it; None: it does not, or there is none."""
+        return self.answer.ship
+
+    @property
+    def least_bad(self) -> str | None:
+        """The model that the evidence names; None: undecided, or nothing to compare."""
+        return self.answer.least_bad
+
+    @property
+    def requirements(self) -> Requirements | None:
+        """Whether the least bad model meets what is required of it; None: nothing is."""
+        return self.answer.requirements
 
     @property
     def headline(self) -> str:
         """The answer in one sentence."""
-        return self.headlines[0]
+        return self.answer.headline
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        """The answer, then those to what else was asked, and what to know of them."""
+        return (*self.answer.sentences, *self.notes)
 
     @property
     def decided(self) -> bool:
         """Whether the evidence names one model."""
-        return self.ship is not None
+        return self.least_bad is not None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every number of damage, and above it what was selected, and by what."""
         beside = {} if self.damage is None else damage_record(self.damage)
-        own: dict[str, Any] = {"headline": self.headline, "headlines": list(self.headlines), "ship": self.ship}
-        own |= {"decided": self.decided, "by": self.by, "scenarios": [one.as_dict() for one in self.scenarios]}
-        return beside | {"damage_ship": self.damage.ship if self.damage else None} | dict(plain(own))
+        own = self.answer.as_dict() | {"headlines": list(self.headlines), "by": self.by}
+        own["scenarios"] = [one.as_dict() for one in self.scenarios]
+        own["damage_least_bad"] = self.damage.least_bad if self.damage else None
+        return beside | dict(plain(own))
 
 
 def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str | None = None) -> Selection:
     """Of a run or a part of it; `scenario` and `loss` say by which of them, also where damage was asked for."""
     explicit = scenario is not None or loss is not None
-    stated = bool(run.study and run.study.scenarios) and not any(name in run.asked for name in _OF_DAMAGE)
+    stated = states_scenarios(run) and not asks_for_damage(run)
     results, why = _scenario_results(run, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
     damage = _damage(run, needed=not results and not why)
-    gate = _gate(run)
-    said = [scenario_headline(one, damage, gate if place == 0 else None) for place, one in enumerate(results)]
-    said += [f"The study's scenarios have no answer: {why}."] if why else []
-    if damage is not None:
-        said.append(by_damage(damage) if said else headline(damage, gate))
-    if run.study and run.study.gate and not gate_applies(run):
-        said.append("What the study requires (gate) is not checked on a part of the run.")
+    status = run.status()
+    found = answer(damage, results, _gate(run), why_not=why, unfinished="" if status.done else status.so_far)
+    unchecked = run.study and run.study.gate and not gate_applies(run)
     models = results[0].models if results else damage.models if damage else ()
-    named = {one.ship for one in results} if results else {damage.ship} if damage and not why else {None}
     return Selection(
-        ship=named.pop() if len(named) == 1 else None,
+        answer=found,
         compared=len(models) > 1,
         by=", ".join(one.scenario.name for one in results) or ("scenarios" if why else DAMAGE),
-        headlines=tuple(said),
         damage=damage,
         scenarios=tuple(results),
+        notes=("What the study requires (gate) is not checked on a part of the run.",) if unchecked else (),
     )
 
 

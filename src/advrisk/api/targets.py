@@ -62,7 +62,11 @@ def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
 def _decided(run: Run) -> Seen:
     """Whether one model is told apart from all others."""
     found = run.damage()
-    said = f"ship {found.ship}" if found.decided else f"{found.models[0].model} is {found.models[0].verdict}"
+    said = (
+        f"{found.least_bad} is the least bad"
+        if found.decided
+        else f"{found.models[0].model} is {found.models[0].verdict}"
+    )
     return Seen(met=found.decided, said=said, level=found.level)
 
 

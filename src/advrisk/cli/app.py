@@ -238,7 +238,8 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
     from advrisk.cli.targets import targets_met, tell_stopped
     from advrisk.ledger.remote import url_below
-    from advrisk.report.records import damage_record, leading
+    from advrisk.report.answer import leading
+    from advrisk.report.records import damage_record
 
     study = Study.load(study_file)
     for doubt in study.doubts():
@@ -266,18 +267,18 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
         tell_stopped(state.stopped)
     try:
         found = done.damage()
-        headlines = leading(done.findings())
+        lead = leading(done.findings())
         if as_json:
-            print_json(damage_record(found) | {"headline": headlines[0], "headlines": headlines} | facts)
+            print_json(damage_record(found) | lead.as_dict() | facts)
         else:
-            print_damage(found, headlines)
+            print_damage(found, lead.sentences)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
         if as_json:
             print_json(facts | {"unanswered": str(error)})
         tell_stopped("" if as_json else state.stopped)
         if not as_json:
-            print("\n".join(leading(done.findings())))
+            print("\n".join(leading(done.findings()).sentences))
     if study.spec.assess.certificate and not as_json:
         print_certified(done)
     if not as_json:

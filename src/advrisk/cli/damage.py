@@ -10,11 +10,9 @@ from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
-from advrisk.core.plain import json_text
 from advrisk.report.headline import headline, shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import short_verdict
-from advrisk.report.records import damage_record
 from advrisk.report.summary import damage_name, findings, money, percent, what_would_decide
 from advrisk.risk.convergence import DAMAGE
 
@@ -36,11 +34,6 @@ _DETAILS = (
     "mean adversarial distance",
 )  # what only the whole table shows
 _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of samples to show
-
-
-def damage_json(found: "DamageAssessment") -> str:
-    """Every number, and the words that go with them."""
-    return json_text(damage_record(found))
 
 
 def print_damage(found: "DamageAssessment", said: Sequence[str] = ()) -> None:

@@ -8,7 +8,6 @@ from advrisk.cli.damage import print_convergence, print_damage
 from advrisk.cli.lines import print_part, show_result, shown_part
 from advrisk.cli.tables import print_attacks, print_rows
 from advrisk.core.plain import json_text
-from advrisk.report.records import damage_record
 
 Finding = Literal["damage", "convergence", "attacks", "arms", "models"]
 Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
@@ -39,10 +38,17 @@ def show_damage(
     run: Run, asked: Asked, *, cost: float | None, answers: str | None, out_csv: str | None, as_json: bool
 ) -> None:
     """Damage and what belongs to it."""
-    found = run.damage(**asked, cost=cost, answers=answers)
+    part = run.part(**asked, cost=cost, answers=answers)
+    chosen = part.select()
+    found = chosen.damage or part.damage()  # which says why there is none
     about = {"filter": run.view.as_dict()} if run.view else {}
-    record = damage_record(found) | about
-    show_result(found, lambda: record, lambda: print_damage(found), out_csv=out_csv, as_json=as_json)
+    show_result(
+        found,
+        lambda: chosen.as_dict() | about,
+        lambda: print_damage(found, chosen.headlines),
+        out_csv=out_csv,
+        as_json=as_json,
+    )
 
 
 def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 _DENOMINATORS = (*range(3, 101), 127, 128, 255, 256, 1000, 65535)  # of sizes that are no short decimals
 _SMALL = 0.3  # 17/255 is written more often than 1/15, and 1/3 more often than 85/255
@@ -51,8 +53,10 @@ def level_text(level: float) -> str:
     return f"{text} %"
 
 
-def size_text(size: float) -> str:
-    """A size as people write it: 8/255 stays 8/255 and 0.1 stays 0.1, whatever number of digits a float has."""
+def size_text(size: float, written: Mapping[float, str] = MappingProxyType({})) -> str:
+    """A size as the study writes it, or else as people do: 8/255 stays 8/255, whatever number of digits a float has."""
+    if size in written:
+        return written[size]
     if float(short := f"{size:.6g}") == size or not 0 < size < _WHOLE:
         return short
     steps = round(2 * 255 * size) / 2  # of 8 bits, also half ones

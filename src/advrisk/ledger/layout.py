@@ -2,21 +2,37 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+from advrisk.core.extent import Extent
 
 STUDY_FILE = "study.yaml"  # the study as it was understood
 EVASION_FILE = "evasion.json"  # a copy of the evasion curve that the study names
-DATA_FILE = "data.json"  # how many samples the data set has beyond those of the study
+DATA_FILE = "data.json"  # how many samples the data set has beyond those of the study, and how far apart inputs can be
 
 
-def data_text(samples_left: int) -> str:
+def data_text(samples_left: int, extent: Extent) -> str:
     """The content of `data.json`."""
-    return json.dumps({"samples_left": samples_left}) + "\n"
+    return json.dumps({"samples_left": samples_left, "extent": extent.as_dict()}) + "\n"
 
 
 def read_samples_left(folder: Path) -> int | None:
     """Samples of the data set that no split took; None where the run does not say."""
-    try:
-        found = json.loads((folder / DATA_FILE).read_text(encoding="utf-8"))["samples_left"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+    found = _data(folder).get("samples_left")
     return found if type(found) is int and found >= 0 else None
+
+
+def read_extent(folder: Path) -> Extent | None:
+    """How far apart inputs of the data set can be; None where the run does not say."""
+    try:
+        return Extent.from_dict(_data(folder)["extent"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _data(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / DATA_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

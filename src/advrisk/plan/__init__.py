@@ -19,7 +19,7 @@ from advrisk.plan.samples import (
     samples_left,
 )
 from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
-from advrisk.plan.sizes import Extent, refuse_sizes, size_doubts, too_large
+from advrisk.plan.sizes import refuse_asked_sizes, refuse_sizes, size_doubts
 
 __all__ = [
     "Axis",
@@ -27,7 +27,6 @@ __all__ = [
     "ConfiguredDetector",
     "ConfiguredMeasure",
     "DefendedModel",
-    "Extent",
     "KnownSample",
     "ModelCard",
     "Plan",
@@ -52,11 +51,11 @@ __all__ = [
     "model_names",
     "names_of",
     "outline_plan",
+    "refuse_asked_sizes",
     "refuse_moved",
     "refuse_sizes",
     "samples_left",
     "search_recipe",
     "size_doubts",
     "tags_of",
-    "too_large",
 ]

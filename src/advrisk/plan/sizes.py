@@ -1,28 +1,12 @@
-"""Whether an eps means something on the data: a slip of scale (`8` for `8/255`) is refused before anything runs."""
+"""Whether a size means something on the data: a slip of scale (`8` for `8/255`) is refused before anything runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from advrisk.core.extent import LEVELS, Extent
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Norm
-from advrisk.study import ArmEntry, Loc, SearchEntry, StudySpec
-
-_ALMOST_ONE = 1 + 1e-6
-_LEVELS = 255  # of a picture
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Between which bounds inputs lie, and how far apart two of them can be in each norm, in units of the scale."""
-
-    low: float
-    high: float
-    farthest: Mapping[Norm, float]
-    images: bool = True
-    unit_scale: bool = True
-
-    def __str__(self) -> str:
-        return f"data in [{self.low:g}, {self.high:g}]{'' if self.unit_scale else ', in units of its scale'}"
+from advrisk.study import ArmEntry, DamageSpec, Loc, SearchEntry, Source, StudySpec
 
 
 @dataclass(frozen=True)
@@ -33,24 +17,20 @@ class _Size:
 
 
 def refuse_sizes(study: StudySpec, registries: Registries, extent: Extent) -> None:
-    """An eps beyond the farthest two inputs limits nothing: most often it was meant in other units.
+    """A size beyond the farthest two inputs limits nothing: most often it was meant in other units.
 
     Sizes that a preset brings are its own: those of a paper go past the end on purpose.
     """
     for size in _sizes(study, registries):
-        if size.eps > extent.farthest[size.norm] * _ALMOST_ONE:
-            raise study.where.error(size.place, too_large(size.eps, size.norm, extent))
+        if complaint := extent.complaint(size.eps, size.norm):
+            raise study.where.error(size.place, complaint)
 
 
-def too_large(eps: float, norm: Norm, extent: Extent) -> str:
-    """Complaint about an eps that limits nothing, with what was probably meant."""
-    farthest = extent.farthest[norm]
-    if norm == "l0":
-        return f"found {eps:g} in l0, which counts features, and inputs have {farthest:g} that can change"
-    limit = f"no two inputs are farther apart than {farthest:.6g} in {norm}"
-    unit = extent.unit_scale and extent.high - extent.low <= 1 and eps / _LEVELS <= farthest
-    hint = f"did you mean {eps:g}/{_LEVELS}?" if unit else f"write at most {farthest:.6g}"
-    return f"found {eps:g} on {extent}; {limit}; {hint}"
+def refuse_asked_sizes(asked: DamageSpec, extent: Extent) -> None:
+    """The same of the sizes that damage is asked at, when a run is there."""
+    for size in _of_damage(asked, ()):
+        if complaint := extent.complaint(size.eps, size.norm):
+            raise Source().error(size.place, complaint)
 
 
 def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> list[str]:
@@ -61,7 +41,7 @@ def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> lis
     small = {
         size.place: size.eps
         for size in _sizes(study, registries)
-        if size.norm == "linf" and 0 < size.eps < span / _LEVELS / 2
+        if size.norm == "linf" and 0 < size.eps < span / LEVELS / 2
     }
     return [
         str(
@@ -82,6 +62,7 @@ def _sizes(study: StudySpec, registries: Registries) -> Iterator[_Size]:
             yield from _of_arm(entry, ("detectors", index, "arms", place), registries)
     for index, search in enumerate(study.search):
         yield from _of_search(search, ("search", index), registries)
+    yield from _of_damage(study.assess.damage, ("assess", "damage"))
 
 
 def _of_arm(entry: ArmEntry, loc: Loc, registries: Registries) -> Iterator[_Size]:
@@ -100,6 +81,13 @@ def _of_search(search: SearchEntry, loc: Loc, registries: Registries) -> Iterato
             yield _Size((*loc, "eps"), norm, eps)
         if searched is not None:
             yield _Size((*loc, "over", "eps"), norm, searched.high)
+
+
+def _of_damage(asked: DamageSpec, loc: Loc) -> Iterator[_Size]:
+    for size in asked.thresholds or ():
+        yield _Size((*loc, "thresholds"), asked.norm, size)
+    if isinstance(asked.evasion, float):
+        yield _Size((*loc, "evasion"), asked.norm, asked.evasion)
 
 
 def _norms(entry: ArmEntry, registries: Registries) -> Sequence[Norm]:

@@ -8,8 +8,9 @@ from typing import Any
 from advrisk.core.names import counted
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
+from advrisk.report.answer import leading
 from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, Clause, Degree, Text, every_clause, given
-from advrisk.report.evidence_headlines import headline, model_to_ship
+from advrisk.report.evidence_headlines import headline
 from advrisk.report.evidence_topics import Topic, causes, evidence_topics
 from advrisk.report.findings import Findings
 from advrisk.report.untested import FEW
@@ -69,7 +70,7 @@ def evidence_index(
     those of the report.
     """
     topics = evidence_topics(ledger, study, found)
-    cautions, ship = _cautions(ledger, unfinished), model_to_ship(found)
+    cautions, ship = _cautions(ledger, unfinished), leading(found).ship or ""
     held = Held({topic.id: topic for topic in topics}, causes(ledger), whole=not cautions)
     texts = [_text(text, held) for text in TEXTS]
     return {

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.numbers import percent_text
+from advrisk.core.numbers import percent_text, size_text
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.report.findings import Findings
 from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
 
-SHARE, PLAIN = "share", "number"
+SHARE, PLAIN, SIZE = "share", "number", "size"
 _COUNTS = f"""
     SELECT (SELECT count(DISTINCT model) FROM arms WHERE origin NOT IN ('dropped', 'surrogate')) AS models,
            (SELECT count(DISTINCT arm) FROM arms WHERE kind = 'attack' AND origin <> 'dropped') AS attacks,
@@ -24,6 +24,8 @@ _SPLITS = """
 """
 _FAILED = "SELECT outcome::VARCHAR AS outcome, count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout') "
 _PASSES = "SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS passes FROM outcomes"
+_ON_HELD = "correct without an attack, and not broken by any attack of the study"
+_ON_TARGET = "driven to the target class by some attack of the study"
 _ON_BROKEN = "wrong without any attack, or broken by some attack of the study"
 _ON_LEAST = "a lower bound: a better attack finds smaller changes"
 _ON_RELATIVE = "compares these models with each other; no probability"
@@ -68,8 +70,13 @@ def success_numbers(source: Source) -> Iterator[Number]:
         return
     norm = damage.distances.norm
     for row in damage.models:
+        for eps, share in row.robust_accuracy.items():
+            yield Number(
+                f"robust accuracy at {norm} {damage.size_text(eps)}", row.model, share, unit=SHARE, note=_ON_HELD
+            )
         for eps, share in row.success_ratio.items():
-            yield Number(f"broken within {norm} {damage.size_text(eps)}", row.model, share, unit=SHARE, note=_ON_BROKEN)
+            what = f"attack success rate at {norm} {damage.size_text(eps)}"
+            yield Number(what, row.model, share, unit=SHARE, note=_ON_TARGET if damage.targeted else _ON_BROKEN)
         if row.mean_size is not None:
             yield Number(f"mean adversarial distance, {norm}", row.model, row.mean_size.estimate)
 
@@ -174,14 +181,15 @@ def certificates_numbers(source: Source) -> Iterator[Number]:
     found = source.found.certificates
     if isinstance(found, str):
         return
+    written = source.study.written if source.study else {}
     terms = f"alpha {found.alpha:g}, zeta {found.zeta:g}"
     for model in found.models:
         for norm, sizes in model.sizes.items():
             largest = "none" if sizes.largest is None else sizes.largest
-            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, note=terms)
+            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, unit=SIZE, note=terms)
         for one in model.lists:
             if one.certificate is not None:
-                what = f"broken by the worst attack within {one.norm} {one.eps:.4g}"
+                what = f"broken by the worst attack within {one.norm} {size_text(one.eps, written)}"
                 yield Number(what, model.model, one.certificate.worst.risk, unit=SHARE, note=f"{one.verdict}; {terms}")
 
 

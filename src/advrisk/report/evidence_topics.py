@@ -109,7 +109,7 @@ TOPICS: Mapping[str, _Row] = {
     "success": (
         "How much it takes",
         "curves",
-        "The share of samples that some attack broke within a size, and the size that it took.",
+        "The share of samples that stay correct under every attack within a size, and the size that it took.",
         success_numbers,
         _why_attacked,
     ),

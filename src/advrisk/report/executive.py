@@ -11,9 +11,10 @@ from advrisk.core.names import counted
 from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import level_words, rest_words
+from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
-from advrisk.report.headline import answers, shares_at, size_columns
+from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
 from advrisk.report.palette import cut_words, one_line
@@ -90,9 +91,8 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
     gate = _of(found.gate, GateResult)
-    told = [f"Decide nothing yet: the run is not finished ({found.unfinished} are done)."] if found.unfinished else []
-    told += answers(damage, indicators, gate)
-    told = told or [f"The evidence names no model: {found.damage}."]
+    lead = leading(found)
+    told = list(lead.sentences) or [f"The evidence names no model: {found.damage}."]
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
     if gate is not None:
@@ -100,12 +100,11 @@ def _to_ship(found: Findings) -> list[str]:
         told.append(f"The study's gate {state} ({gate_counts(gate)}).")
     elif damage and not found.gate and not found.view:
         told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
-    named = {damage.ship} if damage and damage.ship else set()
-    named |= {one.ship for one in (stated_results(indicators) if indicators else ()) if one.ship}
+    named = sorted({one for one in (lead.least_bad, damage.least_bad if damage else None) if one})
     told += _on_equal_corruptions(damage, indicators)
     if len(named) > 1:
         told.append(
-            f"These answers name different models ({', '.join(sorted(named))}), because the questions differ; the "
+            f"These answers name different models ({', '.join(named)}), because the questions differ; the "
             "first answers the study's scenario."
         )
     if certificates := _of(found.certificates, CertificateAssessment):
@@ -116,11 +115,12 @@ def _to_ship(found: Findings) -> list[str]:
 def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
     """Another model suffers least from corruptions, and no scenario says how much these matter."""
     for one in found.results[:1] if found else ():
-        if one.scenario.name == UNIFORM and one.ship and damage and damage.ship and one.ship != damage.ship:
+        best = one.least_bad, damage.least_bad if damage else None
+        if one.scenario.name == UNIFORM and best[0] and best[1] and best[0] != best[1]:
             risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
             return [
-                f"That is under attack. With all corruptions equally weighted, {one.ship} has the least risk "
-                f"({risks[one.ship]}, {damage.ship} {risks[damage.ship]}): state a scenario to say which matters."
+                f"That is under attack. With all corruptions equally weighted, {best[0]} has the least risk "
+                f"({risks[best[0]]}, {best[1]} {risks[best[1]]}): state a scenario to say which matters."
             ]
     return []
 
@@ -213,7 +213,7 @@ def _what_drives(found: Findings) -> list[str]:
         told += _on_families(damage, found.attacks) if found.attacks else []
     if indicators := _of(found.indicators, IndicatorAssessment):
         for one in stated_results(indicators) or list(indicators.results[:1]):
-            told += _on_scenario(one, damage.ship if damage and one.scenario.name == UNIFORM else None)
+            told += _on_scenario(one, damage.least_bad if damage and one.scenario.name == UNIFORM else None)
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]

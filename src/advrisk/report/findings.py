@@ -38,6 +38,8 @@ class Findings(Tabular):
     certificates: CertificateAssessment | str = ""
     gate: GateResult | str = ""
     unfinished: str = ""  # how far a run is that is not done
+    scenarios_stated: bool = False  # by the study: they lead, or it is said why they have no answer
+    by_damage: bool = False  # damage was asked for, and leads where scenarios are stated, too
     view: View = ALL  # the models and samples that all this is about
     asked: Mapping[str, str] = field(default_factory=dict)  # what was asked in place of the study's question, in words
     arms: Sequence[str] | None = None  # names and patterns of those asked for; None: all that count

@@ -2,33 +2,25 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
-from advrisk.report.indicators import in_scenario, listed, stated_results
+from advrisk.report.indicator_figures import loss_text
+from advrisk.report.indicators import in_scenario, listed
 from advrisk.report.summary import what_would_decide
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.decision import Pair, alike
 from advrisk.risk.gate.records import GateResult, Held
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.paired_share import share_difference
 from advrisk.study import Requirement, parse_requirement
 
-_OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ")
+Requirements = Literal["met", "not met", "undecided"]
+
+_OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ", "The scenarios ")
 _MODELS = 3  # whose numbers an undecided headline gives
-
-
-def answers(
-    damage: DamageAssessment | None, indicators: IndicatorAssessment | None = None, gate: GateResult | None = None
-) -> list[str]:
-    """What was asked, in its order: each stated scenario, then damage; requirements stand in the first sentence."""
-    stated = stated_results(indicators) if indicators else []
-    said = [scenario_headline(one, damage, gate if place == 0 else None) for place, one in enumerate(stated)]
-    if damage is None:
-        return said
-    return [*said, by_damage(damage) if said else headline(damage, gate)]
 
 
 def by_damage(found: DamageAssessment) -> str:
@@ -39,7 +31,7 @@ def by_damage(found: DamageAssessment) -> str:
 def headline(found: DamageAssessment, gate: GateResult | None = None) -> str:
     """The least bad model and how bad it is, or why the evidence names none; with what the gate says of it."""
     models = [row.model for row in found.models]
-    return _with_requirements(_by_damage(found), found.ship or _only(models), models, gate)
+    return _with_requirements(_by_damage(found), found.least_bad or _only(models), models, gate)
 
 
 def scenario_headline(
@@ -47,11 +39,26 @@ def scenario_headline(
 ) -> str:
     """The model with the least risk in a scenario, and how bad it is under attack and on clean inputs."""
     models = [row.model for row in result.models]
-    named = result.ship or _only(models)
+    named = result.least_bad or _only(models)
     row = damage.of(named) if damage and named else None
     beside = f"; {how_bad(row, damage)}" if row and damage else ""
     said = f"{in_scenario(result).rstrip('.')}{beside}"
     return _with_requirements(said, named, models, gate)
+
+
+def disagreement(results: Sequence[ScenarioResult], gate: GateResult | None = None) -> str:
+    """Which model each scenario favours, where they do not all name the same."""
+    named = {one.least_bad for one in results} - {None}
+    opening = "The scenarios disagree" if len(named) > 1 else "The scenarios do not settle on one model"
+    each = [f"{one.scenario.name} {_favours(one)}" for one in results]
+    return _with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
+
+
+def _favours(result: ScenarioResult) -> str:
+    best = result.models[0]
+    if result.least_bad is not None:
+        return f"favours {best.model} (risk {loss_text(best.risk.value, result.bounds)})"
+    return f"is undecided between {listed([best.model, *alike(best.model, result.pairs)])}"
 
 
 def _by_damage(found: DamageAssessment) -> str:
@@ -191,6 +198,27 @@ class _Checked:
     rule: str
     model: str | None  # None: it is of no model
     held: Held
+
+
+def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | None) -> Requirements | None:
+    """Whether the named model meets what is required of it, and of no model; None where nothing is.
+
+    Where none is named: whether all models meet everything, or none of them does.
+    """
+    checked = [] if gate is None else [_checked(one) for one in gate.results]
+    if not checked:
+        return None
+    if (named := named or _only(models)) is not None:
+        return _met([one for one in checked if one.model in (named, None)])
+    each = {_met([one for one in checked if one.model in (model, None)]) for model in models}
+    return each.pop() if len(each) == 1 else "undecided"
+
+
+def _met(checked: Sequence[_Checked]) -> Requirements | None:
+    verdicts = {one.held.verdict for one in checked}
+    if not verdicts:
+        return None
+    return "not met" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "met"
 
 
 def _with_requirements(said: str, named: str | None, models: Sequence[str], gate: GateResult | None) -> str:

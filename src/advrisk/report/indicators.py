@@ -169,7 +169,7 @@ def _verdict(result: ScenarioResult) -> str:
     amount = loss_interval(best.risk, result.bounds)
     if len(result.models) == 1:
         return f"{best.model} has a risk of {amount}; there is no other model to compare it with."
-    if result.ship is not None:
+    if result.least_bad is not None:
         least = f"{best.model} has the least risk of {len(result.models)} models: {amount}"
         beside = loss_text(result.models[1].risk.value, result.bounds)
         if result.scenario.name == UNIFORM:  # no study says that these happen equally often

@@ -1,14 +1,16 @@
 """The JSON Schema of `report.json`: its frame and its numbers. What an answer holds in full is left open."""
 
-from typing import Any
+from typing import Any, get_args
 
 from advrisk.core.tables import Columns
 from advrisk.report.executive import LABELS
+from advrisk.report.headline import Requirements
 from advrisk.report.numbers import COLUMNS
 from advrisk.report.records import FLAGS, QUESTIONS, SCHEMA
 
 _TYPES = {"text": "string", "number": "number", "count": "integer", "flag": "boolean"}
 _TEXT, _TEXTS, _OBJECT = {"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "object"}
+_NAME = {"type": ["string", "null"]}
 _LIST = {"type": "array", "items": _OBJECT}
 
 
@@ -20,6 +22,11 @@ def record_schema() -> dict[str, Any]:
         "made_at": {"type": "string", "format": "date-time"},
         "filter": _filter(),
         "asked": {"type": "object", "additionalProperties": _TEXT},
+        "headline": _TEXT,
+        "ship": _NAME,
+        "least_bad": _NAME,
+        "decided": {"type": "boolean"},
+        "requirements": {"enum": [*get_args(Requirements), None]},
         "headlines": _TEXTS,
         "executive": {"type": "object", "properties": dict.fromkeys(LABELS, _TEXTS), "required": list(LABELS)},
         "provenance": _provenance(),

@@ -13,10 +13,11 @@ from advrisk.core.plain import json_text, plain
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
+from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.executive import executive_summary
-from advrisk.report.findings import Findings, or_why
-from advrisk.report.headline import answers, headline
+from advrisk.report.findings import Findings
+from advrisk.report.headline import headline
 from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
 from advrisk.report.summary import findings
@@ -62,6 +63,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "made_at": time_of_making().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "filter": found.view.as_dict(),
         "asked": dict(found.asked),
+        **leading(found).as_dict(),
         "headlines": headlines(found),
         "executive": executive_summary(ledger, study, found).as_dict(),
         "provenance": _origin(ledger, study, found),
@@ -82,14 +84,9 @@ def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "provenance": origin, "made_at": ""}
 
 
-def leading(found: Findings) -> list[str]:
-    """What was asked first: the scenarios' answers, then damage; empty where neither has one."""
-    return answers(or_why(found.damage)[0], or_why(found.indicators)[0], or_why(found.gate)[0])
-
-
 def headlines(found: Findings) -> list[str]:
     """What a run says, for those who read no further: a sentence or more for each kind of question."""
-    told = leading(found)
+    told = list(leading(found).sentences)
     told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
     told += [] if isinstance(found.gate, str) else [gate_verdicts(found.gate).heading]
     return told + ([] if isinstance(found.certificates, str) else certificate_headlines(found.certificates))

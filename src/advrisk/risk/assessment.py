@@ -116,13 +116,13 @@ class DamageAssessment(Tabular):
         return self.models[0].verdict == LEAST
 
     @property
-    def ship(self) -> str | None:
-        """The model to ship, or None where the evidence does not decide."""
+    def least_bad(self) -> str | None:
+        """The model with the least damage, or None where the evidence does not decide."""
         return self.models[0].model if self.decided else None
 
     def size_text(self, eps: float) -> str:
         """A size as the study writes it."""
-        return self.written.get(eps, size_text(eps))
+        return size_text(eps, self.written)
 
     def of(self, model: str) -> ModelDamage | None:
         """What is known of a model, if it was compared."""
@@ -142,7 +142,7 @@ class DamageAssessment(Tabular):
             "cost": self.cost,
             "detector": _detector_dict(self.detector),
             "decided": self.decided,
-            "ship": self.ship,
+            "least_bad": self.least_bad,
             "sizes": [{"eps": eps, "written": self.size_text(eps)} for eps in self.thresholds],
             "best_clean": self.best_clean,
             "samples_left": self.samples_left,
@@ -426,7 +426,7 @@ def _untried(
     asked: Sequence[float], known: Sequence[float], tried: Sequence[float], written: Mapping[float, str]
 ) -> tuple[str, ...]:
     """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
-    names = {eps: written.get(eps, size_text(eps)) for eps in (*asked, *tried)}
+    names = {eps: size_text(eps, written) for eps in (*asked, *tried)}
     beyond = [names[eps] for eps in asked if eps not in known]
     between = [names[eps] for eps in known if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()] if tried else []
     notes = []

@@ -116,7 +116,7 @@ class Order:
         return f"relative damage favours {self.lower} ({below:.3f} against {above:.3f})"
 
     def _name(self, eps: float) -> str:
-        size = self.stated.written.get(eps, size_text(eps))
+        size = size_text(eps, self.stated.written)
         return f"{'attack success rate' if self.stated.targeted else 'robust accuracy'} at {size}"
 
     def _shown(self, model: str, eps: float) -> str:

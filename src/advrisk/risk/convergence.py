@@ -132,7 +132,7 @@ def _ratios(
     written: Mapping[float, str],
 ) -> dict[str, Floats]:
     finite = np.isfinite(matrix)
-    names = {tau: written.get(tau, size_text(tau)) for tau in limits.tolist()}
+    names = {tau: size_text(tau, written) for tau in limits.tolist()}
     return {
         f"attack success rate at {name}": _running_means(((matrix <= tau) & finite).astype(np.float64), drawn, counts)
         for tau, name in names.items()

@@ -86,8 +86,8 @@ def on_queries(models: Iterable[str]) -> list[str]:
     if not named:
         return []
     return [
-        f"Answers at random: {named}. Clean accuracy and what is broken within a size count queries, each one draw; "
-        "distances are of points that most draws call a success."
+        f"Answers at random: {named}. Clean accuracy, robust accuracy and attack success rate count queries, each "
+        "one draw; distances are of points that most draws call a success."
     ]
 
 

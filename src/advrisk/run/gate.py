@@ -50,7 +50,7 @@ def _refuse_untried(target: Target, ground: Ground, attacks: Sequence[Arm]) -> N
     """A margin of what hardly anybody tries: a gate would not take it for known either."""
     tried = [{"eps": arm.eps, "keep": arm.keep} for arm in attacks]
     for term in target_terms(target, ground) if target.term else ():
-        if term.size is not None and (why := untried(term.size, tried)):
+        if term.size is not None and (why := untried(term.size, tried, term.size_text)):
             raise StudyError(f"the target `{target.text}`: {why}; add {UNTRIED}")
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
+from advrisk.core.extent import Extent
 from advrisk.core.files import whole_file
 from advrisk.core.seeds import look_key
 from advrisk.engine import Model
@@ -22,7 +23,6 @@ from advrisk.ledger.known_detectors import write_study_detectors
 from advrisk.ledger.layout import DATA_FILE, EVASION_FILE, STUDY_FILE, data_text
 from advrisk.plan import (
     ConfiguredDetector,
-    Extent,
     KnownSample,
     ModelCard,
     Plan,
@@ -220,7 +220,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
     }
     write_study(study, bench.folder)  # before the first segment: who reads that finds it, also elsewhere
     _keep_evasion(study, bench.folder)
-    _keep_samples_left(study, bench)
+    _keep_data(study, bench)
     if changed:
         ledger.append(changed)
     _keep_to_calibrate(study, bench)
@@ -386,11 +386,12 @@ def write_study(study: StudySpec, folder: Path) -> None:
     _write(folder / STUDY_FILE, text)
 
 
-def _keep_samples_left(study: StudySpec, bench: Workbench) -> None:
-    """How many samples the data set still has to evaluate: a report may ask for more only where there are some."""
+def _keep_data(study: StudySpec, bench: Workbench) -> None:
+    """What answers need of the data set: how many samples it still has, and how far apart inputs can be."""
     data = bench.material.data
     given = None if data.split is None else [str(mark) for mark in data.split]
-    _write(bench.folder / DATA_FILE, data_text(samples_left(data.ids, given, splits(study, bench))))
+    left = samples_left(data.ids, given, splits(study, bench))
+    _write(bench.folder / DATA_FILE, data_text(left, extent_of(bench)))
 
 
 def _keep_evasion(study: StudySpec, folder: Path) -> None:

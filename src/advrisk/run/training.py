@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError, DataError, ModelError, RunError, StudyError
+from advrisk.core.extent import Extent
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
@@ -32,6 +33,8 @@ from advrisk.run.tensors import write_tensors
 from advrisk.study import RecipeSpec, TrainedModel
 
 OnEpoch = Callable[[str, int, int, float], None]
+
+_UNIT = Extent(0.0, 1.0, {"linf": 1.0})  # what recipes train on
 
 
 @dataclass(frozen=True)
@@ -182,9 +185,8 @@ def _job(
     earlier: Mapping[str, _Job],
 ) -> _Job:
     spec = recipe.models[name]
-    if part.traits.perturbs and (eps := settings.get("eps", 0)) > 1:
-        found = f"found {eps:g} on data in [0, 1], where nothing is farther away than 1; did you mean {eps:g}/255?"
-        raise recipe.where.error(("models", name, "eps"), found)
+    if part.traits.perturbs and (complaint := _UNIT.complaint(settings.get("eps", 0), "linf")):
+        raise recipe.where.error(("models", name, "eps"), complaint)
     try:
         _check_data(part, spec, data)
         with torch.random.fork_rng(devices=()):

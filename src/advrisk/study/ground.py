@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from advrisk.core.errors import StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import size_text
 from advrisk.study.assess import AVERAGE, DamageSpec
 from advrisk.study.gate import Requirement, Term, quoted
 from advrisk.study.spec import StudySpec
@@ -140,8 +141,8 @@ def _of_sizes(requirement: Requirement, term: Term, ground: Ground) -> str:
     if ground.endless or term.size is None or term.size <= largest:
         return ""
     return (
-        f"no attack in {ground.norm} was allowed a size of {term.size_text}: found {largest:g} as the largest eps; "
-        "what was not tried is not known"
+        f"no attack in {ground.norm} was allowed a size of {term.size_text}: found {size_text(largest)} as the "
+        "largest eps; what was not tried is not known"
     )
 
 
@@ -201,7 +202,7 @@ def _of_certificate(requirement: Requirement, term: Term, ground: Ground) -> str
     if not ground.certified:
         return "found no certificate: ask for it in the study, as in `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`"
     if term.size is not None and ground.certified_sizes is not None and term.size not in ground.certified_sizes:
-        known = ", ".join(f"{size:g}" for size in sorted(ground.certified_sizes))
+        known = ", ".join(size_text(size) for size in sorted(ground.certified_sizes))
         return f"nothing was certified at {term.size_text}; known: {known or 'no size'}"
     return ""
 

@@ -18,12 +18,26 @@ class Recorder:
 
     view = ALL
 
+    def part(self, **given: Any) -> "Part":
+        return Part(given)
+
     def __getattr__(self, name: str) -> Any:
         def answer(**given: Any) -> Any:
             told = {"asked": name, "given": given}
             return told if name in ("arms", "models") else SimpleNamespace(as_dict=lambda: told, rows=list, columns={})
 
         return answer
+
+
+class Part:
+    """The run with other options: it is asked which model it names, and for the damage behind that."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.told = {"asked": "damage", "given": given}
+
+    def select(self) -> Any:
+        found = SimpleNamespace(rows=list, columns={})
+        return SimpleNamespace(damage=found, as_dict=lambda: self.told, headlines=())
 
 
 @pytest.mark.parametrize(
@@ -37,8 +51,7 @@ class Recorder:
     ],
 )
 def test_each_word_asks_for_its_own_thing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, what: Finding, given: dict[str, Any]
+    capsys: pytest.CaptureFixture[str], what: Finding, given: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("advrisk.cli.findings.damage_record", lambda found: found.as_dict())
     show_finding(Recorder(), what, ASKED, **PAID, out_csv=None, as_json=True)  # type: ignore[arg-type]
     assert json.loads(capsys.readouterr().out) == {"asked": what, "given": given}

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import StudyError
+from advrisk.core.extent import Extent
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Extent, refuse_sizes, size_doubts
+from advrisk.plan import refuse_sizes, size_doubts
 from advrisk.study import Source, study_from
 
 UNIT = Extent(0.0, 1.0, {"l0": 64.0, "l1": 64.0, "l2": 8.0, "linf": 1.0})
@@ -45,6 +46,8 @@ PGD: dict[str, Any] = {"attack": "pgd", "norm": "linf"}
         (study(detectors=[{"name": "nss", "arms": [PGD | {"eps": 8}]}]), r"detectors\[0\].arms\[0\].eps: found 8"),
         (study(search=[PGD | {"eps": 8, "over": {"steps": [1, 9]}}]), r"search\[0\].eps: found 8"),
         (study(search=[PGD | {"over": {"eps": [0.1, 8]}}]), r"search\[0\].over.eps: found 8"),
+        (study(assess={"damage": {"evasion": 4}}), r"assess.damage.evasion: found 4 .* did you mean 4/255\?"),
+        (study(assess={"damage": {"thresholds": [0.1, 8]}}), r"assess.damage.thresholds: found 8"),
     ],
 )  # fmt: skip
 def test_a_size_beyond_the_data_is_refused_with_its_line(asked: Any, complaint: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.report.evidence_headlines import headline
+from advrisk.report.evidence_headlines import headline, value_text
 
 
 def number(what: str, model: str, value: float | None, *, unit: str = "share", note: str = "") -> dict[str, Any]:
@@ -13,28 +13,46 @@ def number(what: str, model: str, value: float | None, *, unit: str = "share", n
     return {"what": what, "model": model, "estimate": estimate, "exact": None, "unit": unit, "note": note}
 
 
-BROKEN = [
-    number(f"broken within linf {eps}", model, share)
-    for model, shares in {"a": (0.1, 0.4), "b": (0.05, 0.3), "c": (0.9, 0.9)}.items()
-    for eps, share in zip((0.1, 0.2), shares, strict=True)
-]
+BROKEN = {"a": (0.1, 0.4), "b": (0.05, 0.3), "c": (0.9, 0.9)}
+RATES, ROBUST = (
+    [
+        number(f"{name} at linf {eps}", model, of(share))
+        for model, shares in BROKEN.items()
+        for eps, share in zip((0.1, "8/255"), shares, strict=True)
+    ]
+    for name, of in (("attack success rate", lambda share: share), ("robust accuracy", lambda share: 1 - share))
+)
 
 
-def test_the_model_to_ship_leads_at_the_largest_size() -> None:
-    assert headline("success", BROKEN, "b") == (
-        "b, the least bad model: broken within linf 0.2: 30.0 % [28.0, 33.0]; over the 2 other models: 40.0 % to 90.0 %"
+def test_the_model_to_ship_leads_with_its_least_robust_accuracy() -> None:
+    assert headline("success", [*RATES, *ROBUST], "b") == (
+        "b, the least bad model: robust accuracy at linf 8/255: 70.0 % [68.0, 73.0]; "
+        "over the 2 other models: 10.0 % to 60.0 %"
+    )
+
+
+def test_of_a_target_the_attack_success_rate_leads() -> None:
+    assert headline("success", RATES, "b") == (
+        "b, the least bad model: attack success rate at linf 8/255: 30.0 % [28.0, 33.0]; "
+        "over the 2 other models: 40.0 % to 90.0 %"
     )
 
 
 def test_without_one_the_worst_model_leads_and_of_equal_sizes_the_largest() -> None:
-    assert headline("success", BROKEN, "") == (
-        "c, the worst of 3 models: broken within linf 0.2: 90.0 % [88.0, 93.0]; "
-        "over the 2 other models: 30.0 % to 40.0 %"
+    assert headline("success", ROBUST, "") == (
+        "c, the worst of 3 models: robust accuracy at linf 8/255: 10.0 % [8.0, 13.0]; "
+        "over the 2 other models: 60.0 % to 70.0 %"
     )
 
 
 def test_one_model_has_no_range() -> None:
-    assert headline("success", BROKEN[:2], "") == "a: broken within linf 0.2: 40.0 % [38.0, 43.0]"
+    assert headline("success", ROBUST[:2], "") == "a: robust accuracy at linf 8/255: 60.0 % [58.0, 63.0]"
+
+
+def test_a_size_is_written_as_one() -> None:
+    largest = {"what": "largest certified eps, linf", "model": "a", "estimate": None, "exact": 8 / 255, "note": ""}
+    assert value_text(largest | {"unit": "size"}) == "8/255"
+    assert value_text(largest | {"unit": "size", "exact": "none"}) == "none"
 
 
 @pytest.mark.parametrize(
@@ -86,5 +104,5 @@ def test_a_gate_tells_the_worst_verdict() -> None:
 
 
 def test_long_names_are_cut_and_nothing_says_nothing() -> None:
-    assert len(headline("success", [number("broken within linf 0.1", "n" * 10_000, 0.5)], "")) < 200
+    assert len(headline("success", [number("robust accuracy at linf 0.1", "n" * 10_000, 0.5)], "")) < 200
     assert headline("success", [], "") == ""

@@ -195,7 +195,7 @@ def test_answers_that_name_different_models_are_called_different(tmp_path: Path)
     tensors = hurt_by_rain()
     scenario = Scenario.from_mapping("town", {"wet": {"weight": 0.5, "arms": ["rain"]}})
     result = compare_models(tensors, scenario)
-    assert result.ship == "weak"
+    assert result.least_bad == "weak"
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
     summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
     assert summary.answer.startswith("In the scenario town (loss: loss), weak has the least risk of 2 models: ")

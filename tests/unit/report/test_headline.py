@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.headline import answers, headline, scenario_headline, size_columns
+from advrisk.report.answer import answer, leading
+from advrisk.report.findings import Findings
+from advrisk.report.headline import headline, scenario_headline, size_columns
 from advrisk.report.notebook import notebook_html
 from advrisk.report.summary import findings, what_would_decide
 from advrisk.risk.assessment import DamageAssessment, assess_distances
@@ -180,7 +182,7 @@ def test_samples_are_asked_for_only_where_the_data_set_has_them() -> None:
     assert what_would_decide(pair, 50) == "about 50 more samples would probably decide"
 
 
-def in_town(harm: Mapping[str, float]) -> ScenarioResult:
+def in_town(harm: Mapping[str, float], name: str = "town") -> ScenarioResult:
     rng = np.random.default_rng(0)
     tensors = {
         model: RiskTensor.from_arrays(
@@ -189,24 +191,93 @@ def in_town(harm: Mapping[str, float]) -> ScenarioResult:
         )
         for model, share in harm.items()
     }  # fmt: skip
-    return compare_models(tensors, Scenario.from_mapping("town", {"wet": {"weight": 0.5, "arms": ["rain"]}}))
+    return compare_models(tensors, Scenario.from_mapping(name, {"wet": {"weight": 0.5, "arms": ["rain"]}}))
 
 
 def test_a_stated_scenario_leads_and_damage_comes_after() -> None:
     damage = assessed(**BETTER)
     result = in_town({"adv": 0.6, "std": 0.05})
-    said = answers(damage, IndicatorAssessment((result,), {}, (), {}, 0.95), gate(std="fail", adv="fail"))
+    said = answer(damage, [result], gate(std="fail", adv="fail")).sentences
     assert said[0].startswith(
         "None of these 2 models meets robust accuracy at 8/255 >= 50 %; in the scenario town (loss: loss), std "
     )
     assert said[0].endswith("; robust accuracy 0.0 % at 8/255; clean accuracy 92.0 %, the highest of these.")
     assert said[1].startswith("By damage: adv is the least bad of 2 models")
-    assert answers(damage)[0] == headline(damage)
+    assert answer(damage).headline == headline(damage)
     assert scenario_headline(result).startswith(
         "In the scenario town (loss: loss), std has the least risk of 2 models: "
     )
     even = in_town({"adv": 0.3, "std": 0.3})
     assert scenario_headline(even, damage).startswith("In the scenario town (loss: loss), undecided between ")
+
+
+X, Y = {"adv": 0.05, "std": 0.6}, {"adv": 0.6, "std": 0.05}
+
+
+def test_scenarios_that_disagree_say_so_first_and_name_no_model() -> None:
+    town, night = in_town(X), in_town(Y, "night")
+    found = answer(assessed(**BETTER), [town, night])
+    assert found.headline.startswith("The scenarios disagree: town favours adv (risk ")
+    assert "), night favours std (risk " in found.headline
+    assert (found.least_bad, found.ship, found.as_dict()["decided"]) == (None, None, False)
+    assert [one.split(",")[0] for one in found.sentences[1:3]] == [
+        "In the scenario town (loss: loss)", "In the scenario night (loss: loss)",
+    ]  # fmt: skip
+    required = answer(assessed(**BETTER), [town, night], gate(std="fail", adv="fail"))
+    assert required.headline.startswith("None of these 2 models meets robust accuracy at 8/255 >= 50 %; the scenarios ")
+    assert sum("None of these" in one for one in required.sentences) == 1
+    indicators = IndicatorAssessment((town, night), {}, (), {}, 0.95)
+    assert leading(Findings(damage=assessed(**BETTER), indicators=indicators)) == found, "the report says the same"
+
+
+def test_a_scenario_that_does_not_decide_leaves_the_others_without_a_model() -> None:
+    found = answer(None, [in_town(X), in_town({"adv": 0.3, "std": 0.3}, "night")])
+    assert found.headline.startswith("The scenarios do not settle on one model: town favours adv (risk ")
+    assert ", night is undecided between " in found.headline
+    assert found.least_bad is None
+
+
+def test_scenarios_that_agree_name_the_model() -> None:
+    found = answer(assessed(**BETTER), [in_town(X), in_town(X, "night")], gate(adv="pass"))
+    assert found.headline.startswith("In the scenario town (loss: loss), adv has the least risk")
+    assert (found.least_bad, found.ship, found.requirements) == ("adv", "adv", "met")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "requirements", "ship"),
+    [
+        ({}, None, "adv"),
+        ({"std": "pass", "adv": "pass"}, "met", "adv"),
+        ({"std": "fail", "adv": "pass"}, "met", "adv"),
+        ({"std": "pass", "adv": "fail"}, "not met", None),
+        ({"std": "fail", "adv": "fail"}, "not met", None),
+        ({"std": "pass", "adv": "undecided"}, "undecided", None),
+        ({"std": "fail"}, None, "adv"),
+    ],
+)
+def test_machines_are_told_no_model_that_fails_what_is_required(
+    verdicts: dict[str, str], requirements: str | None, ship: str | None
+) -> None:
+    found = answer(assessed(**BETTER), gate=gate(**verdicts))
+    told = found.as_dict()
+    assert (told["least_bad"], told["requirements"], told["ship"]) == ("adv", requirements, ship)
+    assert told["headline"] == headline(assessed(**BETTER), gate(**verdicts))
+
+
+def test_nothing_is_shipped_by_a_run_that_is_not_done() -> None:
+    found = answer(assessed(**BETTER), unfinished="3 of 8 cells")
+    assert found.headline == "Decide nothing yet: the run is not finished (3 of 8 cells are done)."
+    assert (found.least_bad, found.ship) == ("adv", None)
+
+
+def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say_why() -> None:
+    damage, indicators = assessed(**BETTER), IndicatorAssessment((in_town(Y),), {}, (), {}, 0.95)
+    assert leading(Findings(damage=damage, indicators=indicators)).least_bad == "std"
+    asked = leading(Findings(damage=damage, indicators=indicators, by_damage=True))
+    assert (asked.least_bad, asked.headline) == ("adv", headline(damage))
+    lost = leading(Findings(damage=damage, indicators="rain is missing.", scenarios_stated=True))
+    assert lost.headline == "The study's scenarios have no answer: rain is missing."
+    assert lost.least_bad is None
 
 
 def test_many_sizes_are_all_named() -> None:

@@ -33,7 +33,7 @@ def assessed(found_by: Callable[..., Ledger]) -> Callable[..., DamageAssessment]
 def test_without_a_curve_damage_is_relative(assessed: Callable[..., DamageAssessment]) -> None:
     found = assessed({"strong": STRONG, "weak": WEAK})
     assert found.relative
-    assert (found.ship, found.decided) == ("strong", True)
+    assert (found.least_bad, found.decided) == ("strong", True)
     assert all(row.damage is None and row.operational_risk is None for row in found.models)
     # of 80 distances, 30 are inf and 10 are 0.3: strong's ten are exceeded by 30; weak's 0.1 by 40, its 0 by 70
     values = {row.model: row.relative_damage.value for row in found.models if row.relative_damage}
@@ -52,13 +52,13 @@ def test_under_a_curve_damage_is_a_probability_with_a_cost(assessed: Callable[..
     assert weak.operational_risk.low == pytest.approx(1000 * weak.damage.low)
     assert strong.damage.high > 0, "no success among 40 samples is no proof that there is none"
     assert found.estimates["weak"] == weak.damage
-    assert found.ship == "strong"
+    assert found.least_bad == "strong"
 
 
 def test_one_model_has_a_damage_under_a_curve_and_none_without(assessed: Callable[..., DamageAssessment]) -> None:
     alone = assessed({"only": WEAK}, evasion=threshold(0.2))
     assert alone.estimates["only"].value == 1
-    assert (alone.ship, alone.pairs, alone.models[0].probability_best) == (None, (), None)
+    assert (alone.least_bad, alone.pairs, alone.models[0].probability_best) == (None, (), None)
 
 
 def test_the_average_of_one_model_is_refused(assessed: Callable[..., DamageAssessment]) -> None:
@@ -101,7 +101,7 @@ def test_extrapolation_is_counted(assessed: Callable[..., DamageAssessment]) -> 
 
 def test_everything_is_in_the_dict(assessed: Callable[..., DamageAssessment]) -> None:
     facts = assessed({"strong": STRONG, "weak": WEAK}, evasion=threshold(0.2), cost=2, notes=["a note"]).as_dict()
-    assert (facts["relative"], facts["cost"], facts["ship"], facts["notes"]) == (False, 2, "strong", ["a note"])
+    assert (facts["relative"], facts["cost"], facts["least_bad"], facts["notes"]) == (False, 2, "strong", ["a note"])
     assert facts["pairs"][0]["difference"]["value"] == 1
     assert facts["models"][0]["relative_damage"] is None
 
@@ -132,7 +132,7 @@ class TestWhereNumbersDisagree:
         found = assessed({"broken": self.BROKEN, "partly": self.PARTLY}, spec={"thresholds": [0.03]})
         values = {row.model: row.relative_damage.value for row in found.models if row.relative_damage}
         assert values["broken"] < values["partly"]
-        assert (found.ship, found.decided) == (None, False)
+        assert (found.least_bad, found.decided) == (None, False)
         (pair,) = found.pairs
         assert pair.undecided
         assert pair.more_samples is None, "no number of samples settles a contradiction"
@@ -194,7 +194,7 @@ class TestWhereNumbersDisagree:
         found = assessed({"early": early, "steady": steady})
         assert found.comparison is not None
         assert found.estimates["early"].value < found.estimates["steady"].value
-        assert found.ship is None
+        assert found.least_bad is None
         assert "favours steady" in found.pairs[0].conflicts[-1]
 
     def test_attacks_at_a_fixed_eps_need_robust_accuracy_to_say_the_same(self, found_by: Callable[..., Ledger]) -> None:
@@ -205,9 +205,9 @@ class TestWhereNumbersDisagree:
         given: dict[str, Any] = {"rng": np.random.default_rng(0), "thresholds": (0.03,)}
         distances = smallest_distances(ledger, norm="linf")
         measured = assess_distances(distances, DamageSpec(), **given)
-        assert measured.ship == "far"
+        assert measured.least_bad == "far"
         stopped = assess_distances(distances, DamageSpec(), stated=Stated((0.03,), fixed_eps=True), **given)
-        assert stopped.ship is None
+        assert stopped.least_bad is None
         assert "robust accuracy at 0.03 does not tell them apart (0.0 % against 0.0 %)" in stopped.pairs[0].conflicts[0]
         assert "minimal-distance" in stopped.pairs[0].conflicts[0]
 
@@ -215,7 +215,7 @@ class TestWhereNumbersDisagree:
         found = assessed(
             {"broken": self.BROKEN, "partly": self.PARTLY}, spec={"thresholds": [0.03]}, evasion=threshold(0.02)
         )
-        assert found.ship == "broken", "nothing beyond 0.02 goes unnoticed, and it has fewer clean errors"
+        assert found.least_bad == "broken", "nothing beyond 0.02 goes unnoticed, and it has fewer clean errors"
 
 
 def test_the_distance_is_that_of_the_walk_back(found_by: Callable[..., Ledger]) -> None:

@@ -151,6 +151,8 @@ def test_the_only_model_of_a_detector_need_not_be_named() -> None:
         ("damage.new <= damage.old + 0.1", {"relative": True}, "found the margin 0.1"),
         ("cost.new <= 5", {"has_cost": False}, "say what one damage costs"),
         ("broken.new at 0.2 <= 0.1", {}, "no attack in linf was allowed a size of 0.2: found 0.1"),
+        ("broken.new at 9/255 <= 0.1", {"sizes": (8 / 255,)}, "a size of 9/255: found 8/255 as the largest eps"),
+        ("certificate.new at 0.2", {"certified_sizes": {8 / 255}}, "nothing was certified at 0.2; known: 8/255"),
         ("broken.new at 0.1 <= 0.1", {"sizes": ()}, "found no attack in linf"),
         ("clean_rejection.new <= 0.1", {"refuses": False}, "found no model that refuses"),
         ("risk.new <= 1", {}, "found several scenarios: say which, as in risk.new[town, misclassified]"),

@@ -46,7 +46,7 @@ class Compared:
 
     @property
     def label(self) -> str:
-        """`trades: broken within 0.1`."""
+        """`trades: robust accuracy at 0.1`."""
         model = self.new if self.old == self.new else f"{self.old} -> {self.new}"
         return f"{model}: {self.quantity}"
 

@@ -113,17 +113,17 @@ def find_own_detector(ledger: Ledger, name: str) -> str:
     return own[0] if len(own) == 1 else find_detector(ledger, name)
 
 
-def untried(size: float, attacks: Sequence[Mapping[str, Any]]) -> str:
+def untried(size: float, attacks: Sequence[Mapping[str, Any]], shown: str) -> str:
     """Why a size was not tried by attacks of one norm (their `eps` and `keep`); empty where one of them did.
 
     An attack that may go as far as its eps does so, and says little of sizes in between, unless it looks for the
-    smallest change.
+    smallest change. `shown` is the size as the user writes it.
     """
     for row in attacks:
         eps = row["eps"]
         if eps is None or math.isclose(eps, size, rel_tol=1e-9) or (row["keep"] == "smallest" and eps >= size):
             return ""
-    return f"no attack had an eps of {size:g}, and none looked for the smallest change: little was tried there"
+    return f"no attack had an eps of {shown}, and none looked for the smallest change: little was tried there"
 
 
 def assessed_models(ledger: Ledger) -> list[str]:

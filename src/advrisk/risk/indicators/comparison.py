@@ -186,7 +186,7 @@ class ScenarioResult:
         return self.branches[""].pairs
 
     @property
-    def ship(self) -> str | None:
+    def least_bad(self) -> str | None:
         """The model with the least risk, or None where the evidence does not decide."""
         return self.models[0].model if self.models[0].verdict == LEAST else None
 
@@ -210,7 +210,7 @@ class ScenarioResult:
             "n_samples": self.n_samples,
             "n_unfinished": self.n_unfinished,
             "n_without_verdict": self.n_without_verdict,
-            "ship": self.ship,
+            "least_bad": self.least_bad,
             "models": [one.as_dict() for one in self.models],
             "pairs": [pair.as_dict() for pair in self.pairs],
             "branches": [

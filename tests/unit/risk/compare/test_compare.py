@@ -42,13 +42,14 @@ def test_numbers_are_paired_on_samples_of_the_same_content(make_run: MakeRun) ->
     found = by_name(old.compare(new, margin=0.02, sizes=[0.1]))
     was, now = np.array(OLD) <= 0.1, np.array(NEW) <= 0.1
     up, down = int((now & ~was).sum()), int((was & ~now).sum())
-    row = found["broken within 0.1"]
+    row = found["robust accuracy at 0.1"]
     expected = share_difference(up, down, 40)
     assert (row.worse_by.value, row.worse_by.low, row.worse_by.high) == pytest.approx(
         (expected.value, expected.low, expected.high)
     )
     assert row.p == pytest.approx(at_least(up, down, 40, 0.02))
-    assert row.old_value.value == proportion(6, 40).value
+    held = proportion(34, 40)
+    assert (row.old_value.value, row.old_value.low, row.old_value.high) == (held.value, held.low, held.high)
     assert found["clean accuracy"].worse_by.value == pytest.approx(-1 / 40)  # one more is right: better
 
 
@@ -57,7 +58,7 @@ def test_verdicts(make_run: MakeRun) -> None:
     one, other = make_run({"m": {"pgd": good}}, name="one"), make_run({"m": {"pgd": bad}}, name="two")
     assert one.compare(other, sizes=[0.3], margin=0.05).word == "worse"
     better = other.compare(one, sizes=[0.3], margin=0)
-    assert by_name(better)["broken within 0.3"].word == "better"
+    assert by_name(better)["robust accuracy at 0.3"].word == "better"
     assert by_name(better)["clean accuracy"].settle.startswith("the value is the limit itself")
     assert better.undecided  # equal clean accuracy, and no margin
     better = other.compare(one, sizes=[0.3], margin=0.05)
@@ -83,7 +84,7 @@ def test_a_model_is_never_worse_than_itself(make_run: MakeRun) -> None:
         "differ by the draws of random arms"
         in by_name(run.compare(Run.open(again.folder), evasion=0.2))["damage"].reason
     )
-    assert rows["broken within 0.9"].reason.startswith("the same model; not compared: the largest eps")
+    assert rows["robust accuracy at 0.9"].reason.startswith("the same model; not compared: the largest eps")
 
 
 def test_without_a_margin_it_is_2_per_cent_and_said(make_run: MakeRun) -> None:
@@ -108,7 +109,7 @@ def test_better_in_one_of_several_numbers_needs_more_evidence(make_run: MakeRun)
     for k, word in ((barely, "not worse"), (enough, "better")):
         old = make_run({"m": {"pgd": [0.1] * k + [inf] * (n - k)}}, name=f"old{k}")
         found = old.compare(new, sizes=[0.3])
-        assert by_name(found)["broken within 0.3"].word == "better"
+        assert by_name(found)["robust accuracy at 0.3"].word == "better"
         assert (found.word, found.passed) == (word, True)
     wrong = {"m": [False] * 20 + [True] * (n - 20)}
     worse = make_run({"m": {"pgd": [inf] * n}}, name="worse", clean=wrong)
@@ -117,7 +118,7 @@ def test_better_in_one_of_several_numbers_needs_more_evidence(make_run: MakeRun)
 
 def test_damage_under_a_curve(runs: tuple[Run, Run]) -> None:
     found = by_name(runs[0].compare(runs[1], evasion=0.2, margin=0.02))
-    broken = by_name(runs[0].compare(runs[1], sizes=[0.2], margin=0.02))["broken within 0.2"]
+    broken = by_name(runs[0].compare(runs[1], sizes=[0.2], margin=0.02))["robust accuracy at 0.2"]
     assert found["damage"].worse_by.value == pytest.approx(broken.worse_by.value)
     assert found["damage"].worse_by.high == pytest.approx(broken.worse_by.high, abs=0.015)
     with pytest.raises(RiskError, match="relative damage"):
@@ -140,7 +141,7 @@ def test_the_curve_of_both_studies(make_run: MakeRun) -> None:
 def test_samples_without_a_verdict_count_at_their_worst(make_run: MakeRun) -> None:
     old = make_run({"m": {"pgd": [inf] * 40}}, name="old")
     new = make_run({"m": {"pgd": [None] * 4 + [inf] * 36}}, name="new")
-    row = by_name(old.compare(new, sizes=[0.3], margin=0.15))["broken within 0.3"]
+    row = by_name(old.compare(new, sizes=[0.3], margin=0.15))["robust accuracy at 0.3"]
     assert row.worse_by.high == pytest.approx(share_difference(0, 0, 36, unknown=4).high)
     assert row.p == pytest.approx(at_least(4, 0, 40, 0.15))
     assert "4 samples without a verdict" in row.cautions[0]
@@ -159,7 +160,7 @@ def test_arms_and_samples_of_one_run_only_are_named_and_left_out(make_run: MakeR
     found = old.compare(new, sizes=[0.1])
     assert found.n_samples == 35
     assert found.arms == {"m -> m": ["pgd"]}
-    assert by_name(found)["broken within 0.1"].new_value.value < 0.5
+    assert by_name(found)["robust accuracy at 0.1"].new_value.value > 0.5
     assert "nothing is compared by fgsm" in by_name(found)["attacks of the old run"].reason
     told = " ".join(found.notes)
     assert "Samples in one run only, and left out: 5 of the old one, 5 of the new one." in told
@@ -207,10 +208,10 @@ def test_sizes_that_no_shared_attack_was_allowed_are_undecided(runs: tuple[Run, 
     found = runs[0].compare(runs[1], sizes=[0.3, 0.9], margin=0.5)
     assert {name: row.verdict for name, row in by_name(found).items()} == {
         "clean accuracy": "pass",
-        "broken within 0.3": "pass",
-        "broken within 0.9": "undecided",
+        "robust accuracy at 0.3": "pass",
+        "robust accuracy at 0.9": "undecided",
     }
-    assert by_name(found)["broken within 0.9"].reason == "the largest eps of a shared attack is 0.3"
+    assert by_name(found)["robust accuracy at 0.9"].reason == "the largest eps of a shared attack is 0.3"
     assert found.undecided
     assert runs[0].compare(runs[1], sizes=[0.3], margin=0.5).passed
 
@@ -325,13 +326,46 @@ def test_a_size_that_nobody_tried_is_not_passed(make_run: MakeRun) -> None:
     new = [0.3] * 40
     old = make_run({"m": {"pgd": HELD}}, name="old")
     found = old.compare(make_run({"m": {"pgd": new}}, name="new"), sizes=[0.1], margin=0.5)
-    row = by_name(found)["broken within 0.1"]
+    row = by_name(found)["robust accuracy at 0.1"]
     assert (row.verdict, row.worse_by.value) == ("undecided", 0)
     assert "little was tried there" in row.reason
     assert "keep: smallest" in row.settle
     facts = {"pgd": {"keep": "smallest"}}
     told = [make_run({"m": {"pgd": own}}, name=f"smallest {own[0]}", facts=facts) for own in (HELD, new)]
-    assert by_name(told[0].compare(told[1], sizes=[0.1], margin=0.5))["broken within 0.1"].verdict == "pass"
+    assert by_name(told[0].compare(told[1], sizes=[0.1], margin=0.5))["robust accuracy at 0.1"].verdict == "pass"
+
+
+def test_sizes_are_shown_as_they_are_written(make_run: MakeRun) -> None:
+    eps = 8 / 255
+    old = make_run({"m": {"pgd": [inf] * 40}}, name="old", eps=eps)
+    new = make_run({"m": {"pgd": [eps] * 40}}, name="new", eps=eps)
+    found = by_name(old.compare(new, sizes=[4 / 255, eps, 9 / 255]))
+    assert list(found) == [
+        "clean accuracy", "robust accuracy at 4/255", "robust accuracy at 8/255", "robust accuracy at 9/255",
+    ]  # fmt: skip
+    assert found["robust accuracy at 9/255"].reason == "the largest eps of a shared attack is 8/255"
+    assert "no attack had an eps of 4/255" in found["robust accuracy at 4/255"].cautions[0]
+    row = found["robust accuracy at 8/255"]
+    assert (row.old_value.value, row.new_value.value, row.worse_by.value) == (1, 0, 1)
+    assert (row.word, by_name(new.compare(old))["robust accuracy at 8/255"].word) == ("worse", "better")
+    study = {"assess": {"damage": {"thresholds": ["2/6"]}}}
+    thirds = make_run({"m": {"pgd": [inf] * 40}}, name="thirds", eps=eps, study=study)
+    assert "robust accuracy at 2/6" in by_name(old.compare(thirds)), "the study's own way"
+
+
+def test_judged_by_the_prediction_what_is_incorrect_clean_is_not_robust(make_run: MakeRun) -> None:
+    clean = {"m": [False] * 10 + [True] * 30}
+    old = make_run({"m": {"pgd": [inf] * 40}}, name="old", criterion="prediction")
+    new = make_run({"m": {"pgd": [inf] * 40}}, name="new", criterion="prediction", clean=clean)
+    row = by_name(old.compare(new, sizes=[0.3]))["robust accuracy at 0.3"]
+    assert (row.old_value.value, row.new_value.value, row.worse_by.value) == (1, 0.75, 0.25)
+
+
+def test_of_a_target_the_attack_success_rate_is_compared(make_run: MakeRun) -> None:
+    old = make_run({"m": {"pgd": [inf] * 40}}, name="old", criterion="target")
+    new = make_run({"m": {"pgd": [0.1] * 40}}, name="new", criterion="target")
+    row = by_name(old.compare(new, sizes=[0.3]))["attack success rate at 0.3"]
+    assert (row.old_value.value, row.new_value.value, row.worse_by.value, row.word) == (0, 1, 1, "worse")
 
 
 @pytest.mark.parametrize("size", [-1, 0, inf, float("nan")])

@@ -297,6 +297,13 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
     assert one(run.gate("certificate.m at 0.3", strict_flags=True)).verdict == "undecided"
 
 
+def test_sizes_are_shown_as_they_are_written(make_run: MakeRun) -> None:
+    run = make_run({"m": {"pgd": [inf] * 40}}, eps=8 / 255)
+    assert "no attack had an eps of 4/255" in one(run.gate("broken.m at 4/255 <= 90 %")).reason
+    with pytest.raises(StudyError, match="found 8/255 as the largest eps"):
+        run.gate("robust_accuracy.m at 0.1 >= 10 %")
+
+
 def test_a_part_answers_as_it_was_asked(run: Run) -> None:
     assert run.damage().relative
     part = run.part(evasion=0.1, thresholds=[0.2], cost=100)

@@ -50,11 +50,11 @@ def test_models_are_ranked_and_told_apart_where_that_can_be() -> None:
     assert [one.model for one in found.models] == ["good", "twin", "bad"]
     assert found.of("bad").verdict == "more risk than good, twin"
     assert found.of("good").verdict == "undecided against twin"
-    assert found.ship is None
+    assert found.least_bad is None
     assert sum(one.probability_best or 0 for one in found.models) == pytest.approx(1)
     assert found.of("bad").probability_best == 0
     decided = compare_models(tensors(good=(0.01, 0.1, 0.1, 0.5), bad=(0.1, 0.4, 0.3, 0.9)), WEATHER)
-    assert decided.ship == "good"
+    assert decided.least_bad == "good"
     assert decided.of("good").verdict == "least risk"
     alone = compare_models(tensors(good=(0.01, 0.1, 0.1, 0.5)), WEATHER)
     assert alone.of("good").verdict == "no other model to compare with"
