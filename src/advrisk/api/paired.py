@@ -140,7 +140,10 @@ class Comparing:
             yield self._open(pair, "broken", f"no shared attack is in {self.norm}")
         for size in wanted:
             name = f"broken within {size:g}"
-            if any(row["eps"] is None for row in own) or (known and size <= known[-1]):
+            if any(points is not None and not points.measured(size) for points in queries):
+                reason = f"no shared attack had an eps of {size:g}, and the model answers at random"
+                yield self._open(pair, name, reason, settle=UNTRIED)
+            elif any(row["eps"] is None for row in own) or (known and size <= known[-1]):
                 little = untried(size, own)
                 was, now = (
                     distances <= size if points is None else points.broken(size)
