@@ -134,6 +134,8 @@ _MORE = {"rain": {"weight": 0.2, "where": {"light": "night"}}, "fog": 0.2}
 _RARER = {**TOWN, "strata": {"light": {"day": 0.8, "night": 0.2}}}
 _FEW_BETA = {"rain": {"weight": {"beta": [6, 34]}, "where": {"light": "night"}}, "fog": 0.2}
 
+_OPPOSITE = (0.02, 0.02, 0.02, 0.02, 0.97, 0.97)  # nearly 0 in one branch, and nearly 1 in the other
+
 WORLDS = {
     "usual": World(200),
     "rare failures": _RARE,
@@ -159,6 +161,7 @@ MORE = {
     "2 at night": World(300, night=2 / 300, exactly=True, scenario=_FEW),
     "5 of a stratum": World(300, night=5 / 300, exactly=True, scenario=_RARER),
     "5, beta": World(300, night=5 / 300, exactly=True, scenario=_FEW_BETA),
+    "opposite branches": World(100, easy=_OPPOSITE, hard=_OPPOSITE, scenario={"pgd": 0.3}),
     "4, less, no range": World(300, night=4 / 300, exactly=True, bounded=False, noise=1.0, scenario=_THIRD),
 }
 ALIKE = (

@@ -32,6 +32,7 @@ SLOW: Mapping[str, tuple[str, ...]] = {
         "tests/e2e/test_detection.py",
         "tests/e2e/test_faults.py",
         "tests/e2e/test_label.py",
+        "tests/e2e/test_random_zoo.py",
         "tests/e2e/test_ray.py",
         "tests/e2e/test_report_page.py",
         "tests/e2e/test_same_rows.py",

@@ -155,6 +155,23 @@ def test_two_runs_are_compared_by_queries(run: Run, truth: dict[str, Any]) -> No
     assert robust.p > 0.99
 
 
+def test_a_size_between_those_of_attacks_is_no_majority(run: Run) -> None:
+    """What the walk back met there is a success by most draws, which is no share of queries."""
+    found = run.damage(thresholds=[EPS / 2, EPS])
+    for row in found.models:
+        assert list(row.success_ratio) == list(row.robust_accuracy) == [EPS]
+    assert any(note.startswith("Left out: 0.025. No attack had that eps") for note in found.notes)
+    alone = run.part(models=["plain"]).damage(thresholds=[EPS / 2, EPS])
+    assert list(alone.models[0].success_ratio) == [EPS / 2, EPS]
+    (held,) = run.gate([f"broken.noisy at {EPS / 2} <= 0.9"]).results
+    assert held.verdict == "undecided"
+    assert "noisy answers at random, and no attack had an eps of 0.025" in held.reason
+    compared = run.compare(run, models={"plain": "noisy"}, sizes=[EPS / 2]).results
+    (broken,) = [one for one in compared if one.quantity == f"broken within {EPS / 2:g}"]
+    assert broken.verdict == "undecided"
+    assert "answers at random" in broken.reason
+
+
 # Class change, and the paper's mean distance
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from advrisk import Run, Study
 from advrisk.cli import main
@@ -261,8 +262,18 @@ def test_a_study_without_durations_says_nothing_of_them(
         ({"covariates": ["n_forward"]}, r"assess.survival.covariates.*comes from the outcome"),
         ({"shape_covariates": ["knid"]}, r"assess.survival.shape_covariates.*no covariate is called 'knid'"),
         ({"reference": {"kind": "nobody"}}, r"assess.survival.reference.*no kind is 'nobody'"),
+        (
+            {"reference": {"model": "plian"}},
+            r"assess.survival.reference.model: no model is 'plian'; did you mean 'plain'",
+        ),
+        ({"reference": {"attack": "pdg"}}, r"assess.survival.reference.attack: no attack is 'pdg'; did you mean 'pgd'"),
+        ({"reference": {"arm": "fgms-linf-0.1-ace"}}, r"reference.arm: no arm is .*did you mean 'fgsm-linf-0.1-ace'"),
+        ({"reference": {"objective": "aec"}}, r"reference.objective: no objective is 'aec'; did you mean 'ace'"),
+        ({"reference": {"class": 10}}, r"reference.class: no class is '10'"),
+        ({"reference": {"eps": 0.1}}, r"reference.eps: eps is a number, and only text has a reference level"),
         ({"reference": {"colour": "red"}}, r"assess.survival.reference.*no covariate is called 'colour'"),
         ({"units": {"esp": "1/255"}}, r"assess.survival.units.*no covariate is called 'esp'; did you mean 'eps'"),
+        ({"units": {"model": 2}}, r"assess.survival.units.model: model is text, and only numbers have a unit"),
         ({"norm": "l1"}, r"assess.survival.norm.*no attack that counts is in l1; there are attacks in l2, linf"),
     ],
 )
@@ -273,3 +284,16 @@ def test_what_cannot_be_answered_is_refused_before_anything_runs(
     with pytest.raises(StudyError, match=message):
         study.run(tmp_path / "run", workers=1)
     assert not (tmp_path / "run" / "outcomes").exists()
+
+
+def test_a_misspelt_reference_is_found_by_a_dry_run_with_file_and_line(
+    nets: Path, tmp_path: Path, advrisk: Callable[..., Printed]
+) -> None:
+    study = asked(nets) | {"assess": {"survival": {"reference": {"model": "plian"}}}}
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(study, sort_keys=False))
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), start=1) if "plian" in text)
+    done = advrisk("run", path, "--out", tmp_path / "run", "--dry-run")
+    assert done.returncode == 2
+    place = f"{path}:{line}: assess.survival.reference.model"
+    assert f"{place}: no model is 'plian'; did you mean 'plain'?" in " ".join(done.stderr.split())

@@ -150,7 +150,10 @@ class Comparing:
             yield self._open(pair, name, f"no shared attack is in {self.norm}")
         for size in wanted:
             quantity = f"{name} at {self._size(size)}"
-            if any(row["eps"] is None for row in own) or (known and size <= known[-1]):
+            if any(points is not None and not points.measured(size) for points in queries):
+                reason = f"no shared attack had an eps of {self._size(size)}, and the model answers at random"
+                yield self._open(pair, quantity, reason, settle=UNTRIED)
+            elif any(row["eps"] is None for row in own) or (known and size <= known[-1]):
                 little = untried(size, own, self._size(size))
                 told = found.told if robust is None else found.told & robust[0][1] & robust[1][1]
                 was, now = (

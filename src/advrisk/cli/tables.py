@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from advrisk.run.dry import DryRun
 
 _NARROW = 100
+_ENDLESS = 100_000  # columns, to measure a table that nothing folds
 _GO_ON = ": run the same command again to go on"
 _MOST_FLAGGED = 8  # arms listed for each flag
 _ON_OPTIMALITY = (
@@ -86,14 +87,22 @@ def _fields(row: "ArmOptimality") -> dict[str, str]:
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Any rows as a table."""
+    """Any rows as a table; where its words do not fit beside each other, one block for each row."""
     if not rows:
         print("no rows")
         return
+    console = Console()
+    texts = [{name: _cell(value) for name, value in row.items()} for row in rows]
     table = new_table(*rows[0])
-    for row in rows:
-        table.add_row(*plain(["" if value is None else _short_float(value) for value in row.values()]))
-    Console().print(table)
+    for row in texts:
+        table.add_row(*plain(list(row.values())))
+    if console.measure(table, options=console.options.update_width(_ENDLESS)).minimum <= console.width:
+        console.print(table)
+        return
+    for row in texts:
+        first, *others = row.items()
+        indented(console, first[1] or first[0], by=0)
+        indented(console, "; ".join(f"{name}{_KEPT}{text}" for name, text in others if text), by=2)
 
 
 def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
@@ -269,5 +278,7 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else percent_text(value, 1)
 
 
-def _short_float(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

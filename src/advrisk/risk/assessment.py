@@ -1,6 +1,6 @@
 """The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -187,19 +187,24 @@ def assess_damage(
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     sizes, fixed_eps = tried_sizes(ledger, distances), measured_nothing(ledger, distances)
     asked = tuple(question.thresholds or ())
-    known = tuple(eps for eps in asked if not (fixed_eps and sizes and eps > sizes[-1] * (1 + 1e-9)))
-    loose = _untried(asked, known, sizes, written or {}) if fixed_eps else ()
+    beyond = [eps for eps in asked if fixed_eps and sizes and eps > sizes[-1] * (1 + 1e-9)]
+    random = {model: points for model, points in queries.items() if model in distances.by_model}
+    unmeasured = [eps for eps in (*asked, *sizes) if not all(points.measured(eps) for points in random.values())]
+    known = tuple(eps for eps in asked if eps not in (*beyond, *unmeasured))
+    loose = _untried(beyond, known, sizes, written or {}) if fixed_eps else ()
+    loose += _unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
     stated = Stated(
-        sizes=tuple(sorted({*sizes, *known})),
+        sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
         fixed_eps=fixed_eps,
         correct=correct_samples(ledger, distances),
         targeted=_targeted(ledger),
         written=written or {},
+        queries=random,
     )
     return assess_distances(
         distances,
         question,
-        thresholds=known or tuple(_usual_thresholds(sizes)),
+        thresholds=known or tuple(_usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
         stated=stated,
         accuracy=clean.accuracy,
         rejection=clean.rejection,
@@ -423,17 +428,16 @@ def _has_sizes(found: Floats) -> bool:
 
 
 def _untried(
-    asked: Sequence[float], known: Sequence[float], tried: Sequence[float], written: Mapping[float, str]
+    beyond: Sequence[float], known: Sequence[float], tried: Sequence[float], written: Mapping[float, str]
 ) -> tuple[str, ...]:
     """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
-    names = {eps: size_text(eps, written) for eps in (*asked, *tried)}
-    beyond = [names[eps] for eps in asked if eps not in known]
+    names = {eps: size_text(eps, written) for eps in (*beyond, *known, *tried)}
     between = [names[eps] for eps in known if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()] if tried else []
     notes = []
     if beyond:
         notes.append(
-            f"Left out: {', '.join(beyond)}. No attack was allowed so large a size (the largest eps is "
-            f"{names[tried[-1]]}), so what holds there is unknown."
+            f"Left out: {', '.join(names[eps] for eps in beyond)}. No attack was allowed so large a size (the largest "
+            f"eps is {names[tried[-1]]}), so what holds there is unknown."
         )
     if between:
         notes.append(
@@ -441,6 +445,17 @@ def _untried(
             "found on the way back, and may be far too high."
         )
     return tuple(notes)
+
+
+def _unmeasured(left_out: Sequence[float], random: Iterable[str], written: Mapping[float, str]) -> tuple[str, ...]:
+    """A note on sizes at which queries to models that answer at random were not measured."""
+    if not left_out:
+        return ()
+    names = ", ".join(size_text(eps, written) for eps in left_out)
+    return (
+        f"Left out: {names}. No attack had that eps, and how often a query to {', '.join(random)} errs is known only "
+        "at the sizes of attacks. Add attacks with that eps, or assess the other models alone (`--model`).",
+    )
 
 
 def _usual_thresholds(sizes: Sequence[float]) -> Sequence[float]:

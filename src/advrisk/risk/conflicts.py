@@ -7,7 +7,7 @@ counted, and if robust accuracy, paired on the same samples, is not decided for 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,16 @@ class TieValues(NamedTuple):
     not_less: float
 
 
+class Queries(Protocol):
+    """What single queries to a model meet, for each sample (`queries.QueryPoints`)."""
+
+    def measured(self, eps: float) -> bool: ...
+
+    def broken(self, eps: float) -> Floats: ...
+
+    def correct(self, eps: float) -> Floats: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Stated:
     """What a study states or knows beside distances.
@@ -38,6 +48,7 @@ class Stated:
     `sizes` are those at which robust accuracy must not say the opposite. `fixed_eps`: no attack measured distances, so
     at one of them it must say the same. `correct` holds, by model, 1 for each sample that is answered correctly clean
     (a share of draws, for a model that answers at random); without it, what is wrong clean has the distance 0.
+    `queries` says, of models that answer at random, what share of draws stays correct within a size.
     """
 
     sizes: tuple[float, ...] = ()
@@ -45,6 +56,7 @@ class Stated:
     correct: Mapping[str, Floats] = field(default_factory=dict)
     targeted: bool = False
     written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it
+    queries: Mapping[str, "Queries"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +96,16 @@ class Order:
         """
         sizes = self.stated.sizes
         if self.stated.fixed_eps:
-            return [*sizes, *(size / 2 for size in sizes[-1:])]
+            return [*sizes, *(size / 2 for size in sizes[-1:] if self._measured(size / 2))]
         both = np.concatenate([self.distances[self.lower], self.distances[self.higher]])
         attacked = both[(both > 0) & np.isfinite(both)]
         reach = float(np.quantile(attacked, _RANGE)) if attacked.size else 0.0
-        return [*sizes, *(reach * np.arange(1, _SIZES + 1) / _SIZES).tolist()]
+        return [*sizes, *filter(self._measured, (reach * np.arange(1, _SIZES + 1) / _SIZES).tolist())]
+
+    def _measured(self, eps: float) -> bool:
+        """Whether robust accuracy at a size is known of both; of a model that answers at random it may not be."""
+        both = (self.stated.queries.get(model) for model in (self.lower, self.higher))
+        return all(points is None or points.measured(eps) for points in both)
 
     def _opposed(self, eps: float) -> str:
         """Where the paired difference at a size is decided, and for the other model."""
@@ -129,5 +146,7 @@ class Order:
 
     def _robust(self, model: str, eps: float) -> Floats:
         """What of each sample stays correct within a size; of a targeted attack, what it does not reach."""
+        if points := self.stated.queries.get(model):
+            return 1 - points.broken(eps) if self.stated.targeted else points.correct(eps)
         held = (self.distances[model] > eps).astype(np.float64)
         return held if self.stated.targeted else held * self.stated.correct.get(model, 1.0)

@@ -4,8 +4,12 @@ Whether an attack succeeded against such a model is decided by most of the judge
 by one draw: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker
 takes the worst point within eps, the clean input being one of them; which one that is, and how often it errs, come from
 different draws (`indicators.draws`).
+
+The walk back to the clean input says where most draws call a point a success, not how often a query errs there. So a
+size that no attack had for its eps is refused, unless an attack looked for the smallest change.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from advrisk.core.errors import RiskError
+from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
 from advrisk.risk.indicators.draws import worst
 
@@ -27,9 +33,6 @@ _EARLY, _LATE = "o.draws[1:len(o.draws) // 2]", "o.draws[len(o.draws) // 2 + 1:]
 _ROWS = f"""
     SELECT o.sample::VARCHAR AS sample, concat_ws(' ', o.arm, coalesce(o.repeat, 0)) AS point,
            CASE o.kind WHEN 'clean' THEN 0 ELSE o.d_{{norm}} END AS distance, len(o.draws) AS n_draws,
-           CASE WHEN o.kind <> 'clean' AND o.outcome = 'success'
-                THEN coalesce(o.near_{{norm}}, o.d_{{norm}}) END AS near,
-           CASE WHEN o.criterion = 'label' THEN near END AS near_label,
            coalesce(list_avg([{_HIT}::DOUBLE for d in {_EARLY}]), o.success_rate) AS hit_early,
            coalesce(list_avg([{_HIT}::DOUBLE for d in {_LATE}]), o.success_rate) AS hit_late,
            coalesce(list_avg([(d <> s.label)::DOUBLE for d in {_EARLY}]), o.success_rate) AS wrong_early,
@@ -40,38 +43,53 @@ _ROWS = f"""
 """
 
 
+_ATTACKS = """
+    SELECT DISTINCT eps, keep FROM arms
+    WHERE model = $model AND kind = 'attack' AND norm = $norm AND arm IN (SELECT unnest($arms)) ORDER BY ALL
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class QueryPoints:
     """The points that a random model was asked about, (points, samples): how far, and the shares of draws that err.
 
     `hit` is what the criterion of success says, `wrong` what the label does, a refused query being no correct answer.
     Each is a pair: over the first part of the draws, and over the rest. `distance` is infinite where there is no point.
-    `near_hit` and `near_wrong` are, of each sample, the distance of the nearest success that the judge met on its way
-    back: most draws err there, so where no point lies within eps at least half of the queries count.
+    `attacks` are the eps and `keep` of each attack.
     """
 
+    model: str
     distance: Floats
     hit: tuple[Floats, Floats]
     wrong: tuple[Floats, Floats]
     early_share: float
-    near_hit: Floats
-    near_wrong: Floats
+    attacks: tuple[tuple[float | None, str | None], ...]
+
+    def measured(self, eps: float) -> bool:
+        """Whether an attack was made at this size, or one that looked for the smallest change up to it."""
+        return eps == 0 or any(
+            own is None or math.isclose(own, eps, rel_tol=1e-9) or (keep == "smallest" and own >= eps)
+            for own, keep in self.attacks
+        )
 
     def broken(self, eps: float) -> Floats:
         """The share of queries at each sample that an attacker within eps makes succeed."""
-        return self._worst(self.hit, self.near_hit, eps)
+        return self._worst(self.hit, eps)
 
     def correct(self, eps: float) -> Floats:
         """The share of queries at each sample that are answered correctly under such an attacker."""
-        return np.asarray(1 - self._worst(self.wrong, self.near_wrong, eps))
+        return np.asarray(1 - self._worst(self.wrong, eps))
 
-    def _worst(self, parts: tuple[Floats, Floats], near: Floats, eps: float) -> Floats:
+    def _worst(self, parts: tuple[Floats, Floats], eps: float) -> Floats:
+        if not self.measured(eps):
+            raise RiskError(
+                f"{self.model} answers at random, and no attack had an eps of {size_text(eps)}: how often a query errs "
+                "there is not measured; add an attack with that eps"
+            )
         inside = self.distance <= eps
         early, late = (np.where(inside, part, -1.0) for part in parts)
         found = np.where(inside.any(axis=0), worst(early, late, self.early_share), 0.0)
-        attacked = (inside & (self.distance > 0)).any(axis=0)
-        least = np.where((near <= eps) & ~attacked, 0.5, 0.0)
-        return np.asarray(np.clip(np.maximum(found, least), 0.0, 1.0))
+        return np.asarray(np.clip(found, 0.0, 1.0))
 
 
 def read_queries(ledger: Ledger, *, norm: str, arms: Sequence[str], samples: Sequence[str]) -> dict[str, QueryPoints]:
@@ -108,11 +126,12 @@ def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], samples:
         return values
 
     n_draws = pc.max(table["n_draws"]).as_py() or 2
+    attacks = ledger.query(_ATTACKS, {"model": model, "norm": norm, "arms": list(arms)}).to_pylist()
     return QueryPoints(
+        model=model,
         distance=column("distance", np.inf),
         hit=(column("hit_early", 0.0), column("hit_late", 0.0)),
         wrong=(column("wrong_early", 0.0), column("wrong_late", 0.0)),
         early_share=(n_draws // 2) / n_draws,
-        near_hit=column("near", np.inf).min(axis=0),
-        near_wrong=column("near_label", np.inf).min(axis=0),
+        attacks=tuple((row["eps"], row["keep"]) for row in attacks),
     )

@@ -40,6 +40,7 @@ from advrisk.plan import (
 from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.risk.losses import without_files
+from advrisk.risk.survival.covariates import CLASS
 from advrisk.run.bench import Workbench
 from advrisk.run.gate import refuse_gate
 from advrisk.run.overlaps import refuse_overlaps
@@ -108,8 +109,8 @@ def refuse_impossible(
     evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]
     refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
     assessed = {model for model, _ in outline.assessed}
-    tags = [own for model, own in bench.material.tags.items() if model in assessed]
-    refuse_survival(study, list(arms.values()), tags, bench.material.data.strata)
+    tags = {model: own for model, own in bench.material.tags.items() if model in assessed}
+    refuse_survival(study, list(arms.values()), tags, _strata(bench, evaluated))
     refuses = any(bench.material.models[model].rejects for model in assessed)
     refuse_gate(study, sorted(assessed), arms.values(), detectors, refuses=refuses, targets=targets)
     if (name := study.assess.damage.evasion_file) is not None:
@@ -118,6 +119,13 @@ def refuse_impossible(
         except RiskError as error:
             raise study.where.error(_EVASION, str(error)) from None
     return outline
+
+
+def _strata(bench: Workbench, rows: Sequence[int]) -> dict[str, set[str]]:
+    """The values of each stratum in these rows, and the labels as `class` unless a stratum has that name."""
+    data = bench.material.data
+    columns = {CLASS: data.y, **data.strata}
+    return {name: {str(column[row]) for row in rows} for name, column in columns.items()}
 
 
 def extent_of(bench: Workbench) -> Extent:

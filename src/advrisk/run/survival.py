@@ -9,14 +9,19 @@ from advrisk.risk.survival.covariates import CLASS, OF_ARM, OF_MODEL, PLAIN_LEVE
 from advrisk.study import Arm, StudySpec
 
 _PLACE = ("assess", "survival")
+_TEXT_OF_ARM = ("attack", "norm", "objective", "arm")
+
+Tags = Mapping[str, Any]
 
 
 def refuse_survival(
-    study: StudySpec, arms: Sequence[Arm], tags: Sequence[Mapping[str, Any]], strata: Iterable[str]
+    study: StudySpec, arms: Sequence[Arm], tags: Mapping[str, Tags], strata: Mapping[str, Iterable[str]]
 ) -> None:
     """Patterns that no attack fits, a norm that none has, unknown covariates, and reference levels that do not occur.
 
-    What a search will find has no name yet, so that patterns of a study that searches are not looked at.
+    `tags` are those of each model that is assessed; `strata` holds the values of each stratum, and `class` the labels,
+    of the samples to evaluate. What a search will find has no name yet: patterns of a study that searches are not
+    checked, nor are levels of its attacks.
     """
     asked = study.assess.survival
     attacks = [arm for arm in arms if arm.kind == "attack"]
@@ -29,7 +34,7 @@ def refuse_survival(
     if asked.norm is not None and asked.norm not in norms and not study.search:
         known = f"there are attacks in {', '.join(sorted(norms))}" if norms else "no attack that counts has a norm"
         raise study.where.error((*_PLACE, "norm"), f"no attack that counts is in {asked.norm}; {known}")
-    own = {f"{prefix}{tag}" for one in tags for tag in one for prefix in ("", "tags.")}
+    own = {f"{prefix}{tag}" for one in tags.values() for tag in one for prefix in ("", "tags.")}
     own |= {f"{prefix}{name}" for name in strata for prefix in ("", "strata.")}
     known_names = [*OF_ARM, *OF_MODEL, CLASS, *sorted(own)]
     for key, names in (("covariates", asked.covariates or []), ("shape_covariates", asked.shape_covariates)):
@@ -42,27 +47,53 @@ def refuse_survival(
             complaint = _no_covariate(name, known_names if named is None else named)
             if complaint:
                 raise study.where.error((*_PLACE, key, name), complaint)
-    _refuse_levels(study, attacks, tags)
+    _refuse_levels(study, _levels(attacks, tags, strata))
 
 
-def _refuse_levels(study: StudySpec, attacks: Sequence[Arm], tags: Sequence[Mapping[str, Any]]) -> None:
-    """Reference levels of attacks, norms and tags that nothing in the study has."""
-    levels: dict[str, set[str]] = {
+def _levels(
+    attacks: Sequence[Arm], tags: Mapping[str, Tags], strata: Mapping[str, Iterable[str]]
+) -> dict[str, set[str] | None]:
+    """Covariate -> its levels; None where it is a number."""
+    of_tags = _levels_of_tags(list(tags.values()))
+    return {
+        **{f"{prefix}{name}": set(values) for name, values in strata.items() for prefix in ("", "strata.")},
+        **{f"{prefix}{name}": values for name, values in of_tags.items() for prefix in ("", "tags.")},
+        **dict.fromkeys((*OF_ARM, *OF_MODEL)),
+        **_levels_of_arms(attacks),
+        "model": set(tags),
+    }
+
+
+def _levels_of_arms(attacks: Sequence[Arm]) -> dict[str, set[str]]:
+    return {
         "attack": {arm.family for arm in attacks},
         "norm": {arm.norm for arm in attacks if arm.norm is not None},
-        "arm": {arm.id for arm in attacks},
+        "objective": {arm.objective for arm in attacks if arm.objective is not None},
+        "arm": {arm.shown for arm in attacks},
     }
-    for own in tags:
-        for name, value in own.items():
-            levels.setdefault(name, set()).add(str(value))
-    for name, plain in PLAIN_LEVELS.items():
-        if any(name not in own for own in tags):
-            levels.setdefault(name, set()).add(plain)
+
+
+def _levels_of_tags(tags: Sequence[Tags]) -> dict[str, set[str] | None]:
+    found: dict[str, set[str] | None] = {}
+    for name in dict.fromkeys(name for own in tags for name in own):
+        values = {own.get(name, PLAIN_LEVELS.get(name)) for own in tags} - {None}
+        found[name] = None if all(isinstance(value, bool | int | float) for value in values) else set(map(str, values))
+    return found
+
+
+def _refuse_levels(study: StudySpec, levels: Mapping[str, set[str] | None]) -> None:
+    """Reference levels that nothing in the study has, levels of numbers, and units of text."""
+    for name in study.assess.survival.units:
+        if levels[name] is not None:
+            complaint = f"{name} is text, and only numbers have a unit; leave it out"
+            raise study.where.error((*_PLACE, "units", name), complaint)
     for name, level in study.assess.survival.reference.items():
-        known = levels.get(name.removeprefix("tags."))
-        if known is not None and level not in known and not study.search:
-            complaint = f"no {name} is {level!r}; {did_you_mean(level, sorted(known))}"
-            raise study.where.error((*_PLACE, "reference", name), complaint)
+        known = levels[name]
+        place = (*_PLACE, "reference", name)
+        if known is None:
+            raise study.where.error(place, f"{name} is a number, and only text has a reference level; leave it out")
+        if level not in known and not (study.search and name in _TEXT_OF_ARM):
+            raise study.where.error(place, f"no {name} is {level!r}; {did_you_mean(level, known)}")
 
 
 def _no_covariate(name: str, known: Sequence[str]) -> str:

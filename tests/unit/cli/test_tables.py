@@ -8,7 +8,7 @@ import pytest
 
 from advrisk.api.parts import describe_parts
 from advrisk.api.status import Status
-from advrisk.cli.tables import print_attacks, print_parts, print_status
+from advrisk.cli.tables import print_attacks, print_parts, print_rows, print_status
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES
 from advrisk.engine import Trust
 from advrisk.risk.distances import Distances
@@ -140,3 +140,22 @@ def _status(flags: dict[str, int]) -> Status:
 
 def _part(**changes: object) -> dict[str, object]:
     return {"name": "mine", "summary": "", "use_when": "tests", "facts": [], "parameters": []} | changes
+
+
+def test_rows_too_wide_for_the_terminal_are_blocks_without_folded_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"model": "noisy", "digest": "cb242282197ca0c368f6b79a71aa8fef", "capability": "gradients", "cost": None}
+    row |= {"input_shape": [1, 28, 28], "train_s": 30.0771, "tags": '{"defence": "gauss-out", "sigma": 0.5}'}
+    monkeypatch.setenv("COLUMNS", "80")
+    print_rows([row, row])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
+    assert lines[0] == "noisy"
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "digest cb242282197ca0c368f6b79a71aa8fef; capability gradients; input_shape [1, 28, 28]; train_s" in text
+    monkeypatch.setenv("COLUMNS", "200")
+    print_rows([row, row])
+    wide = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in wide if "noisy" in line] == [["noisy", row["digest"]]] * 2

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
 from advrisk.risk.clean import clean_shares
 from advrisk.risk.queries import on_queries, read_queries
@@ -14,13 +15,13 @@ N, DRAWS = 30, 11
 ARMS = {"clean": 0.0, "near": 0.1, "far": 0.3}
 
 
-def ledger_of(folder: Path, draws: dict[str, Any], **more: Any) -> Ledger:
+def ledger_of(folder: Path, draws: dict[str, Any], keep: str = "strongest", **more: Any) -> Ledger:
     """Arm -> (samples, draws) of classes, or shares of success where draws are not stored. Labels are n % 3."""
     tables: dict[str, list[dict[str, Any]]] = {"outcomes": [], "arms": [], "cells": []}
     for arm, size in ARMS.items():
         kind = {"kind": "clean"} if arm == "clean" else {"kind": "attack", "norm": "linf", "eps": size}
         key = {"model": "net", "arm": arm}
-        tables["arms"].append(key | kind | {"recipe": arm, "repeats": 1, "origin": "study"})
+        tables["arms"].append(key | kind | {"recipe": arm, "repeats": 1, "origin": "study", "keep": keep})
         tables["cells"].append(key | {"cell": arm, "recipe": arm, "repeat": 0})
         for n, said in enumerate(draws[arm]):
             row = key | kind | {"cell": arm, "sample": str(n), "repeat": 0, "criterion": "label", "outcome": "resisted"}
@@ -59,7 +60,7 @@ def fair(errs: list[Any]) -> Any:
     return np.array(found)
 
 
-@pytest.mark.parametrize(("eps", "arms"), [(0.0, ["clean"]), (0.1, ["clean", "near"]), (1.0, list(ARMS))])
+@pytest.mark.parametrize(("eps", "arms"), [(0.0, ["clean"]), (0.1, ["clean", "near"]), (0.3, list(ARMS))])
 def test_the_worst_point_within_a_size(tmp_path: Path, draws: dict[str, Any], eps: float, arms: list[str]) -> None:
     ledger = ledger_of(tmp_path, draws)
     order = [str(n) for n in reversed(range(N))]
@@ -85,8 +86,8 @@ def test_success_may_mean_something_else(tmp_path: Path, draws: dict[str, Any], 
 def test_ledgers_without_draws_know_the_share_that_succeeded(tmp_path: Path) -> None:
     ledger = ledger_of(tmp_path, {arm: np.full(N, share) for arm, share in zip(ARMS, (0.2, 0.4, 0.6), strict=True)})
     found = read_queries(ledger, norm="linf", arms=["near", "far"], samples=[str(n) for n in range(N)])["net"]
-    assert found.broken(0.2) == pytest.approx(0.4)
-    assert found.correct(0.5) == pytest.approx(0.4)
+    assert found.broken(0.1) == pytest.approx(0.4)
+    assert found.correct(0.3) == pytest.approx(0.4)
     assert clean_shares(ledger).accuracy["net"].value == pytest.approx(0.8)
 
 
@@ -104,17 +105,20 @@ def test_in_words() -> None:
     assert on_queries(["a", "b"])[0].startswith("Answers at random: a, b. Clean accuracy")
 
 
-def test_a_success_that_was_walked_back_counts_half_where_no_point_lies_within_eps(tmp_path: Path) -> None:
-    """Every attacked point errs in all draws; the walk back met successes at 0.05, where most draws err."""
-    label = np.arange(N)[:, None] % 3
-    draws = {
-        "clean": np.repeat(label, DRAWS, 1),
-        **dict.fromkeys(("near", "far"), np.repeat((label + 1) % 3, DRAWS, 1)),
-    }
+def test_a_size_that_no_attack_had_is_refused(tmp_path: Path, draws: dict[str, Any]) -> None:
+    """The walk back met successes at 0.05; how often a query errs there was not measured."""
     ledger = ledger_of(tmp_path, draws, outcome="success", near_linf=0.05)
-    samples = [str(n) for n in range(N)]
-    points = read_queries(ledger, norm="linf", arms=["near", "far"], samples=samples)["net"]
-    assert points.broken(0.01).tolist() == [0.0] * N
-    assert points.broken(0.06).tolist() == [0.5] * N
-    assert points.correct(0.06).tolist() == [0.5] * N
-    assert points.broken(0.1).tolist() == [1.0] * N
+    points = read_queries(ledger, norm="linf", arms=["near", "far"], samples=[str(n) for n in range(N)])["net"]
+    assert [eps for eps in (0.0, 0.05, 0.1, 0.2, 0.3, 0.4) if points.measured(eps)] == [0.0, 0.1, 0.3]
+    for share in (points.broken, points.correct):
+        with pytest.raises(RiskError, match=r"net answers at random, and no attack had an eps of 0\.05"):
+            share(0.05)
+
+
+def test_an_attack_that_looks_for_the_smallest_change_measures_every_size(
+    tmp_path: Path, draws: dict[str, Any]
+) -> None:
+    ledger = ledger_of(tmp_path, draws, keep="smallest")
+    points = read_queries(ledger, norm="linf", arms=["near", "far"], samples=[str(n) for n in range(N)])["net"]
+    assert [eps for eps in (0.05, 0.1, 0.2, 0.3, 0.4) if points.measured(eps)] == [0.05, 0.1, 0.2, 0.3]
+    assert points.broken(0.2) == pytest.approx(points.broken(0.1))

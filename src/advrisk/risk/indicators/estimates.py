@@ -86,9 +86,9 @@ def estimate(found: Evaluated, combined: Combination, value: float, level: float
 
     Samples of like weight have one interval. A loss of known range has Korn and Graubard's: Clopper and Pearson's at
     the size that would give a proportion this variance, which never has width 0. Others have a t interval. Of several
-    bands, distances between value and limit are put together as roots of sums of squares (Zou and Donner, 2008). With
-    uncertain weights each draw of them has its own interval, as a distribution, and the limits are quantiles of the
-    mixture.
+    bands, distances between value and limit are put together as roots of sums of squares (Zou and Donner, 2008). Where
+    the leaves together allow less, their limits count (`_of_leaves`). With uncertain weights each draw of them has its
+    own interval, as a distribution, and the limits are quantiles of the mixture.
     """
     used = combined.weights != 0
     centre = float(combined.weights[used] @ found.mean[used])
@@ -102,12 +102,28 @@ def estimate(found: Evaluated, combined: Combination, value: float, level: float
 def _limits(found: Evaluated, combined: Combination, centre: float, level: float, rng: Rng) -> tuple[float, float]:
     if not combined.uncertain:
         low, high = _certain(found, bands(found, combined.weights[None], combined.weights), centre, level)
-        return combined.scale * low, combined.scale * high
+        least, most = _of_leaves(found, combined.weights, level)
+        return combined.scale * max(low, least), combined.scale * min(high, most)
     weights = combined.weights[None] if combined.drawn_weights is None else combined.drawn_weights
     lows, highs = _drawn_limits(found, bands(found, weights, combined.weights), level, rng())
     scale = combined.scale if combined.drawn_scale is None else combined.drawn_scale
     lows, highs, tail = np.atleast_1d(scale * lows), np.atleast_1d(scale * highs), (1 - level) / 2
     return float(np.quantile(lows, tail, method="lower")), float(np.quantile(highs, 1 - tail, method="higher"))
+
+
+def _of_leaves(found: Evaluated, weights: Floats, level: float) -> tuple[float, float]:
+    """What the leaves allow: their limits, which hold for all of them at once (Bonferroni), times their weights."""
+    used = np.flatnonzero(weights)
+    if len(used) < 2 or not _bounded(found):
+        return -math.inf, math.inf
+    strict = 1 - (1 - level) / len(used)
+    rows = np.eye(len(weights))[used]
+    limits = [
+        _certain(found, bands(found, row[None], row), float(found.mean[leaf]), strict)
+        for leaf, row in zip(used, rows, strict=True)
+    ]
+    low, high = np.array(limits).T
+    return float(weights[used] @ low), float(weights[used] @ high)
 
 
 def _certain(found: Evaluated, each: tuple[Band, ...], centre: float, level: float) -> tuple[float, float]:

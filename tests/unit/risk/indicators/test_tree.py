@@ -38,6 +38,13 @@ def tensor(**changes: Any) -> RiskTensor:
     return RiskTensor.from_arrays(values, **(fields | changes))
 
 
+def tensor_of(values: Any) -> RiskTensor:
+    """Any number of samples under these arms."""
+    kinds = ("clean", *("corruption",) * 3, "attack", "attack")
+    families = ("clean", "rain", "rain", "fog", "pgd", "square")
+    return RiskTensor.from_arrays(values, arms=ARMS, kind=kinds, family=families, ranges={"loss": (0, 1)})
+
+
 def test_a_tree_by_hand() -> None:
     scenario = Scenario.from_mapping(
         "town",
@@ -135,6 +142,20 @@ def test_one_arm_of_zeros_and_ones_is_nearly_clopper_and_pearson() -> None:
         told, exact = risk(found, Scenario.from_mapping("s", {"clean": 1})), proportion(int(values.sum()), 300)
         assert (told.value, told.low, told.high) == pytest.approx((exact.value, exact.low, exact.high), abs=2e-3)
         assert told.high > told.low
+
+
+def test_a_scenario_is_no_wider_than_its_branches_allow() -> None:
+    """Never wrong when clean, always under attack: half of each is 0.5, as surely as both are known."""
+    values = np.zeros((100, 6, 1))
+    values[:, 4:] = 1
+    found = tensor_of(values)
+    tree = indicator_tree(found, Scenario.from_mapping("town", {"pgd": 0.5}))
+    clean, attacked = (proportion(hits, 100, level=0.975) for hits in (0, 100))
+    assert tree.at("clean").value.high < clean.high
+    assert (tree.value.low, tree.value.high) == pytest.approx(
+        ((clean.low + attacked.low) / 2, (clean.high + attacked.high) / 2), abs=1e-3
+    )
+    assert tree.contribution == tree.value == risk(found, Scenario.from_mapping("town", {"pgd": 0.5}))
 
 
 def test_arms_that_were_not_run_are_told_all_at_once() -> None:
