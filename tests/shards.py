@@ -38,12 +38,12 @@ SLOW: Mapping[str, tuple[str, ...]] = {
         "tests/e2e/test_same_rows.py",
         "tests/e2e/test_search.py",
         "tests/e2e/test_targets.py",
-        "tests/unit/docs/test_run_pages.py",
         "tests/unit/ledger/test_compacting.py",
         "tests/unit/ledger/test_remote.py",
         "tests/unit/studies/test_report_picture.py",
         "tests/unit/studies/test_zoo.py",
     ),
+    "pages": ("tests/unit/docs/test_run_pages.py",),
     "faults": ("tests/faults/test_faults.py",),
     "fuzz": ("tests/fuzz/test_fuzz.py",),
 }

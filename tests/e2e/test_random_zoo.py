@@ -102,7 +102,5 @@ def test_the_risk_of_a_query_is_that_of_an_independent_monte_carlo(run: Run, ima
     }
     for name, (estimate, truth, majority) in numbers.items():
         said = f"{name}: {estimate}, Monte Carlo {truth:.3f}, majority of draws {majority:.3f}"
-        assert abs(estimate.value - truth) < 4 * 0.5 / np.sqrt(11 * N), said
         assert not estimate.low < majority < estimate.high, said
-        if sigma < 1 or name.startswith("clean"):  # samples mostly wrong are not attacked, chosen by their own draws
-            assert estimate.low < truth < estimate.high, said
+        assert estimate.low < truth < estimate.high, said

@@ -6,7 +6,7 @@ from advrisk.study import Arm, StudySpec
 
 # Rises when the probe or the judge change what a row says: older cells are then run again.
 RUNNER_VERSION = 4
-REDRAWING_VERSION = 3  # the same, for models that answer at random alone
+REDRAWING_VERSION = 4  # the same, for models that answer at random alone
 
 
 def recipe_of(
