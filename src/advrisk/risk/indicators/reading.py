@@ -103,8 +103,9 @@ def read_tensor(
     `arms` are names or patterns; by default those of the study, or those imported where there is no study; the clean
     inputs are always there. Rows that ended with an error or a timeout, and those not there yet, are nan. Where an
     attack had nothing to do, since the clean input is wrong already, the clean answer stands (of a model that answers
-    at random, as the judge drew it anew): but under a loss that asks whether the answer changed, where nothing is known. What the model refused to answer costs nothing, but under
-    the loss `rejected`. Of a model that answers at random a value is the mean over the judge's draws.
+    at random, as the judge drew it anew): but under a loss that asks whether the answer changed, where nothing is
+    known. What the model refused to answer costs nothing, but under the loss `rejected`. Of a model that answers at
+    random a value is the mean over the judge's draws.
     """
     bound = bound_losses(losses)
     chosen = [row for row in _arm_rows(ledger, arms) if row["model"] == model]
