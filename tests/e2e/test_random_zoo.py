@@ -79,10 +79,10 @@ def attacked_images(run: Run, model: str, x: Tensor) -> Tensor:
     return found
 
 
-def majority_error(run: Run, model: str, kind: str) -> float:
-    """The share of samples that most of the judge's draws get wrong."""
-    sql = f"SELECT avg((outcome IN ('success', 'already_wrong'))::DOUBLE) AS v FROM outcomes WHERE model = '{model}'"
-    return float(run.query(f"{sql} AND kind = '{kind}'")["v"][0].as_py())
+def majority_error(run: Run, model: str) -> float:
+    """The share of clean samples that most of the judge's draws get wrong."""
+    sql = f"SELECT avg((outcome = 'success')::DOUBLE) AS v FROM outcomes WHERE model = '{model}' AND kind = 'clean'"
+    return float(run.query(sql)["v"][0].as_py())
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
@@ -94,13 +94,10 @@ def test_the_risk_of_a_query_is_that_of_an_independent_monte_carlo(run: Run, ima
     found = run.indicators()
     accuracy = {row.model: row.clean_accuracy for row in run.damage().models}[model]
     robust = {row.model: row.robust_accuracy[EPS] for row in run.damage().models}[model]
-    numbers = {
-        "clean risk": (found.of("quiet").of(model).risk, clean, majority_error(run, model, "clean")),
-        "clean accuracy": (accuracy, 1 - clean, 1 - majority_error(run, model, "clean")),
-        "attacked risk": (found.of("attacked").of(model).risk, attacked, majority_error(run, model, "attack")),
-        "robust accuracy": (robust, 1 - attacked, 1 - majority_error(run, model, "attack")),
-    }
-    for name, (estimate, truth, majority) in numbers.items():
-        said = f"{name}: {estimate}, Monte Carlo {truth:.3f}, majority of draws {majority:.3f}"
-        assert not estimate.low < majority < estimate.high, said
-        assert estimate.low < truth < estimate.high, said
+    attacked_risk = found.of("attacked").of(model).risk
+    for estimate, truth in ((found.of("quiet").of(model).risk, clean), (attacked_risk, attacked)):
+        assert estimate.low < truth < estimate.high, f"{estimate}, Monte Carlo {truth:.3f}"
+    for estimate, truth in ((accuracy, 1 - clean), (robust, 1 - attacked)):
+        assert estimate.low < truth < estimate.high, f"{estimate}, Monte Carlo {truth:.3f}"
+    majority = majority_error(run, model)
+    assert not accuracy.low < 1 - majority < accuracy.high, f"{accuracy}, by most draws {1 - majority:.3f}"

@@ -2,9 +2,8 @@
 
 Whether an attack succeeded against such a model is decided by most of the judge's draws. In use it answers each query
 by one draw: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker
-takes the worst point within eps; which one that is, and how often it errs, come from different draws
-(`indicators.draws`). Inputs that most clean draws get wrong are not attacked. The draws that say so err more often than
-others would, so the judge draws again there, and only those count.
+takes the worst point within eps, the clean input being one of them; which one that is, and how often it errs, come from
+different draws (`indicators.draws`).
 
 The walk back to the clean input says where most draws call a point a success, not how often a query errs there. So a
 size that no attack had for its eps is refused, unless an attack looked for the smallest change.
@@ -32,7 +31,7 @@ _HIT = """(d >= 0 AND CASE o.criterion WHEN 'prediction' THEN d <> o.clean_predi
 _EARLY, _LATE = "o.draws[1:len(o.draws) // 2]", "o.draws[len(o.draws) // 2 + 1:]"
 # Rows of ledgers without draws know the share of them that met the criterion.
 _ROWS = f"""
-    SELECT o.sample::VARCHAR AS sample, concat_ws(' ', o.arm, coalesce(o.repeat, 0)) AS point, o.kind, o.criterion,
+    SELECT o.sample::VARCHAR AS sample, concat_ws(' ', o.arm, coalesce(o.repeat, 0)) AS point,
            CASE o.kind WHEN 'clean' THEN 0 ELSE o.d_{{norm}} END AS distance, len(o.draws) AS n_draws,
            coalesce(list_avg([{_HIT}::DOUBLE for d in {_EARLY}]), o.success_rate) AS hit_early,
            coalesce(list_avg([{_HIT}::DOUBLE for d in {_LATE}]), o.success_rate) AS hit_late,
@@ -40,8 +39,7 @@ _ROWS = f"""
            coalesce(list_avg([(d <> s.label)::DOUBLE for d in {_LATE}]), o.success_rate) AS wrong_late
     FROM outcomes o JOIN samples s USING (sample)
     WHERE o.model = $model AND (o.kind = 'clean' OR o.arm IN (SELECT unnest($arms)))
-      AND (o.outcome IN ('success', 'resisted', 'rejected') OR (o.outcome = 'already_wrong' AND o.draws IS NOT NULL))
-    ORDER BY ALL
+      AND o.outcome IN ('success', 'resisted', 'rejected') ORDER BY ALL
 """
 
 
@@ -57,8 +55,7 @@ class QueryPoints:
 
     `hit` is what the criterion of success says, `wrong` what the label does, a refused query being no correct answer.
     Each is a pair: over the first part of the draws, and over the rest. `distance` is infinite where there is no point.
-    `attacks` are the eps and `keep` of each attack. `is_clean` marks the points that are clean inputs; `chosen` says
-    that their draws decided what was attacked.
+    `attacks` are the eps and `keep` of each attack.
     """
 
     model: str
@@ -66,8 +63,6 @@ class QueryPoints:
     hit: tuple[Floats, Floats]
     wrong: tuple[Floats, Floats]
     early_share: float
-    is_clean: NDArray[np.bool_]
-    chosen: bool
     attacks: tuple[tuple[float | None, str | None], ...]
 
     def measured(self, eps: float) -> bool:
@@ -92,10 +87,6 @@ class QueryPoints:
                 "there is not measured; add an attack with that eps"
             )
         inside = self.distance <= eps
-        if eps == 0:
-            inside &= self.is_clean[:, None]
-        elif self.chosen:
-            inside[self.is_clean] &= ~inside[~self.is_clean].any(axis=0)
         early, late = (np.where(inside, part, -1.0) for part in parts)
         found = np.where(inside.any(axis=0), worst(early, late, self.early_share), 0.0)
         return np.asarray(np.clip(found, 0.0, 1.0))
@@ -142,7 +133,5 @@ def _points(ledger: Ledger, model: str, norm: str, arms: Sequence[str], samples:
         hit=(column("hit_early", 0.0), column("hit_late", 0.0)),
         wrong=(column("wrong_early", 0.0), column("wrong_late", 0.0)),
         early_share=(n_draws // 2) / n_draws,
-        is_clean=np.isin(np.arange(shape[0]), where[0][pc.equal(table["kind"], "clean").to_numpy()]),
-        chosen=pc.any(pc.not_equal(table["criterion"], "prediction")).as_py() or False,
         attacks=tuple((row["eps"], row["keep"]) for row in attacks),
     )

@@ -32,7 +32,7 @@ from advrisk.plan import Cell
 from advrisk.run.detectors import known_suspicion
 from advrisk.run.judge import Verdict, judge
 from advrisk.run.loading import Material, load_material
-from advrisk.run.perturb import Attempt, Crafted, Settled, Target, clean_keys, judge_keys, load_target, perturb
+from advrisk.run.perturb import Attempt, Crafted, Settled, Target, judge_keys, load_target, perturb
 from advrisk.run.rows import CellResult, failed_result, judged_result, nothing_to_transfer
 from advrisk.study import Arm, StudySpec
 
@@ -132,9 +132,8 @@ class Workbench:
                 crafted=crafted,
                 suspicion=self.suspicion(cell.model, cell.arm),
             )
-            # What is recorded of clean inputs is what decided whether they were wrong already.
-            keys = clean_keys if cell.arm.kind == "clean" else judge_keys
-            chance = Noise(keys(self.study.seed, cell), device=target.x0.device)
+            # Also of clean inputs the draws are new: those that chose what is already wrong err there too often.
+            chance = Noise(judge_keys(self.study.seed, cell), device=target.x0.device)
             return target, attempt, judge(target, attempt, cell.arm, chance)
 
     def suspicion(self, model: str, arm: Arm) -> Suspicion | None:

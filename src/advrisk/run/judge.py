@@ -91,10 +91,7 @@ def _unconfirmed(claimed: Tensor | None, success: Tensor, settled: list[int]) ->
 
 @dataclass(frozen=True)
 class _Told:
-    """What the model says of the kept points; of those that are settled, what it said of the clean input.
-
-    `draws` are new ones for clean inputs that are already wrong, too: those that found them wrong err too often.
-    """
+    """What the model says of the kept points; of those that are settled, what it said of the clean input."""
 
     answer: Tensor
     prediction: Tensor
@@ -105,10 +102,8 @@ class _Told:
 
 
 def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
-    """Ask about the kept points that are not settled; at random, also about those that are already wrong."""
-    wrong = [row for row, (name, _) in attempt.settled.items() if name == "already_wrong" and target.model.random]
+    """Ask about the kept points that are not settled."""
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
-    asked = torch.cat([rows, torch.tensor(wrong, dtype=torch.int64)])
     told = _Told(
         answer=target.clean_answer.clone(),
         prediction=target.clean_prediction.clone(),
@@ -116,13 +111,13 @@ def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
         rejection_rate=torch.zeros(len(target.x0), device=target.x0.device),
         n_judge=torch.zeros(len(target.x0), dtype=torch.int64),
     )
-    if len(asked):
-        found, goal, n = redrawn(target.model, attempt.kept[asked], asked, chance), target.goal.of(asked), len(rows)
-        told.answer[rows], told.prediction[rows] = found.answer[:n], found.prediction(goal)[:n]
-        told.rate[rows], told.rejection_rate[rows] = found.success_rate(goal)[:n], found.rejection_rate[:n]
-        told.n_judge[asked] += found.n
+    if len(rows):
+        found, goal = redrawn(target.model, attempt.kept[rows], rows, chance), target.goal.of(rows)
+        told.answer[rows], told.prediction[rows] = found.answer, found.prediction(goal)
+        told.rate[rows], told.rejection_rate[rows] = found.success_rate(goal), found.rejection_rate
+        told.n_judge[rows] += found.n
         if target.model.random:
-            return replace(told, draws=_draws(found, asked, len(target.x0)))
+            return replace(told, draws=_draws(found, rows, len(target.x0)))
     return told
 
 

@@ -13,7 +13,7 @@ from advrisk.parts.data import Dataset
 from advrisk.parts.defences import defences, defended_model
 from advrisk.run.bench import Workbench
 from advrisk.run.loading import Material
-from advrisk.run.perturb import clean_keys
+from advrisk.run.perturb import judge_keys
 from advrisk.study import study_from
 from advrisk.testing import toys
 
@@ -151,7 +151,7 @@ def test_a_model_that_draws_is_warmed_up_from_streams_of_no_cell(bench, scene):
     slow, again = result(slow_at_first(scene.model, 0.3)), result(scene.model)
     assert slow["cells"]["wall_s"][0].as_py() < 0.3
     assert 0 < slow["cells"]["inference_s"][0].as_py() < 0.1
-    chance = Noise(clean_keys(0, scene.cell(scene.clean)))
+    chance = Noise(judge_keys(0, scene.cell(scene.clean)))
     x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     said = torch.stack([x + 0.5 * chance.normal(torch.arange(3), (2,)) for _ in range(11)])
     expected = said.double().softmax(2).mean(0).log()

@@ -66,7 +66,6 @@ class _Rows:
     criterion: Integers  # what success meant: its place in _CRITERIA, -1 where it is not stated
     is_drawn: bool  # the draws of a model that answers at random are known
     outcome: NDArray[np.int8]  # _NONE where there is no row
-    stands: Flags  # the clean answer, as the row holds none of its own
     clean_prediction: Integers  # (samples,)
     clean_confidence: Floats
     place: Mapping[str, int]  # cell -> where its samples begin
@@ -102,10 +101,9 @@ def read_tensor(
 
     `arms` are names or patterns; by default those of the study, or those imported where there is no study; the clean
     inputs are always there. Rows that ended with an error or a timeout, and those not there yet, are nan. Where an
-    attack had nothing to do, since the clean input is wrong already, the clean answer stands (of a model that answers
-    at random, as the judge drew it anew): but under a loss that asks whether the answer changed, where nothing is
-    known. What the model refused to answer costs nothing, but under the loss `rejected`. Of a model that answers at
-    random a value is the mean over the judge's draws.
+    attack had nothing to do, since the clean input is wrong already, the clean answer stands: but under a loss that
+    asks whether the answer changed, where nothing is known. What the model refused to answer costs nothing, but under
+    the loss `rejected`. Of a model that answers at random a value is the mean over the judge's draws.
     """
     bound = bound_losses(losses)
     chosen = [row for row in _arm_rows(ledger, arms) if row["model"] == model]
@@ -156,23 +154,21 @@ def _leave_harmed(
     """Of clean inputs that are wrong, no attack lowers the loss: an attacker would leave them as they are.
 
     Judged against the clean prediction, an attack moves them all the same, perhaps to the correct class. Of a model
-    that answers at random, one part of the draws says which of the two points is worse, and the other what it costs.
+    that answers at random the clean answer stands, as where attacks are judged by the label: the larger of two means
+    over few draws would be too large. What is wrong was decided by other draws than those that are recorded.
     """
     wrong = (rows.clean_prediction >= 0) & (label >= 0) & (rows.clean_prediction != label)
     wrong &= rows.outcome[: rows.n] != _REJECTED
     shape = len(attacks), -1, rows.n
     told = np.isin(rows.outcome, (_TOLD, _REJECTED)) & (rows.criterion > 0)
-    moved = told.reshape(shape).transpose(2, 0, 1) & attacks[None, :, None]
-    if not rows.is_drawn:
-        moved &= wrong[:, None, None]
+    moved = told.reshape(shape).transpose(2, 0, 1) & attacks[None, :, None] & wrong[:, None, None]
     for place, loss in enumerate(losses):
         if loss.of_change or loss.counts_refusals:
             continue
-        parts = [part[place] for part in values]
-        cleans = [np.broadcast_to(part[:, :1, :1], part.shape).copy() for part in parts]
-        larger = [moved & (clean > part) for clean, part in zip(cleans, parts, strict=True)]
-        for part, clean, left in zip(parts, cleans, reversed(larger) if rows.is_drawn else larger, strict=True):
-            part[left] = clean[left]
+        for part in values:
+            clean = np.broadcast_to(part[place][:, :1, :1], part[place].shape)
+            larger = moved & (rows.is_drawn | (clean > part[place]))
+            part[place][larger] = clean[larger]
 
 
 def _hide_unasked(
@@ -250,9 +246,7 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
             f"the rows of {model} hold no predictions, so nobody knows what its answers cost; import them, too"
         )
     said, refused = _drawn(table["draws"], where, prediction, outcome)
-    stands = outcome == _UNCHANGED
-    stands[where[~np.asarray(table["draws"].is_null())]] = False  # drawn again, as the clean draws chose this input
-    unchanged = np.flatnonzero(stands)
+    unchanged = np.flatnonzero(outcome == _UNCHANGED)
     own = arms[0]["kind"] == CLEAN and outcome[unchanged % n] != _NONE  # the clean arm is the first
     for of_draw, marks in zip(said, refused, strict=True):
         of_draw[unchanged] = np.where(own, of_draw[unchanged % n], clean[unchanged % n])
@@ -260,7 +254,7 @@ def _read_rows(ledger: Ledger, model: str, arms: Sequence[Mapping[str, Any]], sa
         of_draw[marks] = np.maximum(clean[np.flatnonzero(marks) % n], 0)  # any class: it is not used
     confidence[unchanged] = sure[unchanged % n]
     said[:, outcome == _FAILED] = -1
-    return _Rows(said, refused, confidence, rate, criterion, len(said) > 1, outcome, stands, clean, sure, place, n)
+    return _Rows(said, refused, confidence, rate, criterion, len(said) > 1, outcome, clean, sure, place, n)
 
 
 def _drawn(draws: pa.ChunkedArray, where: Integers, prediction: Integers, outcome: Any) -> tuple[Integers, Flags]:
@@ -408,7 +402,7 @@ def _answers(
         return Answers(**common), there
     logits, known = held.of(draw)[told - start], held.known[told - start]
     classes = held.classes[told - start] if held.classes is not None else None
-    unchanged = rows.stands[told]
+    unchanged = rows.outcome[told] == _UNCHANGED
     logits[unchanged], known[unchanged] = clean.of(draw)[sample[unchanged]], clean.known[sample[unchanged]]
     if classes is not None and clean.classes is not None:
         classes[unchanged] = clean.classes[sample[unchanged]]
