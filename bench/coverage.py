@@ -1,6 +1,6 @@
 """Coverage: how often 95 % intervals of damage under an evasion curve hold the true damage.
 
-Run: python -m bench coverage. 200 runs for each line; `main` takes more runs, some lines, and other numbers of samples:
+Run: python -m bench coverage. 100 runs for each line; `main` takes more runs, some lines, and other numbers of samples:
 python -c "from bench.coverage import *; main(300, LABELLERS | CROSSED | POOLED, [200])".
 
 Samples and answers are drawn from a detector and from distances that are known, so the true damage is
@@ -242,9 +242,9 @@ def _curve(setting: Setting, rng: np.random.Generator) -> Evasion:
 
 
 def main(
-    runs: int = 200,
-    settings: dict[str, Setting] | None = None,
-    sizes: Sequence[int] = (50, 200),
+    runs: int = 100,
+    settings: dict[str, Setting] = SETTINGS,
+    sizes: Sequence[int] = (100,),
     *,
     tiny: bool = False,
 ) -> None:
@@ -252,7 +252,7 @@ def main(
     runs, sizes = (1, (20,)) if tiny else (runs, sizes)
     print(f"{'coverage, and mean width':<34} {'n':>5}  " + "  ".join(f"{name:>12}" for name in POPULATIONS))
     for n in sizes:
-        for name, setting in (settings or SETTINGS | LABELLERS).items():
+        for name, setting in settings.items():
             found, width = misses(setting, n, runs)
             cells = [f"{100 * (1 - m / runs):5.1f} {w:6.3f}" for m, w in zip(found, width, strict=True)]
             print(f"{name:<34} {n:>5}  " + "  ".join(f"{cell:>12}" for cell in cells), flush=True)

@@ -24,10 +24,10 @@ from bench.coverage import (
 )
 
 QUICK, SLOW = 300, 2000
-FEW = 120  # where every run fits a curve
+FEW = 60  # where every run fits a curve
 LEAST = 0.93  # what every 95 % interval must cover
-RUNS = {50: 800, 200: 800, 1000: 200}  # in the long tests, by number of samples
-RUNS_OF_LABELLERS = {50: 300, 200: 300, 1000: 80}  # a fit with effects takes ten times as long
+RUNS = {50: 150, 200: 150, 1000: 50}  # in the long tests, by number of samples
+RUNS_OF_LABELLERS = {50: 80, 200: 80, 1000: 30}
 
 
 def most_misses(runs: int, share: float = 1 - LEAST) -> int:
@@ -72,7 +72,7 @@ def test_intervals_cover_with_several_labellers_in_many_runs(name: str, n: int) 
 
 @pytest.mark.slow
 def test_intervals_cover_with_labellers_and_images() -> None:
-    check("labellers and images", 200, QUICK, most_misses(QUICK), CROSSED)
+    check("labellers and images", 200, FEW, most_misses(FEW), CROSSED)
 
 
 def test_labellers_who_are_not_told_apart_make_intervals_too_narrow() -> None:
