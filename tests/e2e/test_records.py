@@ -430,6 +430,15 @@ class TestPart:
         wrong = advrisk("select", str(finished), "--scenario", "twon")
         assert (wrong.returncode, "did you mean 'town'?" in wrong.stderr) == (2, True)
 
+    @pytest.mark.parametrize("words", [["select"], ["show"], ["report", "--json", "--out", "-"]])
+    @pytest.mark.parametrize("arm", ["fsgm-linf-0.05", ""])
+    def test_an_arm_that_is_not_there_is_a_mistake_where_scenarios_lead_too(
+        self, finished: Path, advrisk: Command, words: list[str], arm: str
+    ) -> None:
+        done = advrisk(words[0], str(finished), *words[1:], "--arm", arm)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"no arm is called {arm!r}; {'did you mean' if arm else 'known: '}" in done.stderr
+
     def test_every_command_leads_with_the_same_answer(self, everything: Run, finished: Path, advrisk: Command) -> None:
         lead = everything.select().answer
         assert lead.headline.startswith("In the scenario town, ")

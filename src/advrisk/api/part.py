@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from advrisk.core.errors import RiskError
+from advrisk.core.names import no_match
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
 
@@ -39,6 +41,7 @@ def part_of(
     given = {name: value for name, value in (asked or {}).items() if value is not None}
     if models is None and where is None and not given:
         return run
+    _refuse_unknown_arms(run, given.get("arms", ()))
     ledger, view = run.ledger, run.view
     if models is not None or where is not None:
         ledger, view = restricted(run.ledger, models, where)
@@ -47,6 +50,17 @@ def part_of(
     part.stopping, part.decision_level = run.stopping, run.decision_level
     part.view, part.asked, part.whole = view, {**run.asked, **given}, run.whole or run
     return part
+
+
+def _refuse_unknown_arms(run: "Run", patterns: Sequence[str]) -> None:
+    """A name that no arm has is a mistake, and no reason why a question has no answer."""
+    if not patterns:
+        return
+    sql = "SELECT DISTINCT arm FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean'"
+    known = run.query(sql)["arm"].to_pylist()
+    for pattern in patterns:
+        if complaint := no_match(pattern, known):
+            raise RiskError(complaint)
 
 
 def _within(outer: View, inner: View) -> View:
