@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 ON_CERTIFICATES = (
     "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
 )
-ON_GATE = (
-    "the study's requirements hold for all its models, samples and attacks, so they are not checked on a part; "
-    "`advrisk gate RUN` checks them"
-)
-_OF_GATE = ("norm", "arms", "detector")  # what no gate can be asked with
+ON_GATE = "it holds for all models, samples and attacks of the study, and this is a part; `advrisk gate RUN` checks it"
+_OF_GATE = ("arms", "detector")  # what no gate can be asked with
 _OF_DAMAGE = ("evasion", "detector", "cost")  # who gives one of these asks for damage
 _WORDS = {
     "norm": "Norm asked for",
@@ -81,7 +78,8 @@ def asked_words(asked: Mapping[str, Any]) -> dict[str, str]:
 
 def gate_applies(run: "Run") -> bool:
     """Whether the study's requirements can be checked on what is asked."""
-    return not run.view and not any(name in run.asked for name in _OF_GATE)
+    other_norm = "norm" in run.asked and (run.study is None or run.asked["norm"] != run.study.assess.damage.norm)
+    return not (run.view or other_norm or any(name in run.asked for name in _OF_GATE))
 
 
 def states_scenarios(run: "Run") -> bool:

@@ -92,7 +92,7 @@ def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
     gate = _of(found.gate, GateResult)
     lead = leading(found)
-    told = list(lead.sentences) or [f"The evidence names no model: {found.damage}."]
+    told = list(lead.sentences)
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
     if gate is not None:

@@ -17,7 +17,7 @@ from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.paired_share import share_difference
 from advrisk.study import Requirement, parse_requirement
 
-Requirements = Literal["met", "not met", "undecided"]
+Requirements = Literal["met", "not met", "undecided", "not checked"]
 
 _OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ", "The scenarios ")
 _MODELS = 3  # whose numbers an undecided headline gives
@@ -28,14 +28,14 @@ def by_damage(found: DamageAssessment) -> str:
     return f"By damage: {_within(headline(found))}"
 
 
-def headline(found: DamageAssessment, gate: GateResult | None = None) -> str:
+def headline(found: DamageAssessment, gate: GateResult | str = "") -> str:
     """The least bad model and how bad it is, or why the evidence names none; with what the gate says of it."""
     models = [row.model for row in found.models]
-    return _with_requirements(_by_damage(found), found.least_bad or _only(models), models, gate)
+    return with_requirements(_by_damage(found), found.least_bad or _only(models), models, gate)
 
 
 def scenario_headline(
-    result: ScenarioResult, damage: DamageAssessment | None = None, gate: GateResult | None = None
+    result: ScenarioResult, damage: DamageAssessment | None = None, gate: GateResult | str = ""
 ) -> str:
     """The model with the least risk in a scenario, and how bad it is under attack and on clean inputs."""
     models = [row.model for row in result.models]
@@ -43,15 +43,15 @@ def scenario_headline(
     row = damage.of(named) if damage and named else None
     beside = f"; {how_bad(row, damage)}" if row and damage else ""
     said = f"{in_scenario(result).rstrip('.')}{beside}"
-    return _with_requirements(said, named, models, gate)
+    return with_requirements(said, named, models, gate)
 
 
-def disagreement(results: Sequence[ScenarioResult], gate: GateResult | None = None) -> str:
+def disagreement(results: Sequence[ScenarioResult], gate: GateResult | str = "") -> str:
     """Which model each scenario favours, where they do not all name the same."""
     named = {one.least_bad for one in results} - {None}
     opening = "The scenarios disagree" if len(named) > 1 else "The scenarios do not settle on one model"
     each = [f"{one.scenario.name} {_favours(one)}" for one in results]
-    return _with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
+    return with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
 
 
 def _favours(result: ScenarioResult) -> str:
@@ -200,12 +200,15 @@ class _Checked:
     held: Held
 
 
-def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | None) -> Requirements | None:
+def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | str) -> Requirements | None:
     """Whether the named model meets what is required of it, and of no model; None where nothing is.
 
-    Where none is named: whether all models meet everything, or none of them does.
+    Text in place of a gate says why it was not checked; empty, that none is stated. Where no
+    model is named: whether all models meet everything, or none of them does.
     """
-    checked = [] if gate is None else [_checked(one) for one in gate.results]
+    if isinstance(gate, str):
+        return "not checked" if gate else None
+    checked = [_checked(one) for one in gate.results]
     if not checked:
         return None
     if (named := named or _only(models)) is not None:
@@ -221,9 +224,11 @@ def _met(checked: Sequence[_Checked]) -> Requirements | None:
     return "not met" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "met"
 
 
-def _with_requirements(said: str, named: str | None, models: Sequence[str], gate: GateResult | None) -> str:
+def with_requirements(said: str, named: str | None, models: Sequence[str], gate: GateResult | str) -> str:
     """The sentence with what the gate says of the named model, and of all of them."""
-    checked = [] if gate is None else [_checked(one) for one in gate.results]
+    if isinstance(gate, str):
+        return f"{said}; what the study requires (gate) is not checked: {gate.rstrip('.')}." if gate else f"{said}."
+    checked = [_checked(one) for one in gate.results]
     if not checked:
         return f"{said}."
     failed = [one for one in checked if one.held.verdict == "fail"]
@@ -246,7 +251,7 @@ def _with_requirements(said: str, named: str | None, models: Sequence[str], gate
         return f"{said}; {meets}{others}."
     if named is not None:
         return f"{said}; {_state(checked, named).removesuffix(', ')}."
-    state = "every stated requirement is met" if gate and gate.passed else f"undecided: {_rules(_open(checked))}"
+    state = "every stated requirement is met" if gate.passed else f"undecided: {_rules(_open(checked))}"
     return f"{said}; {state}."
 
 
