@@ -188,6 +188,8 @@ def _amount(cost: Estimate) -> str:
 
 def _on_next(pair: Pair, damage: DamageAssessment) -> str:
     gap = str(pair.difference) if damage.relative else percent(pair.difference)
+    if not damage.decided:
+        return f"{pair.higher} suffers {gap} more than {pair.lower} on the same samples."
     return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
 
 

@@ -1,5 +1,6 @@
 """The first sentence: the least bad model, how bad it is, what is required, and what was asked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.conflicts import Stated
 from advrisk.risk.decision import Pair
 from advrisk.risk.distances import Distances
+from advrisk.risk.evasion import threshold
 from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.assessment import IndicatorAssessment
@@ -168,6 +170,36 @@ def undecided(left: int | None) -> DamageAssessment:
     draws = np.random.default_rng(3).random((2, 60))
     distances = Distances("linf", ("pgd",), tuple(map(str, range(60))), 60, dict(zip("ab", draws, strict=True)), 0, 0)
     return assess_distances(distances, DamageSpec(), thresholds=(0.5,), samples_left=left, rng=np.random.default_rng(0))
+
+
+def test_undecided_damage_leads_with_its_numbers() -> None:
+    def said(**more: Any) -> str:
+        draws = np.random.default_rng(3).random((2, 60))
+        held = Distances("linf", ("pgd",), tuple(map(str, range(60))), 60, dict(zip("ab", draws, strict=True)), 0, 0)
+        return headline(assess_distances(held, DamageSpec(), rng=np.random.default_rng(0), **more))
+
+    curve = threshold(0.5)
+    assert re.match(r"Undecided between . and .: damage probability [\d.]+ % and [\d.]+ %", said(evasion=curve))
+    assert ", robust accuracy at 0.5 " in said(evasion=curve, thresholds=(0.5,))
+    assert re.match(r"Undecided between . and .: relative damage 0.\d+ and 0.\d+", said())
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "ending"),
+    [
+        ({"adv": "undecided"}, "; undecided whether adv meets {rule}."),
+        ({"adv": "undecided", "std": "undecided"}, "; undecided whether adv meets {rule} and std meets {rule}."),
+        ({"adv": "undecided", "std": "fail"}, "; std fails {rule}, undecided whether adv meets {rule}."),
+        ({"adv": "pass"}, "; adv meets every stated requirement, none is stated for std."),
+        ({"other": "pass"}, "; no requirement is stated for {both}."),
+        ({"adv": "pass", "std": "pass"}, "; every stated requirement is met."),
+    ],
+)
+def test_whose_requirement_it_is_where_no_model_is_named(verdicts: dict[str, str], ending: str) -> None:
+    found = assessed(**OPEN)
+    both = " and ".join(row.model for row in found.models)
+    said = headline(found, gate(**verdicts))
+    assert said.endswith(ending.format(rule="robust accuracy at 8/255 >= 50 %", both=both))
 
 
 def test_samples_are_asked_for_only_where_the_data_set_has_them() -> None:
