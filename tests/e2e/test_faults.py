@@ -308,6 +308,8 @@ def test_a_run_without_damage_prints_json_all_the_same(
     facts = json.loads(done.stdout)
     assert facts["complete"]
     assert facts["unanswered"] in done.stderr
+    assert facts["headline"] == f"The evidence names no model: {facts['unanswered']}."
+    assert (facts["ship"], facts["least_bad"], facts["decided"]) == (None, None, False)
 
 
 def test_a_changed_sample_is_refused(study: Study_, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from advrisk import Run, Study
 from advrisk.cli.app import app
+from advrisk.core.errors import RiskError
 from advrisk.risk.paired_share import share_difference
 from advrisk.study import AlarmSpec
 from advrisk.study.assess import SurvivalSpec
@@ -266,3 +267,33 @@ def test_the_evidence_index_names_requirements(folder: Path, tmp_path: Path) -> 
         (one.requirement, one.verdict) for one in run.gate().results
     ]
     assert {one["clause"] for one in topic["clauses"]} == {"Art. 9(8)"}
+
+
+@pytest.mark.parametrize("options", [["--where", "class=1"], ["--model", "plain"], ["--norm", "l2"]])
+def test_what_is_required_is_not_met_where_it_is_not_checked(
+    folder: Path, advrisk: Command, options: list[str]
+) -> None:
+    done = advrisk("select", folder, *options, "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["requirements"], told["ship"]) == (4, "not checked", None)
+    assert "; what the study requires (gate) is not checked: it holds for all models, " in told["headline"]
+    record = json.loads(advrisk("report", folder, *options, "--json", "--out", "-").stdout)
+    assert {name: record[name] for name in ("headline", "ship", "requirements", "decided")} == {
+        name: told[name] for name in ("headline", "ship", "requirements", "decided")
+    }
+
+
+def test_the_norm_of_the_study_is_no_part(folder: Path) -> None:
+    run = Run.open(folder)
+    assert run.part(norm="linf").select().answer == run.select().answer
+    assert run.select().requirements == "met"
+
+
+def test_why_requirements_could_not_be_checked_is_said_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gate(*_: object, **__: object) -> None:
+        raise RiskError("the file of costs is lost.")
+
+    monkeypatch.setattr(Run, "gate", gate)
+    found = Run.open(folder).select()
+    assert (found.requirements, found.ship, found.exit_code) == ("not checked", None, 4)
+    assert found.headline.endswith("; what the study requires (gate) is not checked: the file of costs is lost.")

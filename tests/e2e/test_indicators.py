@@ -215,7 +215,7 @@ def test_a_study_whose_scenario_is_wrong_runs_nothing(
 
 
 def test_a_finished_run_says_where_to_see_its_scenarios(
-    nets: Path, advrisk: Command, write_study: Callable[..., Path]
+    nets: Path, advrisk: Command, write_study: Callable[..., Path], tmp_path: Path
 ) -> None:
     study = study_of(nets) | {
         "arms": [{"corruption": "gaussian-noise", "sigma": 0.3}],
@@ -225,6 +225,12 @@ def test_a_finished_run_says_where_to_see_its_scenarios(
     assert done.returncode == 0, done.stderr
     assert "scenarios: advrisk show run indicators" in done.stdout
     assert "In the scenario t, " in done.stdout
+    shown, lead = advrisk("show", "run"), advrisk("select", "run").stdout
+    assert (shown.returncode, shown.stdout) == (0, lead), shown.stderr
+    told = json.loads(advrisk("show", "run", "--json").stdout)
+    assert (told["by"], told["headline"]) == ("t", Run.open(tmp_path / "run").select().headline)
+    refused = advrisk("show", "run", "--csv", "rows.csv")
+    assert (refused.returncode, "no attack with a norm" in refused.stderr) == (2, True), "there are no rows of damage"
 
 
 def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> None:

@@ -125,6 +125,8 @@ class TestRecord:
         assert record["certificate"] is None
         assert "attack" in record["unanswered"]["damage"]
         assert {row["quantity"] for row in record["numbers"]} == {"risk"}
+        assert record["headline"].startswith("The evidence names no model: this run holds no attack with a norm")
+        assert record["executive"]["ship"][0] == record["headlines"][0] == record["headline"]
         (tmp_path / "folder.json").mkdir()
         with pytest.raises(RunError, match="it is no file"):
             little.report(tmp_path / "folder.json", form="json")
@@ -423,12 +425,21 @@ class TestPart:
         done = advrisk("select", str(finished), "--scenario", "town", "--loss", "misclassified", "--json")
         told = json.loads(done.stdout)
         assert (told["by"], told["least_bad"]) == ("town", result.least_bad)
-        assert done.returncode == (1 if told["requirements"] == "not met" else 0 if told["ship"] else 4)
+        assert done.returncode == found.exit_code
         assert told["scenarios"][0]["loss"] == "misclassified"
         by_damage = everything.part(evasion=0.1).select()
         assert (by_damage.by, by_damage.least_bad) == ("damage", everything.damage(evasion=0.1).least_bad)
         wrong = advrisk("select", str(finished), "--scenario", "twon")
         assert (wrong.returncode, "did you mean 'town'?" in wrong.stderr) == (2, True)
+
+    @pytest.mark.parametrize("words", [["select"], ["show"], ["report", "--json", "--out", "-"]])
+    @pytest.mark.parametrize("arm", ["fsgm-linf-0.05", ""])
+    def test_an_arm_that_is_not_there_is_a_mistake_where_scenarios_lead_too(
+        self, finished: Path, advrisk: Command, words: list[str], arm: str
+    ) -> None:
+        done = advrisk(words[0], str(finished), *words[1:], "--arm", arm)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"no arm is called {arm!r}; {'did you mean' if arm else 'known: '}" in done.stderr
 
     def test_every_command_leads_with_the_same_answer(self, everything: Run, finished: Path, advrisk: Command) -> None:
         lead = everything.select().answer

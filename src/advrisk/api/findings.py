@@ -45,7 +45,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         survival=_survival(run),
         searches=run.searches(),
         certificates=_certificates(run),
-        gate=_gate(run),
+        gate=gate_finding(run),
         unfinished="" if status.done else status.so_far,
         scenarios_stated=states_scenarios(run),
         by_damage=asks_for_damage(run),
@@ -57,7 +57,8 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
     )
 
 
-def _gate(run: "Run") -> GateResult | str:
+def gate_finding(run: "Run") -> GateResult | str:
+    """What the study requires, checked; or why it is not, or empty where nothing is required."""
     if run.study is None or not run.study.gate:
         return ""
     if not gate_applies(run):

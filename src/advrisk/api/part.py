@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from advrisk.core.errors import RiskError
+from advrisk.core.names import no_match
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
 
@@ -12,11 +14,8 @@ if TYPE_CHECKING:
 ON_CERTIFICATES = (
     "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
 )
-ON_GATE = (
-    "the study's requirements hold for all its models, samples and attacks, so they are not checked on a part; "
-    "`advrisk gate RUN` checks them"
-)
-_OF_GATE = ("norm", "arms", "detector")  # what no gate can be asked with
+ON_GATE = "it holds for all models, samples and attacks of the study, and this is a part; `advrisk gate RUN` checks it"
+_OF_GATE = ("arms", "detector")  # what no gate can be asked with
 _OF_DAMAGE = ("evasion", "detector", "cost")  # who gives one of these asks for damage
 _WORDS = {
     "norm": "Norm asked for",
@@ -39,6 +38,7 @@ def part_of(
     given = {name: value for name, value in (asked or {}).items() if value is not None}
     if models is None and where is None and not given:
         return run
+    _refuse_unknown_arms(run, given.get("arms", ()))
     ledger, view = run.ledger, run.view
     if models is not None or where is not None:
         ledger, view = restricted(run.ledger, models, where)
@@ -47,6 +47,17 @@ def part_of(
     part.stopping, part.decision_level = run.stopping, run.decision_level
     part.view, part.asked, part.whole = view, {**run.asked, **given}, run.whole or run
     return part
+
+
+def _refuse_unknown_arms(run: "Run", patterns: Sequence[str]) -> None:
+    """A name that no arm has is a mistake, and no reason why a question has no answer."""
+    if not patterns:
+        return
+    sql = "SELECT DISTINCT arm FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean'"
+    known = run.query(sql)["arm"].to_pylist()
+    for pattern in patterns:
+        if complaint := no_match(pattern, known):
+            raise RiskError(complaint)
 
 
 def _within(outer: View, inner: View) -> View:
@@ -67,7 +78,8 @@ def asked_words(asked: Mapping[str, Any]) -> dict[str, str]:
 
 def gate_applies(run: "Run") -> bool:
     """Whether the study's requirements can be checked on what is asked."""
-    return not run.view and not any(name in run.asked for name in _OF_GATE)
+    other_norm = "norm" in run.asked and (run.study is None or run.asked["norm"] != run.study.assess.damage.norm)
+    return not (run.view or other_norm or any(name in run.asked for name in _OF_GATE))
 
 
 def states_scenarios(run: "Run") -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from advrisk.api.part import asks_for_damage, gate_applies, states_scenarios
+from advrisk.api.findings import gate_finding
+from advrisk.api.part import asks_for_damage, states_scenarios
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain
 from advrisk.report.answer import Answer, answer
@@ -12,7 +13,6 @@ from advrisk.report.headline import Requirements
 from advrisk.report.indicators import stated_results
 from advrisk.report.records import damage_record
 from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.comparison import ScenarioResult
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ class Selection:
     """The named model, or that the evidence names none, and the answers that this rests on; the first one leads."""
 
     answer: Answer
-    compared: bool  # whether there was more than one model
     by: str  # `damage`, or the names of the scenarios
     damage: DamageAssessment | None
     scenarios: tuple[ScenarioResult, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def ship(self) -> str | None:
@@ -44,7 +42,7 @@ class Selection:
 
     @property
     def requirements(self) -> Requirements | None:
-        """Whether the least bad model meets what is required of it; None: nothing is."""
+        """Whether the least bad model meets what is required of it; None: nothing is stated."""
         return self.answer.requirements
 
     @property
@@ -54,18 +52,23 @@ class Selection:
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        """The answer, then those to what else was asked, and what to know of them."""
-        return (*self.answer.sentences, *self.notes)
+        """The answer, then those to what else was asked."""
+        return self.answer.sentences
 
     @property
     def decided(self) -> bool:
-        """Whether the evidence names one model."""
-        return self.least_bad is not None
+        """Whether the evidence of a finished run names one model."""
+        return self.answer.decided
+
+    @property
+    def exit_code(self) -> int:
+        """Of `advrisk select`."""
+        return self.answer.exit_code
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every number of damage, and above it what was selected, and by what."""
         beside = {} if self.damage is None else damage_record(self.damage)
-        own = self.answer.as_dict() | {"headlines": list(self.headlines), "by": self.by}
+        own = self.answer.as_dict() | {"by": self.by}
         own["scenarios"] = [one.as_dict() for one in self.scenarios]
         own["damage_least_bad"] = self.damage.least_bad if self.damage else None
         return beside | dict(plain(own))
@@ -78,16 +81,12 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
     results, why = _scenario_results(run, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
     damage = _damage(run, needed=not results and not why)
     status = run.status()
-    found = answer(damage, results, _gate(run), why_not=why, unfinished="" if status.done else status.so_far)
-    unchecked = run.study and run.study.gate and not gate_applies(run)
-    models = results[0].models if results else damage.models if damage else ()
+    unfinished = "" if status.done else status.so_far
     return Selection(
-        answer=found,
-        compared=len(models) > 1,
+        answer=answer(damage or "", results, gate_finding(run), why_not=why, unfinished=unfinished),
         by=", ".join(one.scenario.name for one in results) or ("scenarios" if why else DAMAGE),
         damage=damage,
         scenarios=tuple(results),
-        notes=("What the study requires (gate) is not checked on a part of the run.",) if unchecked else (),
     )
 
 
@@ -113,13 +112,4 @@ def _damage(run: "Run", *, needed: bool) -> DamageAssessment | None:
     except RiskError:  # corruptions alone, say
         if needed:
             raise
-        return None
-
-
-def _gate(run: "Run") -> GateResult | None:
-    if run.study is None or not run.study.gate or not gate_applies(run):
-        return None
-    try:
-        return run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost"))
-    except (RiskError, StudyError):  # `advrisk gate` says why
         return None

@@ -265,9 +265,9 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     page = done.report()
     if as_json:
         tell_stopped(state.stopped)
+    lead = leading(done.findings())
     try:
         found = done.damage()
-        lead = leading(done.findings())
         if as_json:
             print_json(damage_record(found) | lead.as_dict() | facts)
         else:
@@ -275,10 +275,10 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
         if as_json:
-            print_json(facts | {"unanswered": str(error)})
-        tell_stopped("" if as_json else state.stopped)
-        if not as_json:
-            print("\n".join(leading(done.findings()).sentences))
+            print_json(lead.as_dict() | facts | {"unanswered": str(error)})
+        else:
+            tell_stopped(state.stopped)
+            print("\n".join(lead.sentences))
     if study.spec.assess.certificate and not as_json:
         print_certified(done)
     if not as_json:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from advrisk.api import Run
-from advrisk.cli.damage import print_convergence, print_damage
+from advrisk.cli.damage import print_convergence, print_damage, print_selection
 from advrisk.cli.lines import print_part, show_result, shown_part
 from advrisk.cli.tables import print_attacks, print_rows
 from advrisk.core.plain import json_text
@@ -40,8 +40,11 @@ def show_damage(
     """Damage and what belongs to it."""
     part = run.part(**asked, cost=cost, answers=answers)
     chosen = part.select()
-    found = chosen.damage or part.damage()  # which says why there is none
     about = {"filter": run.view.as_dict()} if run.view else {}
+    if chosen.damage is None and chosen.scenarios and out_csv is None:  # corruptions alone
+        print(json_text(chosen.as_dict() | about)) if as_json else print_selection(chosen)
+        return
+    found = chosen.damage or part.damage()  # which says why there is none
     show_result(
         found,
         lambda: chosen.as_dict() | about,

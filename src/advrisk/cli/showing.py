@@ -1,11 +1,10 @@
 """`advrisk show` and `advrisk select`: which finding is asked for, and with what."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.certify import OfAlpha, OfZeta
 from advrisk.cli.options import (
     AsJson,
@@ -40,9 +39,6 @@ from advrisk.cli.options import (
     sizes_of,
 )
 from advrisk.core.errors import StudyError
-
-if TYPE_CHECKING:
-    from advrisk.api.selection import Selection
 
 Finding = Literal[
     "damage",
@@ -228,11 +224,4 @@ def select(
     part = Run.open(folder).part(models=model, where=where, **asked)
     found = part.select(scenario=scenario, loss=loss)
     print(json_text(found.as_dict() | {"filter": part.view.as_dict()})) if as_json else print_selection(found)
-    raise typer.Exit(_exit_code(found))
-
-
-def _exit_code(found: "Selection") -> int:
-    """0 only where the first sentence names a model and no requirement that it fails or may fail."""
-    if found.requirements == "not met":
-        return FAILED
-    return DONE if found.ship or not (found.compared or found.requirements == "undecided") else UNDECIDED
+    raise typer.Exit(found.exit_code)

@@ -5,7 +5,7 @@ Terminal, report, JSON and Python all take it from here, so that no two of them 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import (
@@ -15,6 +15,7 @@ from advrisk.report.headline import (
     headline,
     requirements_of,
     scenario_headline,
+    with_requirements,
 )
 from advrisk.report.indicators import stated_results
 from advrisk.risk.assessment import DamageAssessment
@@ -26,20 +27,42 @@ from advrisk.risk.indicators.comparison import ScenarioResult
 class Answer:
     """What the evidence names; the first sentence says the same."""
 
-    sentences: tuple[str, ...]  # empty where there is nothing to name a model by
+    sentences: tuple[str, ...]
     least_bad: str | None  # None: undecided, the scenarios disagree, or nothing to compare
     requirements: Requirements | None  # of the least bad model; None: none is stated
+    n_models: int
     unfinished: bool = False
+    unanswered: bool = False  # the study's scenarios have no answer
 
     @property
     def headline(self) -> str:
         """The answer in one sentence."""
-        return self.sentences[0] if self.sentences else ""
+        return self.sentences[0]
+
+    @property
+    def decided(self) -> bool:
+        """Whether the evidence of a finished run names one model."""
+        return self.least_bad is not None and not self.unfinished
 
     @property
     def ship(self) -> str | None:
         """The least bad model, if the run is done and the model meets what is required of it."""
-        return self.least_bad if self.requirements in (None, "met") and not self.unfinished else None
+        return self.least_bad if self.decided and self.requirements in (None, "met") else None
+
+    @property
+    def exit_code(self) -> Literal[0, 1, 4]:
+        """Of `advrisk select`; the first of these that applies:
+
+        the run is not finished, or its scenarios have no answer: 4; a requirement is not met: 1; whether it is met is
+        undecided or was not checked: 4; a model is named, or there is only one: 0; else 4.
+        """
+        if self.unfinished or self.unanswered:
+            return 4
+        if self.requirements == "not met":
+            return 1
+        if self.requirements not in (None, "met"):
+            return 4
+        return 0 if self.decided or self.n_models == 1 else 4
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -48,41 +71,39 @@ class Answer:
             "headlines": list(self.sentences),
             "ship": self.ship,
             "least_bad": self.least_bad,
-            "decided": self.least_bad is not None,
+            "decided": self.decided,
             "requirements": self.requirements,
         }
 
 
 def answer(
-    damage: DamageAssessment | None,
+    damage: DamageAssessment | str,
     scenarios: Sequence[ScenarioResult] = (),
-    gate: GateResult | None = None,
+    gate: GateResult | str = "",
     *,
     why_not: str = "",
     unfinished: str = "",
 ) -> Answer:
     """What was asked, in its order: the scenarios, then damage; requirements stand in the first sentence.
 
+    Text in place of damage says why there is none, in place of a gate why it was not checked (empty: none is stated).
     `why_not` says why stated scenarios have no result, `unfinished` how far a run is that is not done.
     """
-    named, said = None, [f"Decide nothing yet: the run is not finished ({unfinished} are done)."] if unfinished else []
-    models = [row.model for row in (scenarios[0].models if scenarios else damage.models if damage else ())]
-    if scenarios:
-        named = _agreed(scenarios)
-        split = len({one.least_bad for one in scenarios}) > 1
-        said += [disagreement(scenarios, gate)] if split else []
-        said += [
-            scenario_headline(one, damage, gate if place == 0 and not split else None)
-            for place, one in enumerate(scenarios)
-        ]
-    elif why_not:
-        said.append(f"The study's scenarios have no answer: {why_not}.")
-    elif damage is not None:
-        named = damage.least_bad
-        said.append(headline(damage, gate))
-    if damage is not None and (scenarios or why_not):
-        said.append(by_damage(damage))
-    return Answer(tuple(said), named, requirements_of(named, models, gate), bool(unfinished))
+    found, no_damage = or_why(damage)
+    models = [row.model for row in (scenarios[0].models if scenarios else found.models if found else ())]
+    named, said = _of_scenarios(scenarios, found, gate) if scenarios else (None, [])
+    if why_not:
+        said = [with_requirements(f"The study's scenarios have no answer: {why_not}", None, models, gate)]
+    elif not scenarios and found is not None:
+        named, said = found.least_bad, [headline(found, gate)]
+    elif not scenarios:
+        said = [with_requirements(f"The evidence names no model: {no_damage.rstrip('.')}", None, models, gate)]
+    if found is not None and (scenarios or why_not):
+        said.append(by_damage(found))
+    if unfinished:
+        said.insert(0, f"Decide nothing yet: the run is not finished ({unfinished} are done).")
+    required = requirements_of(named, models, gate)
+    return Answer(tuple(said), named, required, len(models), bool(unfinished), bool(why_not))
 
 
 def leading(found: Findings) -> Answer:
@@ -91,14 +112,20 @@ def leading(found: Findings) -> Answer:
     if found.by_damage:
         indicators, why = None, ""
     return answer(
-        or_why(found.damage)[0],
+        found.damage,
         stated_results(indicators) if indicators else (),
-        or_why(found.gate)[0],
+        found.gate,
         why_not=why.rstrip(".") if found.scenarios_stated else "",
         unfinished=found.unfinished,
     )
 
 
-def _agreed(scenarios: Sequence[ScenarioResult]) -> str | None:
-    named = {one.least_bad for one in scenarios}
-    return named.pop() if len(named) == 1 else None
+def _of_scenarios(
+    scenarios: Sequence[ScenarioResult], damage: DamageAssessment | None, gate: GateResult | str
+) -> tuple[str | None, list[str]]:
+    """The model that all scenarios name, and a sentence on each; the first sentence carries the requirements."""
+    names = {one.least_bad for one in scenarios}
+    if len(names) > 1:
+        return None, [disagreement(scenarios, gate), *(scenario_headline(one, damage) for one in scenarios)]
+    first, *others = scenarios
+    return names.pop(), [scenario_headline(first, damage, gate), *(scenario_headline(one, damage) for one in others)]

@@ -92,7 +92,7 @@ def _to_ship(found: Findings) -> list[str]:
     damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
     gate = _of(found.gate, GateResult)
     lead = leading(found)
-    told = list(lead.sentences) or [f"The evidence names no model: {found.damage}."]
+    told = list(lead.sentences)
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
     if gate is not None:
@@ -188,6 +188,8 @@ def _amount(cost: Estimate) -> str:
 
 def _on_next(pair: Pair, damage: DamageAssessment) -> str:
     gap = str(pair.difference) if damage.relative else percent(pair.difference)
+    if not damage.decided:
+        return f"{pair.higher} suffers {gap} more than {pair.lower} on the same samples."
     return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
 
 

@@ -9,7 +9,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import loss_text
 from advrisk.report.indicators import in_scenario, listed
-from advrisk.report.summary import what_would_decide
+from advrisk.report.summary import damage_name, what_would_decide
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.decision import Pair, alike
 from advrisk.risk.gate.records import GateResult, Held
@@ -17,7 +17,7 @@ from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.paired_share import share_difference
 from advrisk.study import Requirement, parse_requirement
 
-Requirements = Literal["met", "not met", "undecided"]
+Requirements = Literal["met", "not met", "undecided", "not checked"]
 
 _OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ", "The scenarios ")
 _MODELS = 3  # whose numbers an undecided headline gives
@@ -28,14 +28,15 @@ def by_damage(found: DamageAssessment) -> str:
     return f"By damage: {_within(headline(found))}"
 
 
-def headline(found: DamageAssessment, gate: GateResult | None = None) -> str:
+def headline(found: DamageAssessment, gate: GateResult | str = "") -> str:
     """The least bad model and how bad it is, or why the evidence names none; with what the gate says of it."""
     models = [row.model for row in found.models]
-    return _with_requirements(_by_damage(found), found.least_bad or _only(models), models, gate)
+    among = [found.models[0].model, *alike(found.models[0].model, found.pairs)]
+    return with_requirements(_by_damage(found), found.least_bad or _only(models), models, gate, among=among)
 
 
 def scenario_headline(
-    result: ScenarioResult, damage: DamageAssessment | None = None, gate: GateResult | None = None
+    result: ScenarioResult, damage: DamageAssessment | None = None, gate: GateResult | str = ""
 ) -> str:
     """The model with the least risk in a scenario, and how bad it is under attack and on clean inputs."""
     models = [row.model for row in result.models]
@@ -43,15 +44,16 @@ def scenario_headline(
     row = damage.of(named) if damage and named else None
     beside = f"; {how_bad(row, damage)}" if row and damage else ""
     said = f"{in_scenario(result).rstrip('.')}{beside}"
-    return _with_requirements(said, named, models, gate)
+    among = [models[0], *alike(models[0], result.pairs)]
+    return with_requirements(said, named, models, gate, among=among)
 
 
-def disagreement(results: Sequence[ScenarioResult], gate: GateResult | None = None) -> str:
+def disagreement(results: Sequence[ScenarioResult], gate: GateResult | str = "") -> str:
     """Which model each scenario favours, where they do not all name the same."""
     named = {one.least_bad for one in results} - {None}
     opening = "The scenarios disagree" if len(named) > 1 else "The scenarios do not settle on one model"
     each = [f"{one.scenario.name} {_favours(one)}" for one in results]
-    return _with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
+    return with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
 
 
 def _favours(result: ScenarioResult) -> str:
@@ -115,10 +117,12 @@ def _open_trade_off(rows: Sequence[ModelDamage], found: DamageAssessment) -> str
         gain = share_difference(int((held & ~other).sum()), int((other & ~held).sum()), len(held), level=found.level)
         if gain.low > 0:
             shares = (row.robust_accuracy[eps] for row in (hardy, clean))
+            damage = " against ".join(_share(row.damage) for row in (hardy, clean) if row.damage is not None)
+            beside = f" (damage probability {damage})" if damage else ""
             return (
-                f"A trade-off that damage does not decide: {hardy.model} is better under attack (robust accuracy at "
-                f"{found.size_text(eps)} {' against '.join(map(_share, shares))}), {clean.model} on clean inputs "
-                f"({_clean_pair(clean, hardy)})"
+                f"A trade-off that damage does not decide{beside}: {hardy.model} is better under attack "
+                f"(robust accuracy at {found.size_text(eps)} {' against '.join(map(_share, shares))}), "
+                f"{clean.model} on clean inputs ({_clean_pair(clean, hardy)})"
             )
     return ""
 
@@ -128,8 +132,14 @@ def _to_decide(pairs: Sequence[Pair], found: DamageAssessment) -> str:
 
 
 def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
-    """`robust accuracy at 8/255 20.0 % and 22.0 %, clean accuracy 80.0 % and 78.0 %`."""
-    parts = [
+    """`robust accuracy at 8/255 20.0 % and 22.0 %, clean accuracy 80.0 % and 78.0 %`; damage, too, if it is absolute
+    or nothing else says how the models fare under attack."""
+    damage = [row.ranked_by for row in rows if row.ranked_by is not None]
+    parts = []
+    if damage and not (found.relative and found.thresholds):
+        shown = [f"{one.value:.3f}" if found.relative else _share(one) for one in damage]
+        parts.append(f"{damage_name(relative=found.relative)} {listed(shown)}")
+    parts += [
         f"{share_name(found)} at {found.size_text(eps)} {_each(shares_at(row, found)[eps] for row in rows)}"
         for eps in found.thresholds
     ]
@@ -200,12 +210,15 @@ class _Checked:
     held: Held
 
 
-def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | None) -> Requirements | None:
+def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | str) -> Requirements | None:
     """Whether the named model meets what is required of it, and of no model; None where nothing is.
 
-    Where none is named: whether all models meet everything, or none of them does.
+    Text in place of a gate says why it was not checked; empty, that none is stated. Where no
+    model is named: whether all models meet everything, or none of them does.
     """
-    checked = [] if gate is None else [_checked(one) for one in gate.results]
+    if isinstance(gate, str):
+        return "not checked" if gate else None
+    checked = [_checked(one) for one in gate.results]
     if not checked:
         return None
     if (named := named or _only(models)) is not None:
@@ -221,9 +234,16 @@ def _met(checked: Sequence[_Checked]) -> Requirements | None:
     return "not met" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "met"
 
 
-def _with_requirements(said: str, named: str | None, models: Sequence[str], gate: GateResult | None) -> str:
-    """The sentence with what the gate says of the named model, and of all of them."""
-    checked = [] if gate is None else [_checked(one) for one in gate.results]
+def with_requirements(
+    said: str, named: str | None, models: Sequence[str], gate: GateResult | str, *, among: Sequence[str] = ()
+) -> str:
+    """The sentence with what the gate says of the named model, and of all of them.
+
+    Where none is named, it is said of those `among` which the evidence does not decide (default: all).
+    """
+    if isinstance(gate, str):
+        return f"{said}; what the study requires (gate) is not checked: {gate.rstrip('.')}." if gate else f"{said}."
+    checked = [_checked(one) for one in gate.results]
     if not checked:
         return f"{said}."
     failed = [one for one in checked if one.held.verdict == "fail"]
@@ -240,19 +260,40 @@ def _with_requirements(said: str, named: str | None, models: Sequence[str], gate
     own = [one for one in failed if named is not None and one.model in (named, None)]
     if own:
         return f"{said}; {named} fails {_rules(own)}{_who_passes(checked, models, named)}."
+    if named is None:
+        return f"{said}; {_states(checked, among or models)}."
     if failed:
-        meets = "" if named is None else _state(checked, named)
-        others = listed([f"{one.model or 'the run'} fails {one.rule}" for one in failed])
-        return f"{said}; {meets}{others}."
-    if named is not None:
-        return f"{said}; {_state(checked, named).removesuffix(', ')}."
-    state = "every stated requirement is met" if gate and gate.passed else f"undecided: {_rules(_open(checked))}"
-    return f"{said}; {state}."
+        return f"{said}; {_state(checked, named)}{_each_of(failed, 'fails')}."
+    return f"{said}; {_state(checked, named).removesuffix(', ')}."
 
 
 def _within(said: str) -> str:
     """A sentence that goes on after a semicolon, unless it begins with the name of a model."""
     return said[0].lower() + said[1:] if said.startswith(_OPENINGS) else said
+
+
+def _each_of(checked: Sequence[_Checked], verb: str) -> str:
+    """`std fails clean accuracy >= 65 % and adv fails …`."""
+    return listed([f"{one.model or 'the run'} {verb} {one.rule}" for one in checked])
+
+
+def _states(checked: Sequence[_Checked], among: Sequence[str]) -> str:
+    """`undecided whether cnn-adv meets clean accuracy >= 65 %`: of models of which none is named."""
+    failed = [one for one in checked if one.held.verdict == "fail"]
+    unclear = _open(checked)
+    states = [_each_of(failed, "fails")] if failed else []
+    states += [f"undecided whether {_each_of(unclear, 'meets')}"] if unclear else []
+    if states:
+        return ", ".join(states)
+    stated = {one.model for one in checked}
+    meeting = [model for model in among if model in stated or None in stated]
+    if len(meeting) == len(among):
+        return "every stated requirement is met"
+    without = listed([model for model in among if model not in meeting])
+    if not meeting:
+        return f"no requirement is stated for {without}"
+    meet = f"meet{'s' if len(meeting) == 1 else ''}"
+    return f"{listed(meeting)} {meet} every stated requirement, none is stated for {without}"
 
 
 def _state(checked: Sequence[_Checked], named: str) -> str:

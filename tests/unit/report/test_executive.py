@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,18 @@ def test_what_would_decide_is_said_of_every_pair_that_is_open(tmp_path: Path) ->
         f"{found.pairs[0].lower} or {found.pairs[0].higher}: about {found.pairs[0].more_samples:,} more samples would "
         "probably decide.",
     )
+
+
+def test_none_is_next_best_where_none_is_best(tmp_path: Path) -> None:
+    found = damage({"strong": STRONG, "middle": [0.3 + i / 1000 for i in range(60)], "weak": WEAK})
+    first, second, third = found.pairs
+    rows = tuple(replace(row, verdict="undecided against weak") for row in found.models)
+    disputed = replace(found, pairs=(first, replace(second, undecided=True), third), models=rows)
+    assert not disputed.decided
+    assert "The next best, middle, suffers " in " ".join(told(tmp_path / "decided", Findings(damage=found)).sure)
+    sure = " ".join(told(tmp_path / "disputed", Findings(damage=disputed)).sure)
+    assert "next best" not in sure
+    assert f"middle suffers {first.difference} more than strong on the same samples." in sure
 
 
 def test_one_model_leaves_open_whether_another_is_better(tmp_path: Path) -> None:

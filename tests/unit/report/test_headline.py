@@ -1,5 +1,6 @@
 """The first sentence: the least bad model, how bad it is, what is required, and what was asked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.conflicts import Stated
 from advrisk.risk.decision import Pair
 from advrisk.risk.distances import Distances
+from advrisk.risk.evasion import threshold
 from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.assessment import IndicatorAssessment
@@ -170,6 +172,36 @@ def undecided(left: int | None) -> DamageAssessment:
     return assess_distances(distances, DamageSpec(), thresholds=(0.5,), samples_left=left, rng=np.random.default_rng(0))
 
 
+def test_undecided_damage_leads_with_its_numbers() -> None:
+    def said(**more: Any) -> str:
+        draws = np.random.default_rng(3).random((2, 60))
+        held = Distances("linf", ("pgd",), tuple(map(str, range(60))), 60, dict(zip("ab", draws, strict=True)), 0, 0)
+        return headline(assess_distances(held, DamageSpec(), rng=np.random.default_rng(0), **more))
+
+    curve = threshold(0.5)
+    assert re.match(r"Undecided between . and .: damage probability [\d.]+ % and [\d.]+ %", said(evasion=curve))
+    assert ", robust accuracy at 0.5 " in said(evasion=curve, thresholds=(0.5,))
+    assert re.match(r"Undecided between . and .: relative damage 0.\d+ and 0.\d+", said())
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "ending"),
+    [
+        ({"adv": "undecided"}, "; undecided whether adv meets {rule}."),
+        ({"adv": "undecided", "std": "undecided"}, "; undecided whether adv meets {rule} and std meets {rule}."),
+        ({"adv": "undecided", "std": "fail"}, "; std fails {rule}, undecided whether adv meets {rule}."),
+        ({"adv": "pass"}, "; adv meets every stated requirement, none is stated for std."),
+        ({"other": "pass"}, "; no requirement is stated for {both}."),
+        ({"adv": "pass", "std": "pass"}, "; every stated requirement is met."),
+    ],
+)
+def test_whose_requirement_it_is_where_no_model_is_named(verdicts: dict[str, str], ending: str) -> None:
+    found = assessed(**OPEN)
+    both = " and ".join(row.model for row in found.models)
+    said = headline(found, gate(**verdicts))
+    assert said.endswith(ending.format(rule="robust accuracy at 8/255 >= 50 %", both=both))
+
+
 def test_samples_are_asked_for_only_where_the_data_set_has_them() -> None:
     n = undecided(None).pairs[0].more_samples
     assert n is not None
@@ -231,7 +263,7 @@ def test_scenarios_that_disagree_say_so_first_and_name_no_model() -> None:
 
 
 def test_a_scenario_that_does_not_decide_leaves_the_others_without_a_model() -> None:
-    found = answer(None, [in_town(X), in_town({"adv": 0.3, "std": 0.3}, "night")])
+    found = answer("", [in_town(X), in_town({"adv": 0.3, "std": 0.3}, "night")])
     assert found.headline.startswith("The scenarios do not settle on one model: town favours adv (risk ")
     assert ", night is undecided between " in found.headline
     assert found.least_bad is None
@@ -267,7 +299,73 @@ def test_machines_are_told_no_model_that_fails_what_is_required(
 def test_nothing_is_shipped_by_a_run_that_is_not_done() -> None:
     found = answer(assessed(**BETTER), unfinished="3 of 8 cells")
     assert found.headline == "Decide nothing yet: the run is not finished (3 of 8 cells are done)."
-    assert (found.least_bad, found.ship) == ("adv", None)
+    assert (found.least_bad, found.ship, found.as_dict()["decided"]) == ("adv", None, False)
+
+
+ONE = {"broken": {"adv": 50}, "wrong": {"adv": 8}}
+NOT_CHECKED = "this is a part."
+
+
+@pytest.mark.parametrize(
+    ("models", "required", "more", "exit_code"),
+    [
+        (BETTER, "", {}, 0),
+        (BETTER, {"adv": "pass"}, {}, 0),
+        (BETTER, {"std": "fail"}, {}, 0),
+        (BETTER, {"adv": "fail"}, {}, 1),
+        (BETTER, {"adv": "undecided"}, {}, 4),
+        (BETTER, NOT_CHECKED, {}, 4),
+        (OPEN, "", {}, 4),
+        (OPEN, {"adv": "pass", "std": "pass"}, {}, 4),
+        (OPEN, {"adv": "fail", "std": "fail"}, {}, 1),
+        (OPEN, {"adv": "fail"}, {}, 4),
+        (OPEN, NOT_CHECKED, {}, 4),
+        (ONE, "", {}, 0),
+        (ONE, {"adv": "pass"}, {}, 0),
+        (ONE, {"adv": "fail"}, {}, 1),
+        (ONE, {"adv": "undecided"}, {}, 4),
+        (ONE, NOT_CHECKED, {}, 4),
+        (BETTER, "", {"unfinished": "3 of 8 cells"}, 4),
+        (BETTER, {"adv": "fail"}, {"unfinished": "3 of 8 cells"}, 4),
+        (ONE, "", {"unfinished": "3 of 8 cells"}, 4),
+        (ONE, "", {"why_not": "rain is missing"}, 4),
+        (BETTER, {"adv": "fail", "std": "fail"}, {"why_not": "rain is missing"}, 4),
+        (None, "", {}, 4),
+    ],
+)
+def test_what_select_exits_with(
+    models: Any, required: str | dict[str, str], more: dict[str, str], exit_code: int
+) -> None:
+    damage = "no attack has a norm" if models is None else assessed(**models)
+    found = answer(damage, gate=required if isinstance(required, str) else gate(**required), **more)
+    assert found.exit_code == exit_code
+    assert found.ship is None or exit_code == 0, "what is shipped is decided"
+
+
+def test_scenarios_that_disagree_are_undecided() -> None:
+    assert answer("", [in_town(X), in_town(Y, "night")]).exit_code == 4
+    assert answer("", [in_town(X), in_town(X, "night")]).exit_code == 0
+
+
+@pytest.mark.parametrize("models", [BETTER, OPEN, ONE])
+def test_requirements_that_were_not_checked_are_not_met(models: Any) -> None:
+    damage = assessed(**models)
+    found = answer(damage, gate="this is a part.")
+    assert (found.requirements, found.ship, found.least_bad) == ("not checked", None, damage.least_bad)
+    assert found.headline == (
+        f"{headline(damage).rstrip('.')}; what the study requires (gate) is not checked: this is a part."
+    )
+    lost = leading(Findings(damage=damage, gate="this is a part.", indicators="rain is missing", scenarios_stated=True))
+    assert lost.headline == (
+        "The study's scenarios have no answer: rain is missing; what the study requires (gate) is not checked: this is "
+        "a part."
+    )
+
+
+def test_a_run_without_distances_and_scenarios_says_why_no_model_is_named() -> None:
+    found = leading(Findings(damage="this run holds no attack with a norm."))
+    assert found.headline == "The evidence names no model: this run holds no attack with a norm."
+    assert (found.least_bad, found.exit_code) == (None, 4)
 
 
 def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say_why() -> None:
