@@ -26,8 +26,8 @@ from bench.coverage import (
 QUICK, SLOW = 300, 2000
 FEW = 60  # where every run fits a curve
 LEAST = 0.93  # what every 95 % interval must cover
-RUNS = {50: 150, 200: 150, 1000: 50}  # in the long tests, by number of samples
-RUNS_OF_LABELLERS = {50: 80, 200: 80, 1000: 30}
+RUNS = {50: 100, 200: 100, 1000: 40}  # in the long tests, by number of samples
+RUNS_OF_LABELLERS = {50: 60, 200: 60, 1000: 30}
 
 
 def most_misses(runs: int, share: float = 1 - LEAST) -> int:
