@@ -167,6 +167,8 @@ def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
     """The samples that would, or why none will; `samples_left` are those that the data set still has, if known."""
     if pair.conflicts:
         return "; ".join(text.rstrip(".") for text in pair.conflicts)
+    if pair.opposed:
+        return f"more samples alone will not decide: {'; '.join(text.rstrip('.') for text in pair.opposed)}"
     if pair.more_samples is not None:
         return samples_that_decide(pair.more_samples, samples_left)
     if pair.difference.value == 0:

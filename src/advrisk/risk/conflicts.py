@@ -72,9 +72,14 @@ class Order:
 
     def conflicts(self) -> tuple[str, ...]:
         """Which numbers contradict the order; empty where none does."""
+        found = self.contradictions()
+        unsupported = "" if len(found) > bool(self.tie_conflict()) else self._unsupported()
+        return (*found, unsupported) if unsupported else found
+
+    def contradictions(self) -> tuple[str, ...]:
+        """Which numbers say the opposite of the order, so that more samples of this kind do not settle it."""
         opposed = (text for eps in self._sizes() if (text := self._opposed(eps)))
-        found = (self.tie_conflict(), next(opposed, "") or self._unsupported())
-        return tuple(text for text in found if text)
+        return tuple(text for text in (self.tie_conflict(), next(opposed, "")) if text)
 
     def tie_conflict(self) -> str:
         """Where counting equal distances as greater, or by half, does not keep the order."""

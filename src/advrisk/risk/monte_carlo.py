@@ -80,6 +80,10 @@ class MonteCarloDamage:
         """None: the detector says what matters."""
         return self._comparison.conflicts(a, b)
 
+    def opposed(self, a: str, b: str) -> tuple[str, ...]:
+        """None, for the same reason."""
+        return self._comparison.opposed(a, b)
+
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
         return self._comparison.probability_lower(a, b)

@@ -9,6 +9,7 @@ import pytest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
+from advrisk.report.summary import what_would_decide
 from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.convergence import MEAN, SMALLEST
 from advrisk.risk.damage import DamageComparison
@@ -159,6 +160,24 @@ class TestWhereNumbersDisagree:
         assert "0.550 and 0.450" in said
         assert "0.800 and 0.580" in said
         assert found.pairs[0].conflicts == (), "chance leaves this pair open: nothing contradicts anything"
+        assert found.pairs[0].opposed[0] == said, "but more samples would not decide it"
+        assert found.pairs[0].more_samples is None
+
+    def test_no_samples_are_promised_where_robust_accuracy_would_still_say_the_opposite(
+        self, assessed: Callable[..., DamageAssessment]
+    ) -> None:
+        """Relative damage is not decided; once it were, robust accuracy at 2 would contradict it."""
+        rng = np.random.default_rng(0)
+        early = np.concatenate([rng.uniform(0.5, 1.5, 20), rng.uniform(5, 9, 80)])
+        steady = np.concatenate([rng.uniform(3, 5, 70), rng.uniform(9, 12, 30)])
+        distances = {"early": rng.permutation(early).tolist(), "steady": rng.permutation(steady).tolist()}
+        found = assessed(distances, spec={"thresholds": [2.0]})
+        (pair,) = found.pairs
+        assert pair.difference.low < 0 < pair.difference.high
+        assert (pair.lower, pair.conflicts, pair.more_samples) == ("early", (), None)
+        assert "robust accuracy at 2 favours steady" in pair.opposed[0]
+        said = what_would_decide(pair)
+        assert said.startswith("more samples alone will not decide: relative damage favours early")
 
     @pytest.mark.parametrize("distances", [[INF] * 40, [0.1] * 20 + [0.0] * 20])
     def test_models_that_do_not_differ_contradict_nothing(
