@@ -8,8 +8,8 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
-from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.report.summary import what_would_decide
+from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.convergence import MEAN, SMALLEST
 from advrisk.risk.damage import DamageComparison
@@ -119,6 +119,23 @@ def test_the_numbers_settle_where_the_assessment_stands(assessed: Callable[..., 
 def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., DamageAssessment]) -> None:
     with pytest.raises(RiskError, match="give an evasion curve"):
         assessed_convergence(assessed({"only": WEAK}), rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("size", "keep", "said"),
+    [
+        (8 / 255, "strongest", ""),
+        (4 / 255, "strongest", "No attack had an eps of 4/255: damage within it rests on"),
+        (4 / 255, "smallest", ""),
+        (16 / 255, "smallest", "No attack was allowed a size of 16/255 (the largest eps is 8/255)"),
+    ],
+)
+def test_a_threshold_that_no_attack_had_for_its_eps_is_noted(
+    found_by: Callable[..., Ledger], size: float, keep: str, said: str
+) -> None:
+    ledger = found_by({"m": {"pgd": [0.01, 0.02, INF]}}, facts={"pgd": {"eps": 8 / 255, "keep": keep}})
+    notes = assess_damage(ledger, DamageSpec(), seed=0, evasion=threshold(size)).notes
+    assert said in " ".join(notes) if said else not notes
 
 
 class TestWhereNumbersDisagree:
@@ -261,4 +278,13 @@ class TestSizesThatNoAttackHad:
         assert self.asked(found_by, 0.1).notes == ()
 
     def test_an_attack_that_measures_distances_says_more(self, found_by: Callable[..., Ledger]) -> None:
-        assert self.asked(found_by, 0.2, keep="smallest").notes == ()
+        assert self.asked(found_by, 0.05, keep="smallest").notes == ()
+
+    def test_but_not_of_sizes_beyond_its_eps(self, found_by: Callable[..., Ledger]) -> None:
+        found = self.asked(found_by, 0.2, keep="smallest")
+        assert found.notes[0].startswith("Left out: 0.2. No attack was allowed so large a size")
+
+    def test_an_attack_without_an_eps_tries_every_size(self, found_by: Callable[..., Ledger]) -> None:
+        facts = {"pgd": {"eps": 0.1}, "fmn": {"eps": None}}
+        ledger = found_by({"m": {"pgd": [0.05, INF], "fmn": [0.05, 0.15]}}, facts)
+        assert assess_damage(ledger, DamageSpec(thresholds=[0.2]), seed=0).notes == ()
