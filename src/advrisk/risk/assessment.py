@@ -180,6 +180,7 @@ def assess_damage(
     `skewed` is that of `detector_free_damage`.
     """
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
+    _refuse_corruptions(ledger, distances.arms)
     detection = None
     if question.detector:
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
@@ -380,6 +381,16 @@ def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
         return f"more damage than {', '.join(lower)}"
     undecided = alike(model, pairs)
     return f"undecided against {', '.join(undecided)}" if undecided else LEAST
+
+
+def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
+    """Arms none of which attacks: a corruption is no adversary, and how far it goes is no adversarial distance."""
+    kinds = ledger.query("SELECT DISTINCT kind FROM arms WHERE list_contains($arms, arm)", {"arms": list(arms)})
+    if kinds["kind"].to_pylist() == ["corruption"]:
+        raise RiskError(
+            f"{', '.join(arms[:3])}{' …' if len(arms) > 3 else ''}: found corruptions alone, and damage is what "
+            "attacks do; name attacks too (`--arm`), or see what corruptions do (`advrisk show RUN indicators`)"
+        )
 
 
 def _targeted(ledger: Ledger) -> bool:

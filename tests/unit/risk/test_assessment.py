@@ -231,7 +231,14 @@ class TestWhereNumbersDisagree:
         assert found.comparison is not None
         assert found.estimates["early"].value < found.estimates["steady"].value
         assert found.least_bad is None
-        assert "favours steady" in found.pairs[0].conflicts[-1]
+        assert "at 1.8, a size within the measured distances, favours steady" in found.pairs[0].conflicts[-1]
+
+    @pytest.mark.parametrize(("written", "said"), [({16 / 255: "16/255"}, "at 3.5/255, a"), ({}, "at 0.014, a")])
+    def test_a_size_that_nobody_wrote_is_one_that_people_can_write(self, written: dict[float, str], said: str) -> None:
+        distances = {"early": np.repeat([0.0111, 0.1357], [20, 80]), "steady": np.full(100, 0.0457)}
+        tied = {"early": TieValues(0.4, 0.4, 0.4), "steady": TieValues(0.6, 0.6, 0.6)}
+        order = Order("early", "steady", tied, distances, Stated(tuple(written) or (0.001,), written=written), 0.95)
+        assert said in order.conflicts()[0]
 
     def test_attacks_at_a_fixed_eps_need_robust_accuracy_to_say_the_same(self, found_by: Callable[..., Ledger]) -> None:
         """All samples of both break within eps; where the attack stopped says little of where the model fails."""
@@ -257,6 +264,14 @@ class TestWhereNumbersDisagree:
 def test_the_distance_is_that_of_the_walk_back(found_by: Callable[..., Ledger]) -> None:
     ledger = found_by({"m": {"pgd": [0.03, 0.0, INF]}}, {"pgd": {"near_linf": 0.01}})
     assert smallest_distances(ledger, norm="linf").by_model["m"].tolist() == [0.01, 0.0, INF]
+
+
+def test_corruptions_alone_do_no_damage(found_by: Callable[..., Ledger]) -> None:
+    facts = {"fog": {"kind": "corruption", "norm": None}}
+    ledger = found_by({"m": {"fog": [0.5, INF], "pgd": [0.1, INF]}}, facts)
+    with pytest.raises(RiskError, match=r"fog: found corruptions alone.*advrisk show RUN indicators"):
+        assess_damage(ledger, DamageSpec(arms=["fog"]), seed=0)
+    assert assess_damage(ledger, DamageSpec(arms=["*"]), seed=0).distances.arms == ("fog", "pgd")
 
 
 class TestSizesThatNoAttackHad:
