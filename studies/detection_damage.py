@@ -42,7 +42,7 @@ def damage(run: Run, model: str, detectors: Sequence[str]) -> list[str]:
     found = {detector: _damage(run, detector, arms) for detector in detectors}
     knowing = {detector: adaptive_arms(run, detector) for detector in detectors}
     rows = [
-        [short(detector), *map(_text, (one.false_alarms[model], one.estimates[model], one.any_arm[model]))]
+        [short(detector), *map(_text, (one.false_alarms[model], one.nearest[model], one.estimates[model]))]
         for detector, one in found.items()
     ]
     head = ["detector", "false alarms", "nearest", "least suspicious"]
@@ -54,7 +54,7 @@ def damage(run: Run, model: str, detectors: Sequence[str]) -> list[str]:
     )
     if any(knowing.values()):
         for row, (detector, more) in zip(rows, knowing.items(), strict=True):
-            row.append(_text(_damage(run, detector, [*arms, *more]).any_arm[model] if more else None))
+            row.append(_text(_damage(run, detector, [*arms, *more]).estimates[model] if more else None))
         head, sentence = [*head, "knowing"], f"{sentence}; `knowing`: the same with the arms that know this detector"
     return [*wrapped([f"{sentence}."]), *table(head, rows)]
 

@@ -82,9 +82,9 @@ def _more_arms_do_no_less_damage(run: Run) -> None:
     assert blind.detector is not None
     assert knowing.detector is not None
     assert knowing.estimates["plain"].value > blind.estimates["plain"].value
-    assert knowing.detector.any_arm["plain"] == knowing.estimates["plain"]
+    assert knowing.detector.nearest["plain"] == knowing.estimates["plain"]
     assert (blind.detector.known_to, knowing.detector.known_to) == ((), (SQUEEZED,))
-    assert any("and one who knows the detector more than that" in sentence for sentence in findings(blind))
+    assert any("one who knows the detector does more" in sentence for sentence in findings(blind))
     assert any("1 arm knows the detector and is counted" in sentence for sentence in findings(knowing))
     assert knowing.as_dict()["detector"]["known_to"] == [SQUEEZED]
 

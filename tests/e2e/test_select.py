@@ -199,7 +199,7 @@ def test_a_detector_is_asked_about_the_attacks(guarded: Run, advrisk: Command) -
     for row in found.models:
         assert row.damage is not None
         assert row.by_detector is not None
-        assert row.damage == row.by_detector.monte_carlo
+        assert row.damage == row.by_detector.any_arm
         assert row.operational_risk is not None
         assert row.operational_risk.value == 10 * row.damage.value
         alarms = found.detector.damaged[row.model]

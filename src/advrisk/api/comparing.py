@@ -1,6 +1,5 @@
 """An old run against a new one: is the new model worse by more than a margin in any number that both runs have?"""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from advrisk.api.damage import refuse_beyond_data
 from advrisk.api.paired import Comparing
 from advrisk.core.errors import RiskError
+from advrisk.core.numbers import parse_number
 from advrisk.ledger.layout import EVASION_FILE
 from advrisk.risk.compare.pairing import paired_runs, refuse_unknown
 from advrisk.risk.compare.records import DEFAULT_MARGIN, Compared, RunComparison
@@ -26,7 +26,7 @@ def compare_runs(
     *,
     margin: float | None = None,
     models: Mapping[str, str] | None = None,
-    sizes: Sequence[float] | None = None,
+    sizes: Sequence[float | str] | None = None,
     norm: Norm | None = None,
     arms: Sequence[str] | None = None,
     evasion: "AnyEvasion | None" = None,
@@ -34,19 +34,20 @@ def compare_runs(
 ) -> RunComparison:
     """Compare every number that both runs have, on the samples and under the arms that both hold."""
     by_default, margin = margin is None, DEFAULT_MARGIN if margin is None else margin
-    _check(margin, level, sizes)
+    _check(margin, level)
+    sizes_read = None if sizes is None else _read_sizes(sizes)
     old = _named_like(old, new)
     pairing = paired_runs(old.ledger, new.ledger, models)
     arms = [arms] if isinstance(arms, str) else arms
     refuse_unknown(pairing, arms or ())
     shared = _shared_norm(old, new, norm)
-    refuse_beyond_data(new.folder, DamageSpec(norm=shared, thresholds=list(sizes) if sizes else None))
+    refuse_beyond_data(new.folder, DamageSpec(norm=shared, thresholds=sizes_read or None))
     pending = _unfinished(old, new)
     curve = _curve(old, new, evasion, shared)
 
     def compared(at: float | None) -> tuple[Comparing, list[Compared]]:
         comparing = Comparing(old, new, pairing, margin, at, shared, arms=arms, pending=pending)
-        return comparing, [one for pair in pairing.models for one in comparing.of(pair, sizes, curve)]
+        return comparing, [one for pair in pairing.models for one in comparing.of(pair, sizes_read, curve)]
 
     comparing, results = compared(level)
     return RunComparison(
@@ -83,14 +84,27 @@ def _named_like(old: "Run", new: "Run") -> "Run":
     return renamed
 
 
-def _check(margin: float, level: float | None, sizes: Sequence[float] | None) -> None:
+def _check(margin: float, level: float | None) -> None:
     if not 0 <= margin < 1:
         raise RiskError(f"a margin is a share, at least 0 and less than 1, found {margin}; 2 % is 0.02")
     if level is not None and not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
-    for size in sizes or ():
-        if not 0 < size < math.inf:
-            raise RiskError(f"a size within which samples may be broken (`--eps`) is a number above 0, found {size:g}")
+
+
+def _read_sizes(sizes: Sequence[float | str]) -> list[float]:
+    """Sizes within which samples may be broken, numbers or as written (`8/255`)."""
+    given: Sequence[float | str] = [sizes] if isinstance(sizes, str) else sizes
+    found = []
+    for size in given:
+        try:
+            number = parse_number(size)
+        except ValueError:
+            number = 0.0
+        if number <= 0:
+            shown = f"{size:g}" if isinstance(size, int | float) else repr(size)
+            raise RiskError(f"a size within which samples may be broken (`--eps`) is a number above 0, found {shown}")
+        found.append(number)
+    return found
 
 
 def _shared_norm(old: "Run", new: "Run", given: Norm | None) -> Norm:

@@ -19,7 +19,7 @@ from advrisk.risk.certificate.records import CertificateAssessment, ListCertific
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.detection.assessment import DetectionAssessment
 from advrisk.risk.distances import Distances, smallest_distances
-from advrisk.risk.evasion import Floats
+from advrisk.risk.evasion import Floats, ThresholdEvasion
 from advrisk.risk.gate.measured import (
     Flags,
     Measured,
@@ -39,12 +39,12 @@ from advrisk.risk.gate.reading import (
     find_own_detector,
     n_labelled,
     told_by_distances,
-    untried,
 )
 from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.queries import QueryPoints, read_queries
 from advrisk.risk.survival.assessment import SurvivalAssessment
+from advrisk.risk.tried import tried_attacks, untried
 from advrisk.study import DamageSpec, Requirement, Term
 
 if TYPE_CHECKING:
@@ -186,11 +186,8 @@ class Measures:
 
     def _untried(self, term: Term) -> str:
         """Why the size of a term was not tried; empty where it was."""
-        arms = self.run.query(
-            "SELECT DISTINCT eps, keep FROM arms WHERE kind = 'attack' AND norm = $norm AND list_contains($arms, arm)",
-            {"norm": self._distances.norm, "arms": list(self._distances.arms)},
-        ).to_pylist()
-        return untried(term.size or 0.0, arms, term.size_text)
+        attacks = tried_attacks(self.run.ledger, self._distances.norm, self._distances.arms)
+        return untried(term.size or 0.0, attacks, term.size_text)
 
     def _clean(self, left: Term, right: Term | None) -> Measured:
         name = "correct" if left.quantity == "clean_accuracy" else "refused"
@@ -210,11 +207,20 @@ class Measures:
         rng = generator("damage", self.run.seed)
         if isinstance(comparison, EvasionComparison):
             if second is None:
-                return measured_damage(comparison, first, n_unknown=n_unknown, rng=rng, cost=cost)
-            return measured_damage_pair(comparison, first, second, n_unknown=n_unknown, rng=rng, cost=cost)
+                measured = measured_damage(comparison, first, n_unknown=n_unknown, rng=rng, cost=cost)
+            else:
+                measured = measured_damage_pair(comparison, first, second, n_unknown=n_unknown, rng=rng, cost=cost)
+            return replace(measured, untried=self._untried_threshold(comparison))
         if not isinstance(comparison, DamageComparison) or second is None:
             raise RiskError("relative damage compares models, and says nothing of one alone")
         return self._relative(comparison, first, second, n_unknown)
+
+    def _untried_threshold(self, found: EvasionComparison) -> str:
+        """Why the size up to which everything goes undetected was not tried; empty where it was, or of other curves."""
+        if not isinstance(found.evasion, ThresholdEvasion):
+            return ""
+        attacks = tried_attacks(self.run.ledger, self._damages.distances.norm, self._damages.distances.arms)
+        return untried(found.evasion.tau, attacks, self._damages.size_text(found.evasion.tau))
 
     def _relative(self, found: DamageComparison, first: str, second: str, n_left_out: int) -> Measured:
         return measured_number(

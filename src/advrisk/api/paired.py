@@ -29,7 +29,6 @@ from advrisk.risk.gate.reading import (
     is_targeted,
     n_labelled,
     told_by_distances,
-    untried,
 )
 from advrisk.risk.gate.verdict import AGAIN, UNTRIED, decide, settling
 from advrisk.risk.indicators import RiskTensor, Scenario
@@ -38,6 +37,7 @@ from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.mean_share import difference_at_least, mean_share
 from advrisk.risk.monte_carlo import monte_carlo_damage
 from advrisk.risk.queries import QueryPoints, read_queries
+from advrisk.risk.tried import untried
 from advrisk.study import Norm
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Comparing:
         known = sorted({row["eps"] for row in own if row["eps"]})
         if sizes is None and self.new.study:
             sizes = self.new.study.assess.damage.thresholds
-        wanted = sorted({*known[:1], *known[-1:]}) if sizes is None else sizes
+        wanted = known if sizes is None else sizes
         robust = self._robust_told(pair)
         name = "attack success rate" if robust is None else "robust accuracy"
         if not own and not wanted:
@@ -154,7 +154,7 @@ class Comparing:
                 reason = f"no shared attack had an eps of {self._size(size)}, and the model answers at random"
                 yield self._open(pair, quantity, reason, settle=UNTRIED)
             elif any(row["eps"] is None for row in own) or (known and size <= known[-1]):
-                little = untried(size, own, self._size(size))
+                little = untried(size, [(row["eps"], row["keep"]) for row in own], self._size(size))
                 told = found.told if robust is None else found.told & robust[0][1] & robust[1][1]
                 was, now = (
                     _share_at(size, distances, points, None if robust is None else robust[place][0])

@@ -484,7 +484,7 @@ class Run:
         *,
         margin: float | None = None,
         models: Mapping[str, str] | None = None,
-        sizes: Sequence[float] | None = None,
+        sizes: Sequence[float | str] | None = None,
         norm: Norm | None = None,
         arms: Sequence[str] | None = None,
         evasion: AnyEvasion | None = None,
@@ -496,9 +496,9 @@ class Run:
         `worse` or `undecided`.
 
         `models` says which belong together (old -> new) where their names differ; `sizes` are those within which
-        samples may be broken; `arms` names the attacks to compare by (by default all that count in the old run: one
-        that is missing in the new run leaves it undecided); `evasion` is a curve for both, by default that of both
-        studies, if it is the same.
+        samples may be broken, as numbers or written (`8/255`), by default every eps that both runs share; `arms`
+        names the attacks to compare by (by default all that count in the old run: one that is missing in the new run
+        leaves it undecided); `evasion` is a curve for both, by default that of both studies, if it is the same.
         """
         given: dict[str, Any] = {"margin": margin, "models": models, "sizes": sizes, "norm": norm, "arms": arms}
         return compare_runs(self, new, evasion=evasion, level=level, **given)

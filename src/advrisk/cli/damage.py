@@ -197,10 +197,10 @@ def _detector_fields(found: "DamageAssessment") -> dict[str, Field]:
     def of(name: str) -> Field:
         return lambda row: percent(getattr(row.by_detector, name))
 
-    beside = {} if found.comparison is found.detector else {"asked about the attacks": of("monte_carlo")}
+    beside = {} if found.comparison is found.detector else {"asked about the attacks": of("any_arm")}
     return beside | {
+        "of the nearest success alone": of("monte_carlo"),
         "by its fitted curve": of("by_curve"),
-        "least suspicious attack": of("any_arm"),
         "false alarms": of("false_alarms"),
     }
 

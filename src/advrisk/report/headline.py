@@ -9,7 +9,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import loss_text
 from advrisk.report.indicators import in_scenario, listed
-from advrisk.report.summary import damage_name, what_would_decide
+from advrisk.report.summary import behind, damage_name, what_would_decide
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.decision import Pair, alike
 from advrisk.risk.gate.records import GateResult, Held
@@ -66,13 +66,13 @@ def _favours(result: ScenarioResult) -> str:
 def _by_damage(found: DamageAssessment) -> str:
     best, n = found.models[0], len(found.models)
     if n == 1:
-        absolute = "" if best.damage is None else f"damage probability {_share(best.damage)}, "
+        absolute = _absolute(best, found)
         return (
             f"Only {best.model} {'was asked for' if found.part else 'was assessed'}: {absolute}{how_bad(best, found)}"
         )
     if not found.decided:
         return _undecided(found)
-    absolute = "" if best.damage is None else f"damage probability {_share(best.damage)}, "
+    absolute = _absolute(best, found)
     loss = best.clean_loss
     if loss is not None and loss.low > 0:
         return (
@@ -81,6 +81,11 @@ def _by_damage(found: DamageAssessment) -> str:
             f"{found.best_clean} ({_clean_pair(best, found.of(found.best_clean or ''))}){_other_side(found)}"
         )
     return f"{best.model} is the least bad of {n} models: {absolute}{how_bad(best, found)}"
+
+
+def _absolute(row: ModelDamage, found: DamageAssessment) -> str:
+    """`damage probability 20.0 % behind the detector confidence, `; empty of relative damage."""
+    return "" if row.damage is None else f"damage probability {_share(row.damage)}{behind(found)}, "
 
 
 def _other_side(found: DamageAssessment) -> str:

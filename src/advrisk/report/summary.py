@@ -3,7 +3,6 @@
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
-from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
@@ -17,8 +16,7 @@ _GUESSED = 0.01  # a share of samples beyond the sizes asked about that is worth
 def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
     """What a reader should know beside the headline; without `pairs` where every two models are shown anyway."""
     sentences = _on_relative_damage(assessment) if assessment.relative else _on_damage(assessment)
-    absolute = isinstance(assessment.comparison, EvasionComparison)
-    bounds = "Robust accuracy is an upper bound" + (", damage a lower one" if absolute else "")
+    bounds = "Robust accuracy is an upper bound" + ("" if assessment.relative else ", damage a lower one")
     sentences.append(
         f"{counted(len(assessment.distances.samples), 'sample')}, "
         f"{counted(len(assessment.distances.arms), 'attack configuration')}. "
@@ -72,8 +70,8 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
     """Of damage that is a probability."""
     best, asked = assessment.models[0], assessment.detector is assessment.comparison
     sentences = [
-        f"An attack on {best.model} does damage with a probability of {percent(best.damage)}: it succeeds, and nobody "
-        "notices."
+        f"An attack on {best.model}{behind(assessment)} does damage with a probability of {percent(best.damage)}: it "
+        "succeeds, and nobody notices."
         + ("" if asked else " The interval carries the finite sample and, where the curve was fitted, its uncertainty.")
     ]
     if assessment.detector is not None:
@@ -103,14 +101,11 @@ def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[
     sentences = [
         f"The detector {found.detector} raises an alarm above a score of {above}. False alarms at clean inputs: "
         f"{', '.join(rates) or 'unknown'}.",
-        "It was asked about the nearest success of every sample. An attacker who takes, of all arms, the success that "
-        f"looks most innocent does more (“least suspicious attack”){_on_knowing(found)}",
+        "A sample is damaged if any success against it, of all arms, raises no alarm. An attacker who takes the "
+        f"nearest success of every sample does no more (“of the nearest success alone”){_on_knowing(found)}",
+        *_on_fitted_curve(assessment),
     ]
-    if all(row.by_detector and row.by_detector.by_curve for row in assessment.models):
-        sentences.append("The curve that was fitted to its answers should give about the same damage.")
-    apart = [
-        row.model for row in assessment.models if row.by_detector and _apart(row.damage, row.by_detector.monte_carlo)
-    ]
+    apart = [row.model for row in assessment.models if row.by_detector and _apart(row.damage, row.by_detector.any_arm)]
     if apart:
         sentences.append(
             f"The given evasion curve and the detector disagree on {', '.join(apart)}: their intervals do not overlap. "
@@ -119,10 +114,36 @@ def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[
     return sentences
 
 
+def _on_fitted_curve(assessment: DamageAssessment) -> list[str]:
+    """Whether the curve, which is fitted to answers about the nearest successes, gives the damage of these."""
+    asked = {row.model: row.by_detector for row in assessment.models if row.by_detector and row.by_detector.by_curve}
+    if len(asked) < len(assessment.models):
+        return []
+    off = [
+        f"{model} ({percent_text(one.by_curve.value, 1)} against {percent(one.monte_carlo)})"
+        for model, one in asked.items()
+        if one.by_curve and not one.monte_carlo.low <= one.by_curve.value <= one.monte_carlo.high
+    ]
+    if not off:
+        return ["The curve that was fitted to its answers gives about the damage of the nearest success."]
+    return [
+        f"Warning: the curve that was fitted to its answers does not give the damage of the nearest success: "
+        f"{'; '.join(off)}. Size alone does not say what this detector sees; do not use the curve for other models."
+    ]
+
+
+def behind(assessment: DamageAssessment) -> str:
+    """` behind the detector confidence` where damage was asked of a detector; else empty."""
+    if assessment.detector is None or assessment.detector is not assessment.comparison:
+        return ""
+    name = assessment.detector.detector
+    return f" behind the detector {name.rpartition('@')[0] or name}"
+
+
 def _on_knowing(found: MonteCarloDamage) -> str:
     """How much an attacker who knows the detector is a part of these numbers."""
     if not found.known_to:
-        return ", and one who knows the detector more than that."
+        return "; one who knows the detector does more."
     know = "knows the detector and is" if len(found.known_to) == 1 else "know the detector and are"
     return f". {counted(len(found.known_to), 'arm')} {know} counted; a better one may do more still."
 
@@ -146,6 +167,8 @@ def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
     """The samples that would, or why none will; `samples_left` are those that the data set still has, if known."""
     if pair.conflicts:
         return "; ".join(text.rstrip(".") for text in pair.conflicts)
+    if pair.opposed:
+        return f"more samples alone will not decide: {'; '.join(text.rstrip('.') for text in pair.opposed)}"
     if pair.more_samples is not None:
         return samples_that_decide(pair.more_samples, samples_left)
     if pair.difference.value == 0:

@@ -93,6 +93,10 @@ class EvasionComparison:
         """None: under a stated curve no size matters beside it."""
         return ()
 
+    def opposed(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
+        """None, for the same reason."""
+        return ()
+
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
         i, j = index_of(a, self.models), index_of(b, self.models)

@@ -29,11 +29,12 @@ from advrisk.risk.damage_rows import COLUMNS, damage_rows
 from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.detector_damage import Detection, DetectorDamage, detect
 from advrisk.risk.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
-from advrisk.risk.evasion import Evasion, Floats
+from advrisk.risk.evasion import Evasion, Floats, ThresholdEvasion
 from advrisk.risk.mean_share import mean_difference, mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.people import seen_by_people
 from advrisk.risk.queries import QueryPoints, on_queries, read_queries
+from advrisk.risk.tried import Attack, tried_attacks, was_tried
 from advrisk.risk.walk import nearest_arms
 from advrisk.study import DamageSpec
 
@@ -179,6 +180,7 @@ def assess_damage(
     `skewed` is that of `detector_free_damage`.
     """
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
+    _refuse_corruptions(ledger, distances.arms)
     detection = None
     if question.detector:
         detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
@@ -187,11 +189,13 @@ def assess_damage(
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     sizes, fixed_eps = tried_sizes(ledger, distances), measured_nothing(ledger, distances)
     asked = tuple(question.thresholds or ())
-    beyond = [eps for eps in asked if fixed_eps and sizes and eps > sizes[-1] * (1 + 1e-9)]
+    attacks = tried_attacks(ledger, distances.norm, distances.arms)
+    beyond = [eps for eps in asked if sizes and eps > sizes[-1] and not was_tried(eps, attacks)]
     random = {model: points for model, points in queries.items() if model in distances.by_model}
     unmeasured = [eps for eps in (*asked, *sizes) if not all(points.measured(eps) for points in random.values())]
     known = tuple(eps for eps in asked if eps not in (*beyond, *unmeasured))
-    loose = _untried(beyond, known, sizes, written or {}) if fixed_eps else ()
+    loose = _untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
+    loose += _on_threshold(evasion, attacks, sizes, written or {})
     loose += _unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
     stated = Stated(
         sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
@@ -379,6 +383,16 @@ def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
     return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 
+def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
+    """Arms none of which attacks: a corruption is no adversary, and how far it goes is no adversarial distance."""
+    kinds = ledger.query("SELECT DISTINCT kind FROM arms WHERE list_contains($arms, arm)", {"arms": list(arms)})
+    if kinds["kind"].to_pylist() == ["corruption"]:
+        raise RiskError(
+            f"{', '.join(arms[:3])}{' …' if len(arms) > 3 else ''}: found corruptions alone, and damage is what "
+            "attacks do; name attacks too (`--arm`), or see what corruptions do (`advrisk show RUN indicators`)"
+        )
+
+
 def _targeted(ledger: Ledger) -> bool:
     found = ledger.query("SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1")
     return len(found) > 0
@@ -428,11 +442,15 @@ def _has_sizes(found: Floats) -> bool:
 
 
 def _untried(
-    beyond: Sequence[float], known: Sequence[float], tried: Sequence[float], written: Mapping[float, str]
+    beyond: Sequence[float],
+    known: Sequence[float],
+    tried: Sequence[float],
+    attacks: Sequence[Attack],
+    written: Mapping[float, str],
 ) -> tuple[str, ...]:
     """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
     names = {eps: size_text(eps, written) for eps in (*beyond, *known, *tried)}
-    between = [names[eps] for eps in known if not np.isclose(eps, tried, rtol=1e-9, atol=0).any()] if tried else []
+    between = [names[eps] for eps in known if not was_tried(eps, attacks)]
     notes = []
     if beyond:
         notes.append(
@@ -445,6 +463,24 @@ def _untried(
             "found on the way back, and may be far too high."
         )
     return tuple(notes)
+
+
+def _on_threshold(
+    evasion: Evasion | None, attacks: Sequence[Attack], tried: Sequence[float], written: Mapping[float, str]
+) -> tuple[str, ...]:
+    """A note on a size up to which everything goes undetected, and which no attack had for its eps."""
+    if not (isinstance(evasion, ThresholdEvasion) and tried) or was_tried(evasion.tau, attacks):
+        return ()
+    shown, largest = size_text(evasion.tau, written), size_text(tried[-1], written)
+    if evasion.tau > tried[-1]:
+        return (
+            f"No attack was allowed a size of {shown} (the largest eps is {largest}): what goes undetected up to there "
+            "was not tried, and damage may be far too low.",
+        )
+    return (
+        f"No attack had an eps of {shown}: damage within it rests on what attacks at other sizes found on the way "
+        "back, and may be far too low.",
+    )
 
 
 def _unmeasured(left_out: Sequence[float], random: Iterable[str], written: Mapping[float, str]) -> tuple[str, ...]:

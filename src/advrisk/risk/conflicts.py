@@ -72,9 +72,14 @@ class Order:
 
     def conflicts(self) -> tuple[str, ...]:
         """Which numbers contradict the order; empty where none does."""
+        found = self.contradictions()
+        unsupported = "" if len(found) > bool(self.tie_conflict()) else self._unsupported()
+        return (*found, unsupported) if unsupported else found
+
+    def contradictions(self) -> tuple[str, ...]:
+        """Which numbers say the opposite of the order, so that more samples of this kind do not settle it."""
         opposed = (text for eps in self._sizes() if (text := self._opposed(eps)))
-        found = (self.tie_conflict(), next(opposed, "") or self._unsupported())
-        return tuple(text for text in found if text)
+        return tuple(text for text in (self.tie_conflict(), next(opposed, "")) if text)
 
     def tie_conflict(self) -> str:
         """Where counting equal distances as greater, or by half, does not keep the order."""
@@ -100,7 +105,18 @@ class Order:
         both = np.concatenate([self.distances[self.lower], self.distances[self.higher]])
         attacked = both[(both > 0) & np.isfinite(both)]
         reach = float(np.quantile(attacked, _RANGE)) if attacked.size else 0.0
-        return [*sizes, *filter(self._measured, (reach * np.arange(1, _SIZES + 1) / _SIZES).tolist())]
+        within = dict.fromkeys(self._readable(reach * step / _SIZES) for step in range(1, _SIZES + 1))
+        return [*sizes, *filter(self._measured, within)]
+
+    def _readable(self, size: float) -> float:
+        """A readable size near this one: a multiple of 0.5/255 where the study has such, else two digits."""
+        steps = round(2 * 255 * size) / 2
+        if steps and any(self._text(own).endswith("/255") for own in self.stated.sizes):
+            return steps / 255
+        return float(f"{size:.2g}")
+
+    def _text(self, eps: float) -> str:
+        return size_text(eps, self.stated.written)
 
     def _measured(self, eps: float) -> bool:
         """Whether robust accuracy at a size is known of both; of a model that answers at random it may not be."""
@@ -133,8 +149,11 @@ class Order:
         return f"relative damage favours {self.lower} ({below:.3f} against {above:.3f})"
 
     def _name(self, eps: float) -> str:
-        size = size_text(eps, self.stated.written)
-        return f"{'attack success rate' if self.stated.targeted else 'robust accuracy'} at {size}"
+        share = "attack success rate" if self.stated.targeted else "robust accuracy"
+        if eps in self.stated.sizes:
+            return f"{share} at {self._text(eps)}"
+        meaning = "half of the largest eps" if self.stated.fixed_eps else "a size within the measured distances"
+        return f"{share} at {self._text(eps)}, {meaning},"
 
     def _shown(self, model: str, eps: float) -> str:
         share = float(self._robust(model, eps).mean())

@@ -118,6 +118,11 @@ class DamageComparison:
             return ()
         return self._order(*((a, b) if difference.value < 0 else (b, a))).conflicts()
 
+    def opposed(self, a: str, b: str) -> tuple[str, ...]:
+        """Which numbers would contradict the order of two models if more samples decided it as it stands."""
+        lower, higher = (a, b) if self.estimates[a].value < self.estimates[b].value else (b, a)
+        return self._order(lower, higher).contradictions()
+
     def _order(self, lower: str, higher: str) -> Order:
         distances = {model: self._matrix[index_of(model, self.models)] for model in (lower, higher)}
         return Order(lower, higher, self.tied, distances, self.stated, self.level)

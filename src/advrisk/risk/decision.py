@@ -40,6 +40,8 @@ class Comparison(Protocol):
 
     def conflicts(self, a: str, b: str) -> tuple[str, ...]: ...
 
+    def opposed(self, a: str, b: str) -> tuple[str, ...]: ...
+
     def standard_errors(self, a: str, b: str) -> tuple[float, float]: ...
 
 
@@ -53,9 +55,11 @@ class Pair:
     undecided: bool
     more_samples: int | None  # that would probably decide; None: no number of samples is seen to
     conflicts: tuple[str, ...] = ()  # numbers that say the opposite, each in words; they make the pair undecided
+    opposed: tuple[str, ...] = ()  # of a pair that the interval leaves open: what would say the opposite all the same
 
     def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "difference": self.difference.as_dict(), "conflicts": list(self.conflicts)}
+        told = {"conflicts": list(self.conflicts), "opposed": list(self.opposed)}
+        return {**vars(self), "difference": self.difference.as_dict(), **told}
 
 
 def index_of(model: str, models: tuple[str, ...]) -> int:
@@ -87,7 +91,9 @@ def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
     open_ = _holds_zero(difference)
     more = _more_samples(comparison, difference, comparison.standard_errors(higher, lower)) if open_ else 0
     conflicts = comparison.conflicts(lower, higher)
-    return Pair(lower, higher, difference, open_ or bool(conflicts), None if conflicts else more, conflicts)
+    opposed = comparison.opposed(lower, higher) if open_ and difference.value else ()
+    more = None if conflicts or opposed else more
+    return Pair(lower, higher, difference, open_ or bool(conflicts), more, conflicts, opposed)
 
 
 def _holds_zero(difference: Estimate) -> bool:

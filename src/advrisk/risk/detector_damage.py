@@ -1,6 +1,7 @@
 """Damage with a detector in front of the models: by asking it about the attacks, and by a curve fitted to its answers.
 
-The first needs no shape of the curve; the second can be used for other models. They should agree.
+The first needs no shape of the curve; the second can be used for other models. The curve is fitted to answers about
+the nearest successes, so it should agree with the damage of these.
 """
 
 from dataclasses import dataclass
@@ -28,8 +29,8 @@ class Detection:
 
     def of(self, model: str) -> "DetectorDamage":
         return DetectorDamage(
-            monte_carlo=self.monte_carlo.estimates[model],
-            any_arm=self.monte_carlo.any_arm[model],
+            any_arm=self.monte_carlo.estimates[model],
+            monte_carlo=self.monte_carlo.nearest[model],
             by_curve=self.by_curve.estimates[model] if self.by_curve else None,
             false_alarms=self.monte_carlo.false_alarms[model],
         )
@@ -37,10 +38,10 @@ class Detection:
 
 @dataclass(frozen=True)
 class DetectorDamage:
-    """Damage with a detector in front of one model, in two ways that should agree, and what else it does."""
+    """Damage with a detector in front of one model, by the success that an attacker takes, and what else it does."""
 
-    monte_carlo: Estimate  # it was asked about the nearest successes themselves
-    any_arm: Estimate  # the same of the success that, of all arms, looks most innocent
+    any_arm: Estimate  # of all arms, the success that looks most innocent: the damage that models are ranked by
+    monte_carlo: Estimate  # the nearest success, as in the paper
     by_curve: Estimate | None  # under the curve fitted to its answers; None where these are all alike
     false_alarms: Estimate | None  # among clean inputs classified correctly
 

@@ -1,16 +1,16 @@
 """Damage by asking a detector about the attacks themselves, without a curve in between.
 
 Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks",
-Algorithm 1. The attacker takes the nearest success; damage is done if the detector does not see it:
+Algorithm 1. Damage is done if an attack succeeds and the detector does not see it:
 
     P = (1/I) sum_i [d_i < inf] [score(x_i'') <= threshold]
 
-x_i'' is the nearest success, or the clean input itself where the model has it wrong already (the
-paper never resets x'' between observations; here it is). A score above the threshold is an alarm; one
-that equals it is not. Of equally near successes the one with the least score counts. It is the damage of
-an attacker who takes the nearest success, and no bound for others: a nearer point may look more
-suspicious than one further away. `any_arm` is the damage of one who takes, of all arms, the success that
-looks most innocent.
+x_i'' is, of all arms, the success with the least score, or the clean input itself where the model has it
+wrong already: a sample is damaged if any success against it raises no alarm, so another arm can only raise
+the damage. A score above the threshold is an alarm; one that equals it is not. The paper's x_i'' is the
+nearest success (never reset between observations there; here it is), of equally near ones the one with the
+least score. `nearest` holds that number. It is no bound: a nearer point may look more suspicious than one
+further away, so that a better attack lowers it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,10 +53,10 @@ class MonteCarloDamage:
     n: int  # samples
     level: float
     thresholds: Mapping[str, float]  # alarms begin above; one for all, unless a rate of false alarms was asked for
-    estimates: Mapping[str, Estimate]
-    damaged: Mapping[str, Flags]  # sample by sample: an attack succeeded, and raised no alarm
+    estimates: Mapping[str, Estimate]  # some success of some arm raises no alarm
+    damaged: Mapping[str, Flags]  # the same, sample by sample
     clean_error: Mapping[str, float]  # the part of the value that is clean inputs, wrong and unnoticed
-    any_arm: Mapping[str, Estimate]  # the damage if, of all arms, the success with the least score is taken
+    nearest: Mapping[str, Estimate]  # the paper's: the damage if the nearest success is taken
     success: Mapping[str, Estimate]  # what the damage would be if nobody looked
     false_alarms: Mapping[str, Estimate | None]  # among clean inputs classified correctly; None where there is none
     known_to: tuple[str, ...]  # the arms that were made to get past this very detector
@@ -79,6 +79,10 @@ class MonteCarloDamage:
     def conflicts(self, a: str, b: str) -> tuple[str, ...]:
         """None: the detector says what matters."""
         return self._comparison.conflicts(a, b)
+
+    def opposed(self, a: str, b: str) -> tuple[str, ...]:
+        """None, for the same reason."""
+        return self._comparison.opposed(a, b)
 
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""
@@ -157,7 +161,9 @@ def walked_damage(
     rng: np.random.Generator,
 ) -> MonteCarloDamage:
     """Algorithm 1 on arrays: what each model's attacker arrives at, and the threshold of its detector."""
-    damaged = {model: undetected_successes(walk.size, walk.score, thresholds[model]) for model, walk in walked.items()}
+    damaged = {
+        model: undetected_successes(walk.size, walk.least_score, thresholds[model]) for model, walk in walked.items()
+    }
     comparison = compare_damage(
         {model: _as_sizes(found) for model, found in damaged.items()}, seen_above(0.0), level=level, rng=rng
     )
@@ -170,7 +176,7 @@ def walked_damage(
         estimates=comparison.estimates,
         damaged=damaged,
         clean_error={model: float((damaged[model] & _shown_clean(walk)).mean()) for model, walk in walked.items()},
-        any_arm={model: _any_arm(walk, thresholds[model], level) for model, walk in walked.items()},
+        nearest={model: _nearest(walk, thresholds[model], level) for model, walk in walked.items()},
         success={
             model: proportion(int(np.isfinite(walk.size).sum()), walk.size.size, level=level)
             for model, walk in walked.items()
@@ -246,8 +252,8 @@ def _shown_clean(walk: Walk) -> Flags:
     return np.asarray(np.isfinite(walk.size) & np.array([arm == "" for arm in walk.arm]), dtype=np.bool_)
 
 
-def _any_arm(walk: Walk, threshold: float, level: float) -> Estimate:
-    damaged = undetected_successes(walk.size, walk.least_score, threshold)
+def _nearest(walk: Walk, threshold: float, level: float) -> Estimate:
+    damaged = undetected_successes(walk.size, walk.score, threshold)
     return proportion(int(damaged.sum()), damaged.size, level=level)
 
 

@@ -9,7 +9,6 @@ The walk back to the clean input says where most draws call a point a success, n
 size that no attack had for its eps is refused, unless an attack looked for the smallest change.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
 from advrisk.risk.indicators.draws import worst
+from advrisk.risk.tried import Attack, was_tried
 
 Floats = NDArray[np.float64]
 
@@ -63,14 +63,11 @@ class QueryPoints:
     hit: tuple[Floats, Floats]
     wrong: tuple[Floats, Floats]
     early_share: float
-    attacks: tuple[tuple[float | None, str | None], ...]
+    attacks: tuple[Attack, ...]
 
     def measured(self, eps: float) -> bool:
         """Whether an attack was made at this size, or one that looked for the smallest change up to it."""
-        return eps == 0 or any(
-            own is None or math.isclose(own, eps, rel_tol=1e-9) or (keep == "smallest" and own >= eps)
-            for own, keep in self.attacks
-        )
+        return was_tried(eps, self.attacks)
 
     def broken(self, eps: float) -> Floats:
         """The share of queries at each sample that an attacker within eps makes succeed."""

@@ -188,6 +188,8 @@ def _walk(nearest: Mapping[int, dict[str, Any]], clean: Mapping[int, dict[str, A
         if row["attacked"]:
             score[place], arm[place] = np.nan if row["score"] is None else row["score"], row["arm"]
             least_score[place] = np.nan if row["n_unscored"] else row["least_score"]
+        elif row["least_score"] is not None:  # a model that answers at random, wrong clean in some draws only
+            least_score[place] = np.nan if row["n_unscored"] else min(clean_score[place], row["least_score"])
     return Walk(size, score, least_score, tuple(arm), clean_score, correct)
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from advrisk.core.errors import StudyError
 from advrisk.core.names import matches
 from advrisk.plan import ConfiguredDetector
-from advrisk.risk.gate.reading import untried
 from advrisk.risk.gate.verdict import UNTRIED
 from advrisk.risk.losses import bound_losses
+from advrisk.risk.tried import untried
 from advrisk.study import Arm, Ground, Requirement, StudySpec, Target, expanded, parse_requirement, study_ground
 from advrisk.study.target import GATE, refuse_decision, target_terms
 
@@ -48,7 +48,7 @@ def _attacks(study: StudySpec, arms: Iterable[Arm]) -> list[Arm]:
 
 def _refuse_untried(target: Target, ground: Ground, attacks: Sequence[Arm]) -> None:
     """A margin of what hardly anybody tries: a gate would not take it for known either."""
-    tried = [{"eps": arm.eps, "keep": arm.keep} for arm in attacks]
+    tried = [(arm.eps, arm.keep) for arm in attacks]
     for term in target_terms(target, ground) if target.term else ():
         if term.size is not None and (why := untried(term.size, tried, term.size_text)):
             raise StudyError(f"the target `{target.text}`: {why}; add {UNTRIED}")

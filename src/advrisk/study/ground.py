@@ -3,8 +3,8 @@
 A requirement that nobody can answer is refused before anything runs, and in the same words once it has.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from advrisk.core.errors import StudyError
 from advrisk.core.flags import FLAGS
@@ -38,6 +38,7 @@ class Ground:
     certified: bool = False
     certified_sizes: Collection[float] | None = None  # None: not known before it runs
     flags: Collection[str] = tuple(FLAGS)
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it
 
 
 def study_ground(
@@ -58,6 +59,7 @@ def study_ground(
     """
     return Ground(
         models=models,
+        written=study.written if study else {},
         norm=damage.norm,
         criterion=study.criterion if study else criterion,
         sizes=sizes,
@@ -141,8 +143,8 @@ def _of_sizes(requirement: Requirement, term: Term, ground: Ground) -> str:
     if ground.endless or term.size is None or term.size <= largest:
         return ""
     return (
-        f"no attack in {ground.norm} was allowed a size of {term.size_text}: found {size_text(largest)} as the "
-        "largest eps; what was not tried is not known"
+        f"no attack in {ground.norm} was allowed a size of {term.size_text}: found "
+        f"{size_text(largest, ground.written)} as the largest eps; what was not tried is not known"
     )
 
 
@@ -202,7 +204,7 @@ def _of_certificate(requirement: Requirement, term: Term, ground: Ground) -> str
     if not ground.certified:
         return "found no certificate: ask for it in the study, as in `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`"
     if term.size is not None and ground.certified_sizes is not None and term.size not in ground.certified_sizes:
-        known = ", ".join(size_text(size) for size in sorted(ground.certified_sizes))
+        known = ", ".join(size_text(size, ground.written) for size in sorted(ground.certified_sizes))
         return f"nothing was certified at {term.size_text}; known: {known or 'no size'}"
     return ""
 

@@ -4,9 +4,14 @@ import numpy as np
 
 from advrisk.report.headline import headline
 from advrisk.report.summary import findings, on_spare_arms
+from advrisk.risk.absolute import compare_damage
 from advrisk.risk.assessment import DamageAssessment, assess_distances
+from advrisk.risk.detector_damage import Detection
 from advrisk.risk.distances import Distances
 from advrisk.risk.envelope import ArmComparison, ArmOptimality
+from advrisk.risk.evasion import threshold
+from advrisk.risk.monte_carlo import walked_damage
+from advrisk.risk.walk import Walk
 from advrisk.study import DamageSpec
 
 
@@ -43,6 +48,35 @@ def test_one_model_is_not_compared() -> None:
     alone = assessment({"only": [0.1, 0.2]})
     assert headline(alone) == "Only only was assessed: mean adversarial distance 0.15 (linf)."
     assert not alone.decided
+
+
+def behind_a_detector(nearest: list[float], least: list[float]) -> DamageAssessment:
+    """One model, broken everywhere at sizes from 0.01: the scores of its nearest and of its most innocent successes."""
+    n, rng = len(nearest), np.random.default_rng(0)
+    size, clean = np.linspace(0.01, 0.1, n), np.zeros(n)
+    walked = {"m": Walk(size, np.array(nearest), np.array(least), ("pgd",) * n, clean, np.ones(n, np.bool_))}
+    asked = walked_damage(walked, {"m": 0.5}, detector="eye@00000001", rng=rng)
+    curve = compare_damage({"m": size}, threshold(0.055), rng=rng)
+    distances = Distances("linf", ("pgd",), tuple(map(str, range(n))), n, {"m": size}, 0, 0)
+    return assess_distances(distances, DamageSpec(), detection=Detection(asked, curve), rng=rng)
+
+
+def test_damage_behind_a_detector_names_it_and_is_that_of_the_best_arm() -> None:
+    found = behind_a_detector([1.0] * 20 + [0.0] * 20, [1.0] * 10 + [0.0] * 30)
+    assert headline(found).startswith("Only m was assessed: damage probability 75.0 % behind the detector eye, ")
+    row = found.models[0]
+    assert row.by_detector is not None
+    assert (row.by_detector.any_arm.value, row.by_detector.monte_carlo.value) == (0.75, 0.5)
+    told = " ".join(findings(found))
+    assert "gives about the damage of the nearest success" in told
+    assert "Warning" not in told
+
+
+def test_a_fitted_curve_that_misses_the_damage_of_the_nearest_success_is_warned_about() -> None:
+    told = " ".join(findings(behind_a_detector([1.0] * 36 + [0.0] * 4, [0.0] * 40)))
+    assert "Warning: the curve that was fitted to its answers does not give the damage of the nearest success: " in told
+    assert "m (50.0 % against 10.0 % [" in told
+    assert "about the damage" not in told
 
 
 def test_what_was_left_out_is_said() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
+from advrisk.report.summary import what_would_decide
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.convergence import MEAN, SMALLEST
@@ -120,6 +121,23 @@ def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., Damag
         assessed_convergence(assessed({"only": WEAK}), rng=np.random.default_rng(0))
 
 
+@pytest.mark.parametrize(
+    ("size", "keep", "said"),
+    [
+        (8 / 255, "strongest", ""),
+        (4 / 255, "strongest", "No attack had an eps of 4/255: damage within it rests on"),
+        (4 / 255, "smallest", ""),
+        (16 / 255, "smallest", "No attack was allowed a size of 16/255 (the largest eps is 8/255)"),
+    ],
+)
+def test_a_threshold_that_no_attack_had_for_its_eps_is_noted(
+    found_by: Callable[..., Ledger], size: float, keep: str, said: str
+) -> None:
+    ledger = found_by({"m": {"pgd": [0.01, 0.02, INF]}}, facts={"pgd": {"eps": 8 / 255, "keep": keep}})
+    notes = assess_damage(ledger, DamageSpec(), seed=0, evasion=threshold(size)).notes
+    assert said in " ".join(notes) if said else not notes
+
+
 class TestWhereNumbersDisagree:
     """Distances of attacks at one eps, as an import has them: every success lies at eps itself."""
 
@@ -159,6 +177,24 @@ class TestWhereNumbersDisagree:
         assert "0.550 and 0.450" in said
         assert "0.800 and 0.580" in said
         assert found.pairs[0].conflicts == (), "chance leaves this pair open: nothing contradicts anything"
+        assert found.pairs[0].opposed[0] == said, "but more samples would not decide it"
+        assert found.pairs[0].more_samples is None
+
+    def test_no_samples_are_promised_where_robust_accuracy_would_still_say_the_opposite(
+        self, assessed: Callable[..., DamageAssessment]
+    ) -> None:
+        """Relative damage is not decided; once it were, robust accuracy at 2 would contradict it."""
+        rng = np.random.default_rng(0)
+        early = np.concatenate([rng.uniform(0.5, 1.5, 20), rng.uniform(5, 9, 80)])
+        steady = np.concatenate([rng.uniform(3, 5, 70), rng.uniform(9, 12, 30)])
+        distances = {"early": rng.permutation(early).tolist(), "steady": rng.permutation(steady).tolist()}
+        found = assessed(distances, spec={"thresholds": [2.0]})
+        (pair,) = found.pairs
+        assert pair.difference.low < 0 < pair.difference.high
+        assert (pair.lower, pair.conflicts, pair.more_samples) == ("early", (), None)
+        assert "robust accuracy at 2 favours steady" in pair.opposed[0]
+        said = what_would_decide(pair)
+        assert said.startswith("more samples alone will not decide: relative damage favours early")
 
     @pytest.mark.parametrize("distances", [[INF] * 40, [0.1] * 20 + [0.0] * 20])
     def test_models_that_do_not_differ_contradict_nothing(
@@ -195,7 +231,14 @@ class TestWhereNumbersDisagree:
         assert found.comparison is not None
         assert found.estimates["early"].value < found.estimates["steady"].value
         assert found.least_bad is None
-        assert "favours steady" in found.pairs[0].conflicts[-1]
+        assert "at 1.8, a size within the measured distances, favours steady" in found.pairs[0].conflicts[-1]
+
+    @pytest.mark.parametrize(("written", "said"), [({16 / 255: "16/255"}, "at 3.5/255, a"), ({}, "at 0.014, a")])
+    def test_a_size_that_nobody_wrote_is_one_that_people_can_write(self, written: dict[float, str], said: str) -> None:
+        distances = {"early": np.repeat([0.0111, 0.1357], [20, 80]), "steady": np.full(100, 0.0457)}
+        tied = {"early": TieValues(0.4, 0.4, 0.4), "steady": TieValues(0.6, 0.6, 0.6)}
+        order = Order("early", "steady", tied, distances, Stated(tuple(written) or (0.001,), written=written), 0.95)
+        assert said in order.conflicts()[0]
 
     def test_attacks_at_a_fixed_eps_need_robust_accuracy_to_say_the_same(self, found_by: Callable[..., Ledger]) -> None:
         """All samples of both break within eps; where the attack stopped says little of where the model fails."""
@@ -223,6 +266,14 @@ def test_the_distance_is_that_of_the_walk_back(found_by: Callable[..., Ledger]) 
     assert smallest_distances(ledger, norm="linf").by_model["m"].tolist() == [0.01, 0.0, INF]
 
 
+def test_corruptions_alone_do_no_damage(found_by: Callable[..., Ledger]) -> None:
+    facts = {"fog": {"kind": "corruption", "norm": None}}
+    ledger = found_by({"m": {"fog": [0.5, INF], "pgd": [0.1, INF]}}, facts)
+    with pytest.raises(RiskError, match=r"fog: found corruptions alone.*advrisk show RUN indicators"):
+        assess_damage(ledger, DamageSpec(arms=["fog"]), seed=0)
+    assert assess_damage(ledger, DamageSpec(arms=["*"]), seed=0).distances.arms == ("fog", "pgd")
+
+
 class TestSizesThatNoAttackHad:
     """One attack at eps 0.1, which did not look for the smallest distance."""
 
@@ -242,4 +293,13 @@ class TestSizesThatNoAttackHad:
         assert self.asked(found_by, 0.1).notes == ()
 
     def test_an_attack_that_measures_distances_says_more(self, found_by: Callable[..., Ledger]) -> None:
-        assert self.asked(found_by, 0.2, keep="smallest").notes == ()
+        assert self.asked(found_by, 0.05, keep="smallest").notes == ()
+
+    def test_but_not_of_sizes_beyond_its_eps(self, found_by: Callable[..., Ledger]) -> None:
+        found = self.asked(found_by, 0.2, keep="smallest")
+        assert found.notes[0].startswith("Left out: 0.2. No attack was allowed so large a size")
+
+    def test_an_attack_without_an_eps_tries_every_size(self, found_by: Callable[..., Ledger]) -> None:
+        facts = {"pgd": {"eps": 0.1}, "fmn": {"eps": None}}
+        ledger = found_by({"m": {"pgd": [0.05, INF], "fmn": [0.05, 0.15]}}, facts)
+        assert assess_damage(ledger, DamageSpec(thresholds=[0.2]), seed=0).notes == ()

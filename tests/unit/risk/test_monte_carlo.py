@@ -121,7 +121,7 @@ def walked(ledger: Ledger, **settings: Any) -> MonteCarloDamage:
     return monte_carlo_damage(ledger, distances, "eye", **{"rng": rng(), "threshold": 2.0, **settings})
 
 
-def by_hand(rows: Rows, model: str, limit: float) -> tuple[list[bool], list[bool]]:
+def by_hand(rows: Rows, model: str, limit: float, *, nearest_alone: bool = False) -> tuple[list[bool], list[bool]]:
     """For every sample: is damage done, and is it by a clean input? Plain loops over all rows."""
     score = {(row["cell"], row["sample"]): row["score"] for row in rows.scores}
     damaged, clean_error = [], []
@@ -133,7 +133,8 @@ def by_hand(rows: Rows, model: str, limit: float) -> tuple[list[bool], list[bool
             shown, clean = score[f"{model}/clean/0", f"s{number}"], True
         elif hits := [row for row in attacks if row["outcome"] == "success"]:
             nearest = min(row["d_linf"] for row in hits)
-            shown = min(score[row["cell"], f"s{number}"] for row in hits if row["d_linf"] == nearest)
+            near = [row for row in hits if row["d_linf"] == nearest or not nearest_alone]
+            shown = min(score[row["cell"], f"s{number}"] for row in near)
         damaged.append(shown is not None and not shown > limit)
         clean_error.append(damaged[-1] and clean)
     return damaged, clean_error
@@ -148,6 +149,8 @@ def test_every_number_is_that_of_a_walk_by_hand(tmp_path: Path, seed: int, limit
     for model in MODELS:
         damaged, clean_error = by_hand(rows, model, limit)
         assert found.estimates[model] == proportion(sum(damaged), N, level=0.9)
+        of_nearest, _ = by_hand(rows, model, limit, nearest_alone=True)
+        assert found.nearest[model] == proportion(sum(of_nearest), N, level=0.9)
         assert found.clean_error[model] == pytest.approx(sum(clean_error) / N)
         assert found.thresholds[model] == limit
         of_clean = {row["sample"]: row for row in rows.outcomes if row["arm"] == "clean" and row["model"] == model}
@@ -173,8 +176,32 @@ def test_an_attacker_may_take_the_success_that_looks_most_innocent(tmp_path: Pat
             if any(row["outcome"] == "already_wrong" for row in own):
                 shown = [f"{model}/clean/0"]
             damaged += any(score[cell, f"s{number}"] <= 1.0 for cell in shown)
-        assert found.any_arm[model] == proportion(damaged, N)
-        assert found.any_arm[model].value > found.estimates[model].value
+        assert found.estimates[model] == proportion(damaged, N)
+        assert found.estimates[model].value > found.nearest[model].value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_arm_never_lowers_the_damage(tmp_path: Path, seed: int) -> None:
+    ledger = ledger_of(tmp_path, random_rows(seed))
+    found = {}
+    for n in (1, 2, 3):
+        distances = smallest_distances(ledger, norm="linf", arms=list(ARMS[:n]))
+        found[n] = monte_carlo_damage(ledger, distances, "eye", threshold=1.0, rng=rng())
+    for model in MODELS:
+        few, more, all_of_them = (found[n].damaged[model] for n in (1, 2, 3))
+        assert (few <= more).all()
+        assert (more <= all_of_them).all()
+
+
+def test_an_arm_that_finds_a_random_model_wrong_clean_hides_no_unnoticed_success(tmp_path: Path) -> None:
+    """Of a random model some draws are wrong clean, others are broken; the attacker takes what looks most innocent."""
+    rows = Rows()
+    common = {"model": "m", "sample": "a", "repeat": 0}
+    rows.add(**common, arm="clean", kind="clean", outcome="resisted", prediction=0, score=3.0)
+    rows.add(**common, arm="pgd", kind="attack", outcome="success", d_linf=0.1, score=0.0)
+    rows.add(**common, arm="square", kind="attack", outcome="already_wrong", score=None)
+    found = walked(ledger_of(tmp_path, rows), threshold=2.0)
+    assert (found.estimates["m"].value, found.nearest["m"].value) == (1.0, 0.0)
 
 
 def broken_by(folder: Path, arms: dict[str, tuple[float, float | None]]) -> Ledger:
@@ -203,9 +230,9 @@ def test_of_equally_near_successes_the_least_suspicious_counts_whatever_its_name
     assert walk.size.tolist() == [min(size, 0.1)]
 
 
-def test_a_success_that_is_further_away_does_not_count_as_near(tmp_path: Path) -> None:
-    ledger = broken_by(tmp_path, {"near": (0.1, 3.0), "further": (0.1001, 0.0)})
-    assert walked(ledger, threshold=2.0).estimates["m"].value == 0.0
+def test_a_success_that_is_further_away_does_damage_but_does_not_count_as_near(tmp_path: Path) -> None:
+    found = walked(broken_by(tmp_path, {"near": (0.1, 3.0), "further": (0.1001, 0.0)}), threshold=2.0)
+    assert (found.estimates["m"].value, found.nearest["m"].value) == (1.0, 0.0)
 
 
 def test_a_success_without_a_score_is_refused_though_a_nearer_one_has_one(tmp_path: Path) -> None:
@@ -400,7 +427,8 @@ def test_answers_are_those_about_clean_inputs_and_nearest_successes(tmp_path: Pa
         scores = {row["sample"]: row["score"] for row in rows.scores if row["cell"] == f"{model}/clean/0"}
         assert found.undetected[clean].tolist() == [scores[name] <= 2 for name in distances.samples]
         assert found.sizes[own & ~clean].tolist() == distances.by_model[model][attacked[model]].tolist()
-        damaged = dict(zip([f"s{number}" for number in range(N)], by_hand(rows, model, 2.0)[0], strict=True))
+        of_nearest, _ = by_hand(rows, model, 2.0, nearest_alone=True)
+        damaged = dict(zip([f"s{number}" for number in range(N)], of_nearest, strict=True))
         expected = [damaged[name] for name, flag in zip(distances.samples, attacked[model], strict=True) if flag]
         assert found.undetected[own & ~clean].tolist() == expected
 

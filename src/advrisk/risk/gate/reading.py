@@ -1,9 +1,7 @@
 """What clean inputs are answered, sample by sample, and what requirements may speak of in a run; from its ledger."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -111,19 +109,6 @@ def find_own_detector(ledger: Ledger, name: str) -> str:
     """The full name of a detector of the run: what an earlier study in the same folder called so is another one."""
     own = detector_names(own_detectors(ledger)).get(name, ())
     return own[0] if len(own) == 1 else find_detector(ledger, name)
-
-
-def untried(size: float, attacks: Sequence[Mapping[str, Any]], shown: str) -> str:
-    """Why a size was not tried by attacks of one norm (their `eps` and `keep`); empty where one of them did.
-
-    An attack that may go as far as its eps does so, and says little of sizes in between, unless it looks for the
-    smallest change. `shown` is the size as the user writes it.
-    """
-    for row in attacks:
-        eps = row["eps"]
-        if eps is None or math.isclose(eps, size, rel_tol=1e-9) or (row["keep"] == "smallest" and eps >= size):
-            return ""
-    return f"no attack had an eps of {shown}, and none looked for the smallest change: little was tried there"
 
 
 def assessed_models(ledger: Ledger) -> list[str]:

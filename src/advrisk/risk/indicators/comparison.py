@@ -101,6 +101,10 @@ class BranchComparison:
         """None: a scenario says what matters."""
         return ()
 
+    def opposed(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
+        """None, for the same reason."""
+        return ()
+
     @cached_property
     def probability_best(self) -> Mapping[str, float]:
         """How probable it is that a model has the least risk, equal ones sharing."""

@@ -353,6 +353,16 @@ def test_sizes_are_shown_as_they_are_written(make_run: MakeRun) -> None:
     assert "robust accuracy at 2/6" in by_name(old.compare(thirds)), "the study's own way"
 
 
+def test_sizes_may_be_written_and_all_shared_ones_are_compared(make_run: MakeRun) -> None:
+    facts = {f"pgd{n}": {"eps": n / 255} for n in (1, 4, 8)}
+    old, new = (make_run({"m": dict.fromkeys(facts, own)}, name=f"{own[0]}", facts=facts) for own in (HELD, [inf] * 40))
+    shown = [f"robust accuracy at {n}/255" for n in (1, 4, 8)]
+    assert [name for name in by_name(old.compare(new)) if name.startswith("robust")] == shown
+    assert [name for name in by_name(old.compare(new, sizes=["4/255"])) if name.startswith("robust")] == shown[1:2]
+    with pytest.raises(RiskError, match="is a number above 0, found 'eight'"):
+        old.compare(new, sizes=["eight"])
+
+
 def test_judged_by_the_prediction_what_is_incorrect_clean_is_not_robust(make_run: MakeRun) -> None:
     clean = {"m": [False] * 10 + [True] * 30}
     old = make_run({"m": {"pgd": [inf] * 40}}, name="old", criterion="prediction")

@@ -80,7 +80,9 @@ def test_damage_and_cost_under_a_curve(run: Run) -> None:
     found = run.gate(["damage.weak <= 0.9", "cost.weak <= 90", "cost.weak <= cost.strong + 50"], evasion=0.2, cost=100)
     assert [result.estimate.value for result in found.results] == pytest.approx([0.25, 25.0, 15.0])
     assert found.results[1].estimate.high == pytest.approx(100 * proportion(10, 40).high)
-    assert found.verdict == "pass"
+    assert found.verdict == "undecided", "no attack had an eps of 0.2"
+    assert "no attack had an eps of 0.2" in found.results[0].reason
+    assert run.gate("damage.weak <= 0.9", evasion=0.3).verdict == "pass"
 
 
 def test_relative_damage_is_compared_and_never_held_against_a_number(run: Run) -> None:
