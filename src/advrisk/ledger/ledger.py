@@ -63,6 +63,8 @@ class Ledger:
         if not (folder / "segments").is_dir():
             if not create:
                 place = url_of(path) or path
+                if home.is_file():
+                    raise LedgerError(f"{place}: is a file; give the folder of a run, such as runs/{home.stem}")
                 raise LedgerError(f"{place}: holds no ledger; `advrisk run study.yaml --out {place}` makes one")
             folder = home / "ledger"
             try:

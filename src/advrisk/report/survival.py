@@ -10,7 +10,7 @@ from typing import Any
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
-from advrisk.core.numbers import level_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
     MOST_MODELS,
@@ -63,6 +63,7 @@ ON_CHEAP = (
     "says that breaking one costs more than 1/{factor:g} of training on one. It does not say that samples hold: all of "
     "them may break."
 )
+_FEWER = 0.05  # of clean accuracy, that belongs into a sentence
 _CHEAP = {"broken": "yes", "not broken": "no"}
 _KINDS = ("some clean input passing by is wrong", "an attacker at work breaks some sample")
 _REASONS = 3  # arms that are named for each reason
@@ -146,10 +147,19 @@ def survival_headline(found: SurvivalAssessment) -> str:
             f"Undecided which model survives longest: {first.model}, with {average} ({_median_words(first)}), or "
             f"{_some(alike)}."
         )
-    last, leads = told[-1], f"{first.model} survives longest: {average} ({_median_words(first)})"
+    last, leads = told[-1], f"{first.model} survives longest{_on_few(told)}: {average} ({_median_words(first)})"
     if not all(found.outlasts(one.model, last.model) for one in told[1:-1]):
         return f"{leads}; undecided which model fails first."
     return f"{leads}; {last.model} fails first, after {_in_brackets(last.mean)} ({_median_words(last)})."
+
+
+def _on_few(told: Sequence[ModelSurvival]) -> str:
+    """On which samples the first survives, where it reads clearly fewer clean ones correctly than another model."""
+    shares = [one.clean_accuracy.value for one in told if one.clean_accuracy is not None]
+    own = told[0].clean_accuracy
+    if own is None or max(shares) - own.value < _FEWER:
+        return ""
+    return f", on the {percent_text(own.value, 1)} of samples that it reads correctly when clean"
 
 
 def _median_words(one: ModelSurvival) -> str:

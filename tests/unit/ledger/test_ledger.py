@@ -39,7 +39,13 @@ def test_a_ledger_is_opened_by_its_run_or_by_itself(tmp_path: Path) -> None:
         assert Ledger.open(path, create=True) == made
 
 
-@pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir(), lambda path: path.write_text("")])
+def test_a_study_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine")
+    with pytest.raises(LedgerError, match="is a file; give the folder of a run, such as runs/mine"):
+        Ledger.open(tmp_path / "mine.yaml")
+
+
+@pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()])
 def test_where_there_is_no_ledger_it_says_how_to_make_one(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "run")
     with pytest.raises(LedgerError) as caught:

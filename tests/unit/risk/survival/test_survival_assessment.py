@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import t
 
 from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger, table_from
 from advrisk.report.survival import (
     cost_words,
@@ -163,6 +164,14 @@ class TestTruth:
         assert [one.model for one in found.models] == ["b", "a"]
         assert survival_headline(found).startswith("b survives longest: ")
         assert found.until == MOST
+
+    def test_who_reads_fewer_samples_survives_on_these_alone(self, found: SurvivalAssessment) -> None:
+        shares = {"b": 0.3, "a": 0.9}
+        models = tuple(
+            replace(one, clean_accuracy=Estimate(shares[one.model], 0.0, 1.0, 0.95, N, "exact")) for one in found.models
+        )
+        said = survival_headline(replace(found, models=models))
+        assert said.startswith("b survives longest, on the 30.0 % of samples that it reads correctly when clean: ")
 
     def test_means_are_those_of_the_rows_and_the_law_agrees(self, found: SurvivalAssessment) -> None:
         """With one limit for all attempts, the restricted mean is the plain mean of what each took, cut off there."""
