@@ -1,4 +1,4 @@
-"""How many faults of each kind `make slow` injects."""
+"""How many faults of each kind `python -m tests.faults` injects."""
 
 TRIALS = {
     "worker killed": 25,
