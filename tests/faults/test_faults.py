@@ -1,4 +1,4 @@
-"""Faults at random moments: one of some kinds here, a quarter of the campaign (`python -m tests.faults`) in `make slow`."""
+"""Faults at random moments: one of some kinds here, a quarter of `python -m tests.faults` in `make slow`."""
 
 import shutil
 from collections.abc import Iterator
