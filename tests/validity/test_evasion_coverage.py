@@ -77,8 +77,8 @@ def test_intervals_cover_with_labellers_and_images() -> None:
 
 def test_labellers_who_are_not_told_apart_make_intervals_too_narrow() -> None:
     """Were it not so, there would be no need to tell them apart."""
-    found, _ = misses(POOLED["3 labellers, not told apart"], 200, 100)
-    assert found[list(POPULATIONS).index("50 %")] > most_misses(100)
+    found, _ = misses(POOLED["3 labellers, not told apart"], 200, FEW)
+    assert found[list(POPULATIONS).index("50 %")] > most_misses(FEW)
 
 
 def test_the_truth_of_several_labellers_is_the_mean_over_many() -> None:
@@ -113,12 +113,12 @@ PAIRS = [("10 %", "50 %"), ("damage 2 %", "rare zeros"), ("zeros", "ties")]
 def test_intervals_of_differences_cover(name: str) -> None:
     setting = SETTINGS[name]
     truth = dict(zip(POPULATIONS, true_damage(setting), strict=True))
-    missed = dict.fromkeys(PAIRS, 0)
-    for comparison in comparisons(setting, 50, QUICK, seed=1):
+    missed, runs = dict.fromkeys(PAIRS, 0), QUICK if setting.fit is None else FEW
+    for comparison in comparisons(setting, 50, runs, seed=1):
         for a, b in PAIRS:
             estimate = comparison.difference(a, b)
             missed[a, b] += not estimate.low <= truth[a] - truth[b] <= estimate.high
-    assert max(missed.values()) <= most_misses(QUICK, 0.05), missed
+    assert max(missed.values()) <= most_misses(runs, 0.05), missed
 
 
 @pytest.mark.parametrize("success", [0.04, 0.2, 1.0])

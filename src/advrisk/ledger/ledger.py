@@ -174,7 +174,10 @@ class Ledger:
             return False
         listed, now = {segment.name for segment in self._segments}, []
         for segment in segment_folders(self.path):
-            held = {segment.name, *read_replaces(segment).segments}
+            try:
+                held = {segment.name, *read_replaces(segment).segments}
+            except FileNotFoundError:
+                return True  # merged again since it was listed: the next try finds its rows
             if held & listed:
                 now.append(segment)
                 gone -= held

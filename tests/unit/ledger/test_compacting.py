@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, SegmentWriter, locked, table_from
+from advrisk.ledger import TABLES, Ledger, SegmentWriter, locked, manifest, table_from
 from advrisk.ledger.checking import check
 from advrisk.ledger.compacting import Compacted, compact
 from advrisk.ledger.segments import all_segments, segment_folders
@@ -212,6 +212,27 @@ def test_whenever_it_is_killed_with_many_segments(
     filled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest_mb: float
 ) -> None:
     kill_at_every_step(filled, tmp_path, monkeypatch, largest_mb=largest_mb, told=seen)
+
+
+def test_a_segment_that_is_merged_while_a_reader_catches_up_is_looked_for_again(
+    ledger: Ledger, cell: Callable[..., Tables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        ledger.append(cell(f"c{number}", [f"s{number}"]))
+    ledger.append({"arms": table_from("arms", {"model": ["plain"], "arm": ["push"], "recipe": ["r1"]})})
+    before = Ledger.open(ledger.path)
+    before.query("SELECT 1")
+    assert compact(ledger.path).n_after == 1
+    gone = iter([True])
+
+    def read_replaces(segment: Path) -> Any:
+        if next(gone, False):
+            raise FileNotFoundError
+        return manifest.read_replaces(segment)
+
+    monkeypatch.setattr("advrisk.ledger.ledger.read_replaces", read_replaces)
+    assert before.query("SELECT count(*) AS n FROM outcomes")["n"].to_pylist() == [3]
+    assert next(gone, None) is None
 
 
 def test_readers_that_open_meanwhile_see_every_row_once(ledger: Ledger, cell: Callable[..., Tables]) -> None:
