@@ -21,7 +21,10 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 # Pages whose commands run as they stand. Others name your own models, a key of yours, or hours of work.
-PAGES = ("tutorial", "damage", "indicators", "detection", "survival", "evasion", "measures", "search", "data")
+PAGES = (
+    *("tutorial", "damage", "evasion", "detection", "indicators", "survival", "certificates", "search", "measures"),
+    *("data", "gate"),
+)
 
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
