@@ -90,7 +90,16 @@ def excerpt(output: str, block: str) -> str:
     lines, shown = output.splitlines(), block.splitlines()
     first = _nearest(shown[0], lines, 0)
     last = None if first is None else _nearest(shown[-1], lines, first + len(shown) - 1, start=first)
-    return "" if first is None or last is None else "\n".join(lines[first : last + 1]) + "\n"
+    if first is None or last is None:
+        return ""
+    while last + 1 < len(lines) and _goes_with(lines[last + 1], lines[last]):
+        last += 1
+    return "\n".join(lines[first : last + 1]) + "\n"
+
+
+def _goes_with(line: str, before: str) -> bool:
+    """No block ends amid like rows or a wrapped note, however its lines were wrapped before."""
+    return masked(line) == masked(before) or (before.startswith("·") and line.startswith("  "))
 
 
 def _nearest(wanted: str, lines: Sequence[str], near: int, *, start: int = 0) -> int | None:

@@ -31,6 +31,12 @@ def test_a_block_holds_the_part_of_the_output_that_it_held(tmp_path: Path) -> No
     assert refreshed(PAGE, tmp_path) == PAGE.replace("two: 5\ndone in 3 s", "two: 2\ndone in 7 s")
 
 
+def test_all_like_rows_at_the_end_are_shown(tmp_path: Path) -> None:
+    rows = "printf 'wrapped\\nanew\\nrow 1\\nrow 2\\nrow 3\\nend\\n'"
+    page = f"```sh\n{rows}\n```\n\n```text\nwrapped anew\nrow 7\nrow 8\n```\n"
+    assert "wrapped\nanew\nrow 1\nrow 2\nrow 3\n```" in refreshed(page, tmp_path)
+
+
 def test_a_python_file_above_a_block_is_run(tmp_path: Path) -> None:
     page = '```python title="a.py"\nprint("half is", 1 / 2)\n```\n\n```text\nhalf is 0.4\n```\n'
     assert "half is 0.5" in refreshed(page, tmp_path)
