@@ -211,7 +211,7 @@ class TestInBrowser:
         page = Visit(browser, report, width=720).page
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 720
+        page.wait_for_function("document.documentElement.scrollWidth <= 720")  # figures are drawn anew meanwhile
         chosen = page.locator("#indicators .choose").first
         assert not chosen.locator("select").is_visible()
         assert chosen.locator(".chosen").inner_text() == chosen.locator("option").first.text_content()
