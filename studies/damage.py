@@ -1,6 +1,6 @@
 """What a run says about damage, and how much of it hangs on the size, the samples and the models one happens to take.
 
-    python -m studies.damage RUN … [--eps SMALL LARGE] [--figures FOLDER]
+    python -m studies.damage RUN … [--eps SMALL LARGE] [--figures FOLDER] [--page FILE]
 
 Everything comes from the run's ledger through advrisk's Python interface; nothing is attacked again.
 """
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advrisk.core.errors import AdvriskError
-from studies.sections import findings, lines_of
+from studies.page import fill
+from studies.sections import blocks_of, findings, lines_of
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -20,6 +21,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", nargs="+", metavar="RUN", type=Path, help="the folder of a run")
     parser.add_argument("--eps", nargs=2, type=float, metavar=("SMALL", "LARGE"), help="sizes (default: the study's)")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw into this folder (needs chromium)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write everything into this page, too")
     given = parser.parse_args(words)
     try:
         for folder in given.runs:
@@ -30,6 +32,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
                 for path in draw(found.damage, found.settled, folder=given.figures, name=found.name):
                     print(f"wrote {path}")
+            if given.page:
+                fill(given.page, blocks_of(found))
     except AdvriskError as error:
         print(f"studies.damage: {error}", file=sys.stderr)
         return 2

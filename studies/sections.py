@@ -12,9 +12,11 @@ from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.convergence import DAMAGE, SMALLEST, Convergence, convergence
-from advrisk.risk.damage import DamageComparison, EvasionComparison, compare_damage, samples_to_decide
+from advrisk.risk.damage import DamageComparison, EvasionComparison, compare_damage
+from advrisk.risk.decision import Pair, decided_pairs
 from advrisk.risk.evasion import Evasion, FunctionEvasion, threshold
 from studies import orders
+from studies.page import fenced
 from studies.text import NOTHING, band_text, number_text, p_text, size_text, table, wrapped
 
 NUMBERS = (10, 100, 1000)  # of samples
@@ -68,20 +70,25 @@ def findings(folder: Path, eps: Sequence[float] | None = None) -> Findings:
 
 def lines_of(found: Findings) -> list[str]:
     """All sections."""
-    n, norm = counted(found.comparison.n, "sample"), found.damage.distances.norm
-    head = f"{found.name}: {counted(len(found.models), 'model')}, {n}, {norm}"
-    lines = [head, "=" * len(head)]
-    for section in (decision, disagreement, smallest, agreement, undecided, relative, absolute):
-        lines += ["", *section(found)]
-    return [*lines, ""]
+    return [line for section in SECTIONS for line in [*section(found), ""]]
+
+
+def blocks_of(found: Findings) -> dict[str, list[str]]:
+    """What a page shows: `run-section` -> a block of its lines."""
+    return {f"{found.name}-{section.__name__}": fenced(section(found)) for section in SECTIONS}
 
 
 def decision(found: Findings) -> list[str]:
-    """The table of the decision."""
+    """The table of the decision, below what it rests on."""
+    n, norm = counted(found.comparison.n, "sample"), found.damage.distances.norm
+    title = f"{found.name}: {counted(len(found.models), 'model')}, {n}, {norm}"
     head = ["model", "relative damage", "of it clean", "best"]
     head += ["accuracy", f"ASR {found.small:.4g}", f"ASR {found.large:.4g}", "MPS", "mean size"]
     rows = [_decision_row(row, found) for row in found.damage.models]
     return [
+        title,
+        "=" * len(title),
+        "",
         "Which model? Least damage first. ASR is a lower bound; a better attack may move relative damage either way.",
         *table(head, rows),
         *wrapped(f"{row.model}: {row.verdict}." for row in found.damage.models),
@@ -164,16 +171,26 @@ def agreement(found: Findings) -> list[str]:
 
 
 def undecided(found: Findings) -> list[str]:
-    """Pairs that the samples do not tell apart, and what it would take."""
-    rows = []
-    for one, other in found.pairs:
-        if found.comparison.undecided(one, other):
-            more = samples_to_decide(found.comparison, one, other)
-            share = f"{found.comparison.probability_lower(one, other):.0%}"
-            needed = "no number seen" if more is None else f"{more:,}"
-            rows.append([_both(one, other), str(found.comparison.difference(one, other)), share, needed])
-    lines = [f"Relative damage leaves {len(rows)} of {counted(len(found.pairs), 'pair')} undecided."]
-    return lines + (table(["pair", "difference", "first lower", "more samples to decide"], rows) if rows else [])
+    """Pairs that are not told apart: what it would take, or which numbers contradict each other."""
+    open_ones = [pair for pair in decided_pairs(found.comparison) if pair.undecided]
+    lines = [f"Relative damage leaves {len(open_ones)} of {counted(len(found.pairs), 'pair')} undecided."]
+    rows = [
+        [
+            _both(pair.lower, pair.higher),
+            str(found.comparison.difference(pair.lower, pair.higher)),
+            f"{found.comparison.probability_lower(pair.lower, pair.higher):.0%}",
+            _more(pair),
+        ]
+        for pair in open_ones
+    ]
+    lines += table(["pair", "difference", "first lower", "more samples to decide"], rows) if rows else []
+    return lines + wrapped(text for pair in open_ones for text in pair.conflicts)
+
+
+def _more(pair: Pair) -> str:
+    if pair.conflicts:
+        return "contradicted"
+    return "no number seen" if pair.more_samples is None else f"{pair.more_samples:,}"
 
 
 def relative(found: Findings) -> list[str]:
@@ -308,3 +325,6 @@ def _named(pairs: Sequence[tuple[str, str]]) -> str:
 def _rng() -> np.random.Generator:
     """The same draws for every section, so that each can be read without the others."""
     return np.random.default_rng(0)
+
+
+SECTIONS = (decision, disagreement, smallest, agreement, undecided, relative, absolute)

@@ -64,15 +64,18 @@ def compare_runs(
     )
 
 
-def _improved(results: Sequence[Compared], level: float, again: Callable[[float], Sequence[Compared]]) -> bool:
-    """Whether any number is better with the error of `level` shared equally among all of them (Bonferroni).
+def _improved(
+    results: Sequence[Compared], level: float, again: Callable[[float], Sequence[Compared]]
+) -> tuple[Compared, ...]:
+    """The numbers that are better with the error of `level` shared equally among all of them (Bonferroni).
 
     So the claim that the new run is better somewhere is wrong no more often than each number alone may be.
     """
     n = sum(one.worse_by is not None and not one.identical for one in results)
     if not any(one.word == "better" for one in results):
-        return False
-    return n == 1 or any(one.word == "better" for one in again(1 - (1 - level) / n))
+        return ()
+    found = results if n == 1 else again(1 - (1 - level) / n)
+    return tuple(one for one in found if one.word == "better")
 
 
 def _named_like(old: "Run", new: "Run") -> "Run":

@@ -15,9 +15,9 @@ from advrisk.risk.compare.pairing import (
     PairedDistances,
     Pairing,
     chosen_attacks,
-    listed,
     lost_attacks,
     paired_distances,
+    some_arms,
 )
 from advrisk.risk.compare.records import Compared, margin_text
 from advrisk.risk.distances import smallest_distances
@@ -115,7 +115,8 @@ class Comparing:
             yield self._open(
                 pair,
                 "attacks of the old run",
-                f"nothing is compared by {listed(lost)}: missing, configured otherwise or not counted in the new run",
+                f"nothing is compared by {some_arms(lost)}: missing, configured otherwise or not counted in "
+                "the new run",
                 settle="the same attacks in both runs, or the arms to compare by (`--arm`)",
             )
         found = paired_distances(self.old.ledger, self.new.ledger, self.pairing, pair, norm=self.norm, arms=attacks)

@@ -99,7 +99,10 @@ def _print_probabilities(console: Console, found: "SurvivalAssessment") -> None:
 
 def _print_pareto(console: Console, found: "SurvivalAssessment") -> None:
     console.print("Pareto front:", markup=False, highlight=False)
-    rows = [[one.model, *_clean_shares(found, found.of(one.model)), standing_text(one)] for one in found.pareto]
+    rows = [
+        [one.model, *_clean_shares(found, found.of(one.model)), standing_text(one, found.criteria)]
+        for one in found.pareto
+    ]
     print_fitting(console, ["model", *_clean_columns(found), "standing"], rows)
 
 

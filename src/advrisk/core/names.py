@@ -1,8 +1,10 @@
 """Words for people: names by pattern, the nearest known name, and nouns that agree with their number."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+
+_NAMES = 3  # of a long list that are written out
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -35,6 +37,13 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
 def search_label(name: str, parameters: Iterable[str], model: str) -> str:
     """A search, planned or done: `nes-linf-0.1 over sigma, eta against plain`."""
     return f"{name} over {', '.join(parameters)} against {model}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`; of many, the first and how many more."""
+    if len(names) <= _NAMES + 1:
+        return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} more"
 
 
 def counted(n: int, noun: str) -> str:

@@ -21,16 +21,18 @@ def refuse_sizes(study: StudySpec, registries: Registries, extent: Extent) -> No
 
     Sizes that a preset brings are its own: those of a paper go past the end on purpose.
     """
-    for size in _sizes(study, registries):
-        if complaint := extent.complaint(size.eps, size.norm):
-            raise study.where.error(size.place, complaint)
+    _refuse(_sizes(study, registries), extent, study.where)
 
 
 def refuse_asked_sizes(asked: DamageSpec, extent: Extent) -> None:
     """The same of the sizes that damage is asked at, when a run is there."""
-    for size in _of_damage(asked, ()):
+    _refuse(_of_damage(asked, ()), extent, Source())
+
+
+def _refuse(sizes: Iterator[_Size], extent: Extent, where: Source) -> None:
+    for size in sizes:
         if complaint := extent.complaint(size.eps, size.norm):
-            raise Source().error(size.place, complaint)
+            raise where.error(size.place, complaint)
 
 
 def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> list[str]:

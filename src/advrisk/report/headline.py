@@ -6,9 +6,10 @@ from typing import Literal
 
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import listed
 from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import loss_text
-from advrisk.report.indicators import in_scenario, listed
+from advrisk.report.indicators import in_scenario
 from advrisk.report.summary import behind, damage_name, what_would_decide
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.decision import Pair, alike

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import listed
 from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import (
     Bounds,
@@ -43,7 +44,6 @@ ON_MEASURES = (
     "CLEVER and its like estimate, from slopes around an input, how far it can be moved before it may be read wrongly. "
     "They try no attack, they bound nothing, and they know no weather."
 )
-_NAMES = 3  # of models, in a verdict
 _CONTRIBUTORS = 3
 _GROUPS = 20  # classes or values of a stratum, the worst first
 _CLEAN = "clean"
@@ -271,13 +271,6 @@ def on_robustness(found: IndicatorAssessment) -> list[str]:
 def measure_names(found: IndicatorAssessment) -> list[str]:
     """Measures that were stored of some model, each once."""
     return list(dict.fromkeys(name for of_model in found.measures.values() for name in of_model))
-
-
-def listed(names: Sequence[str]) -> str:
-    """`a, b and c`; of many, the first and how many more."""
-    if len(names) <= _NAMES + 1:
-        return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} more"
 
 
 def branch_names(tree: Indicator) -> dict[str, str]:

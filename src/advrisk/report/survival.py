@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
+from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.report.palette import Figure, Places
 from advrisk.report.survival_figures import (
@@ -33,7 +33,7 @@ from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.models import ModelSurvival
 from advrisk.risk.survival.money import ModelCost
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
-from advrisk.risk.survival.pareto import Standing
+from advrisk.risk.survival.pareto import Criterion, Standing
 from advrisk.risk.survival.records import AccelerationFactor
 
 ON_TIME = (
@@ -315,13 +315,13 @@ def verdict_text(cost: ModelCost | None) -> str:
     return "–" if cost is None or cost.verdict is None else _CHEAP.get(cost.verdict, cost.verdict)
 
 
-def standing_text(one: Standing) -> str:
-    """Where a model stands beside the Pareto front."""
+def standing_text(one: Standing, criteria: Sequence[Criterion]) -> str:
+    """Where a model stands beside the Pareto front of these criteria."""
     if one.on_front:
         doubt = "" if one.decided else f", though that is not sure of {', '.join(one.undecided_against)}"
         return f"on the Pareto front{doubt}"
     verb, doubt = "is" if len(one.dominated_by) == 1 else "are", "" if one.decided else ", though that is not sure"
-    return f"{', '.join(one.dominated_by)} {verb} at least as good in everything{doubt}"
+    return f"{', '.join(one.dominated_by)} {verb} at least as good in {listed([each.name for each in criteria])}{doubt}"
 
 
 def number_text(value: float | None) -> str:

@@ -1,12 +1,13 @@
 """Verdicts for pipelines: as JUnit XML, which build servers show as tests, and as Markdown for a pull request."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
+from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text
 from advrisk.report.marks import code, escaped
 from advrisk.risk.compare.records import Compared, RunComparison
@@ -85,11 +86,19 @@ def comparison_verdicts(found: RunComparison) -> Verdicts:
 def comparison_headline(found: RunComparison) -> str:
     """In one sentence, without whom it is of."""
     margin = f" by more than {found.margin_text}" if found.margin else ""
+    deciding = _named([one for one in found.results if one.verdict == found.verdict])
     return {
         "identical": "identical: the same model",
-        "better": f"better, and in nothing worse{margin}",
-        "undecided": f"undecided whether it is worse{margin}",
+        "better": f"better in {_named(found.improved)}, and in nothing worse{margin}",
+        "worse": f"worse{margin} in {deciding}",
+        "undecided": f"undecided whether it is worse{margin} in {deciding}",
     }.get(found.word, f"{found.word}{margin}")
+
+
+def _named(results: Sequence[Compared]) -> str:
+    """What was compared, with the models where there are several pairs."""
+    one_pair = len({(one.old, one.new) for one in results}) == 1
+    return listed([one.quantity if one_pair else one.label for one in results])
 
 
 def _of_requirement(one: Held) -> Case:

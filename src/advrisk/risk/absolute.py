@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.decision import index_of
+from advrisk.risk.decision import Unopposed, index_of
 from advrisk.risk.dirichlet_mean import Mixture
 from advrisk.risk.evasion import (
     AverageEvasion,
@@ -41,7 +41,7 @@ _GROUPS = 128  # of samples of neighbouring sizes, whose values are averaged for
 
 
 @dataclass(frozen=True, eq=False)
-class EvasionComparison:
+class EvasionComparison(Unopposed):
     """Damage of models on the same samples and under the same evasion curve."""
 
     models: tuple[str, ...]
@@ -88,14 +88,6 @@ class EvasionComparison:
         """Whether the paired interval of the difference contains 0."""
         difference = self.difference(a, b)
         return difference.low <= 0 <= difference.high
-
-    def conflicts(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
-        """None: under a stated curve no size matters beside it."""
-        return ()
-
-    def opposed(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
-        """None, for the same reason."""
-        return ()
 
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""

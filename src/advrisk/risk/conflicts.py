@@ -12,9 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
-from advrisk.risk.mean_share import mean_difference
+from advrisk.risk.mean_share import difference_at_least
 
 Floats = NDArray[np.float64]
 
@@ -125,7 +124,7 @@ class Order:
 
     def _opposed(self, eps: float) -> str:
         """Where the paired difference at a size is decided, and for the other model."""
-        if self._gain(eps).high >= 0:
+        if not self._ahead(self.higher, self.lower, eps):
             return ""
         shares = f"({self._shown(self.higher, eps)} against {self._shown(self.lower, eps)})"
         advice = MEASURE if self.stated.fixed_eps else "say which sizes matter (`--evasion SIZE`)"
@@ -135,7 +134,7 @@ class Order:
         """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
         if not (self.stated.fixed_eps and self.stated.sizes):
             return ""
-        if any(self._gain(eps).low > 0 for eps in self.stated.sizes):
+        if any(self._ahead(self.lower, self.higher, eps) for eps in self.stated.sizes):
             return ""
         eps = self.stated.sizes[-1]
         shares = f"({self._shown(self.lower, eps)} against {self._shown(self.higher, eps)})"
@@ -159,9 +158,10 @@ class Order:
         share = float(self._robust(model, eps).mean())
         return percent_text(1 - share if self.stated.targeted else share, 1)
 
-    def _gain(self, eps: float) -> Estimate:
-        """Robust accuracy of the first model minus that of the second at a size, paired."""
-        return mean_difference(self._robust(self.lower, eps), self._robust(self.higher, eps), level=self.level)
+    def _ahead(self, one: str, other: str, eps: float) -> bool:
+        """Whether robust accuracy at a size is surely better: the paired interval of the difference lies above 0."""
+        at_most_0 = difference_at_least(self._robust(other, eps), self._robust(one, eps), 0.0)
+        return at_most_0 < (1 - self.level) / 2
 
     def _robust(self, model: str, eps: float) -> Floats:
         """What of each sample stays correct within a size; of a targeted attack, what it does not reach."""

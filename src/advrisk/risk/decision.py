@@ -45,6 +45,16 @@ class Comparison(Protocol):
     def standard_errors(self, a: str, b: str) -> tuple[float, float]: ...
 
 
+class Unopposed:
+    """A comparison by what the user stated, such as a scenario or an evasion curve: no other number opposes it."""
+
+    def conflicts(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def opposed(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two models, the one with less damage first, and what tells them apart."""

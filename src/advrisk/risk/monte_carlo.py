@@ -26,6 +26,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability
+from advrisk.risk.decision import Unopposed
 from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold as seen_above
 from advrisk.risk.proportion import proportion
@@ -45,7 +46,7 @@ Threshold = float | Mapping[str, float]  # a score, or {"false_alarms": share of
 
 
 @dataclass(frozen=True, eq=False)
-class MonteCarloDamage:
+class MonteCarloDamage(Unopposed):
     """Damage of models on the same samples, with one detector in front of each."""
 
     detector: str  # its full name in the ledger
@@ -75,14 +76,6 @@ class MonteCarloDamage:
     def undecided(self, a: str, b: str) -> bool:
         """Whether the paired interval of the difference contains 0."""
         return self._comparison.undecided(a, b)
-
-    def conflicts(self, a: str, b: str) -> tuple[str, ...]:
-        """None: the detector says what matters."""
-        return self._comparison.conflicts(a, b)
-
-    def opposed(self, a: str, b: str) -> tuple[str, ...]:
-        """None, for the same reason."""
-        return self._comparison.opposed(a, b)
 
     def probability_lower(self, a: str, b: str) -> float:
         """How probable it is that `a` has less damage than `b`, equal ones counting half."""

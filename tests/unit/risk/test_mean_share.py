@@ -48,3 +48,15 @@ def test_draws_that_agree_less_make_a_narrower_interval_than_flags_of_the_same_m
 def test_what_is_no_share_is_refused(values: list[float]) -> None:
     with pytest.raises(RiskError, match="a share is the mean of values from 0 to 1"):
         mean_share(values)
+
+
+@pytest.mark.parametrize("draws", [1, 11])
+def test_a_p_value_decides_as_the_interval_does(draws: int) -> None:
+    rng = np.random.default_rng(3)
+    decided = []
+    for n in rng.integers(1, 300, 150):
+        one, other = (rng.binomial(draws, share, n) / draws for share in rng.random(2))
+        below = mean_difference(one, other, level=0.9).high < 0
+        assert (difference_at_least(one, other, 0.0) < 0.05) == below
+        decided.append(below)
+    assert 0.2 < np.mean(decided) < 0.8

@@ -90,7 +90,6 @@ DETECTION = {
     "detection-mnist-convnet.yaml": (1000, (28, 28), "train"),
     "detection-mnist-cnn-a-adv.yaml": (1000, (28, 28), "train"),
     "detection-mnist-adaptive.yaml": (100, (28, 28), "train"),
-    "detection-cifar10-convnet.yaml": (200, (32, 32, 3), "train_10k"),
     "detection-cifar10-cnn-a-adv.yaml": (200, (32, 32, 3), "train_10k"),
 }
 

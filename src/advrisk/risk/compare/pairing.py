@@ -185,9 +185,9 @@ def _shared_arms(
     for which, own in (("old", of_old), ("new", of_new)):
         other = of_new if which == "old" else of_old
         if alone := [name for name in own if name not in other]:
-            notes.append(f"Arms in the {which} run only, and left out: {listed(alone)}.")
+            notes.append(f"Arms in the {which} run only, and left out: {some_arms(alone)}.")
     if unlike := [name for name in of_new if name in of_old and name not in names]:
-        notes.append(f"Arms that are configured otherwise in the new run, and left out: {listed(unlike)}.")
+        notes.append(f"Arms that are configured otherwise in the new run, and left out: {some_arms(unlike)}.")
     return tuple(shared), notes
 
 
@@ -204,7 +204,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return {**one, "model": ""} == {**other, "model": ""}
 
 
-def listed(names: Sequence[str]) -> str:
+def some_arms(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {counted(more, 'more arm')}" if more > 0 else "")

@@ -80,7 +80,7 @@ class RunComparison(Judged):
     results: tuple[Compared, ...]
     notes: tuple[str, ...] = ()
     margin_is_default: bool = False
-    improved: bool = False  # a number is better, at a level shared among all numbers
+    improved: tuple[Compared, ...] = ()  # what is better, at a level shared among all numbers
 
     @property
     def word(self) -> Word:

@@ -13,7 +13,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
-from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
+from advrisk.risk.decision import Pair, Unopposed, ahead_of, alike, decided_pairs, index_of
 from advrisk.risk.indicators.bands import Band, bands
 from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
@@ -27,7 +27,7 @@ _DRAWS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class BranchComparison:
+class BranchComparison(Unopposed):
     """The risk of models given one branch, on the same samples."""
 
     path: str
@@ -96,14 +96,6 @@ class BranchComparison:
         """Whether the paired interval of the difference contains 0."""
         difference = self.difference(a, b)
         return difference.low <= 0 <= difference.high
-
-    def conflicts(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
-        """None: a scenario says what matters."""
-        return ()
-
-    def opposed(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
-        """None, for the same reason."""
-        return ()
 
     @cached_property
     def probability_best(self) -> Mapping[str, float]:
