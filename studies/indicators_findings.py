@@ -17,6 +17,12 @@ from advrisk.study import Norm
 
 Flag = Mapping[str, Any]
 CROSS_ENTROPY = "ace"
+_SHARES = """
+    SELECT o.arm::VARCHAR AS arm, o.model::VARCHAR AS model, count(*) FILTER (outcome <> 'error') AS n,
+        count(*) FILTER (outcome <> 'error' AND (o.clean_prediction <> s.label OR o.prediction <> s.label)) AS wrong
+    FROM outcomes o JOIN samples s USING (sample) JOIN arms a USING (model, arm)
+    WHERE o.kind <> 'corruption' AND a.origin = 'study' GROUP BY o.arm, o.model
+"""
 
 
 @dataclass(frozen=True)
@@ -162,10 +168,10 @@ def _norm(run: Run) -> Norm:
 
 
 def _wrong(run: Run) -> dict[str, dict[str, Estimate]]:
+    """Shares of samples that are wrong without a perturbation or under an attack, whatever success was judged by."""
     shares: dict[str, dict[str, Estimate]] = {}
-    for row in run.arms():
-        if row["kind"] != "corruption" and row["origin"] == "study":
-            if not row["n"]:
-                raise RiskError(f"{run.folder}: {row['arm']} gave no verdict for {row['model']}; see `advrisk status`")
-            shares.setdefault(row["arm"], {})[row["model"]] = proportion(round(row["share"] * row["n"]), row["n"])
+    for row in run.query(_SHARES).to_pylist():
+        if not row["n"]:
+            raise RiskError(f"{run.folder}: {row['arm']} gave no verdict for {row['model']}; see `advrisk status`")
+        shares.setdefault(row["arm"], {})[row["model"]] = proportion(row["wrong"], row["n"])
     return shares

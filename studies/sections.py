@@ -184,11 +184,11 @@ def undecided(found: Findings) -> list[str]:
         for pair in open_ones
     ]
     lines += table(["pair", "difference", "first lower", "more samples to decide"], rows) if rows else []
-    return lines + wrapped(text for pair in open_ones for text in pair.conflicts)
+    return lines + wrapped(text for pair in open_ones for text in (*pair.conflicts, *pair.opposed))
 
 
 def _more(pair: Pair) -> str:
-    if pair.conflicts:
+    if pair.conflicts or pair.opposed:
         return "contradicted"
     return "no number seen" if pair.more_samples is None else f"{pair.more_samples:,}"
 
