@@ -43,14 +43,18 @@ def linear(half: np.ndarray) -> nn.Sequential:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_run(tmp_path_factory.mktemp("indicators"))
+
+
+def small_run(home: Path, *, success: str = "label") -> Path:
     """Three models of 8×8 images in two classes, by the half that is brighter; one looks at few pixels, one hides."""
-    home = tmp_path_factory.mktemp("indicators")
     rng = np.random.default_rng(0)
     half = np.repeat(np.where(np.arange(8) < 4, 1.0, -1.0)[None], 8, axis=0).astype(np.float32).reshape(-1)
     few = half * (np.arange(64) < 16)
     x = rng.uniform(0.35, 0.65, (40, 1, 8, 8)).astype(np.float32)
     y = rng.integers(2, size=40)
     x += (0.12 * (1 - 2 * y)[:, None] * half).reshape(40, 1, 8, 8).astype(np.float32)
+    y[:3] = 1 - y[:3]  # wrong without an attack
     np.savez(home / "images.npz", x=x, y=y, low=0.0, high=1.0)
     study = {
         "name": "small",
@@ -65,6 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"attack": "deepfool", "norm": "l2"},
             {"attack": "fmn", "norm": "linf", "steps": 10},
         ],
+        "success": success,
         "losses": ["misclassified", "confidence-drop"],
         "scenarios": {
             "street": {
@@ -283,3 +288,10 @@ def test_mistakes_are_told_and_the_page_stays(
 def test_the_case_study_has_the_places_that_the_program_fills() -> None:
     page = Path(studies.__file__).parent.parent / "docs" / "case-study-indicators.md"
     assert sorted(places(page.read_text())) == sorted(indicators.PLACES)
+
+
+def test_samples_that_are_wrong_without_an_attack_are_wrong_under_each(found: Findings, tmp_path: Path) -> None:
+    """Also where success is judged by the prediction, so that an attack may make them right."""
+    changed = findings(small_run(tmp_path, success="prediction")).wrong
+    assert changed["clean"]["whole"].value == 3 / 40
+    assert changed == found.wrong
