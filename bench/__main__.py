@@ -52,10 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     try:
         taken = {name: _run(name, given.page, tiny=given.tiny) for name in _chosen(given.names, given.shard)}
-        lines = _times(taken)
-        print("\n" + "\n".join(lines))
-        if given.page and given.shard:
-            fill(given.page, {f"shard-{given.shard}": fenced(lines)})
+        print("\n" + "\n".join(_times(taken)))
     except RunError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2

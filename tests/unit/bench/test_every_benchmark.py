@@ -72,9 +72,9 @@ def test_make_runs_every_shard() -> None:
     assert shards.split() == list(SHARDS)
 
 
-def test_the_page_has_a_place_for_every_benchmark_and_shard() -> None:
+def test_the_page_has_a_place_for_every_benchmark() -> None:
     found = places((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
-    assert sorted(found) == sorted([*benchmarks(), *(f"shard-{name}" for name in SHARDS)])
+    assert sorted(found) == sorted(benchmarks())
 
 
 def test_what_is_printed_is_written_into_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
