@@ -183,6 +183,11 @@ def test_a_run_that_has_not_begun_does_not_pass(
     assert (done.returncode, facts["verdict"]) == (4, "undecided")
     assert {row["verdict"] for row in facts["results"]} == {"undecided"}
     assert facts["notes"] == ["The run is not finished: 0 of 56 cells are done."]
+    done = advrisk("select", "stopped", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["ship"], told["decided"]) == (4, None, False)
+    assert told["headline"] == "Decide nothing yet: the run is not finished (0 of 56 cells are done)."
+    assert advrisk("select", "stopped").returncode == 4
 
 
 def test_certificates_decide_themselves(folder: Path) -> None:
@@ -269,14 +274,23 @@ def test_the_evidence_index_names_requirements(folder: Path, tmp_path: Path) -> 
     assert {one["clause"] for one in topic["clauses"]} == {"Art. 9(8)"}
 
 
-@pytest.mark.parametrize("options", [["--where", "class=1"], ["--model", "plain"], ["--norm", "l2"]])
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--where", "class=1"], "it holds for all models, samples and attacks of the study, and this is a part"),
+        (["--model", "plain"], "it holds for all models, samples and attacks of the study, and this is a part"),
+        (["--arm", "fgsm*"], "it holds for all models, samples and attacks of the study, and this is a part"),
+        (["--norm", "l2"], "it is stated for linf"),
+        (["--detector", "confidence", "--false-alarms", "0.1"], "it is stated without this detector"),
+    ],
+)
 def test_what_is_required_is_not_met_where_it_is_not_checked(
-    folder: Path, advrisk: Command, options: list[str]
+    folder: Path, advrisk: Command, options: list[str], why: str
 ) -> None:
     done = advrisk("select", folder, *options, "--json")
     told = json.loads(done.stdout)
     assert (done.returncode, told["requirements"], told["ship"]) == (4, "not checked", None)
-    assert "; what the study requires (gate) is not checked: it holds for all models, " in told["headline"]
+    assert f"; what the study requires (gate) is not checked: {why}; " in told["headline"]
     record = json.loads(advrisk("report", folder, *options, "--json", "--out", "-").stdout)
     assert {name: record[name] for name in ("headline", "ship", "requirements", "decided")} == {
         name: told[name] for name in ("headline", "ship", "requirements", "decided")
@@ -287,6 +301,24 @@ def test_the_norm_of_the_study_is_no_part(folder: Path) -> None:
     run = Run.open(folder)
     assert run.part(norm="linf").select().answer == run.select().answer
     assert run.select().requirements == "met"
+
+
+def test_a_choice_that_leaves_nothing_out_is_no_part(folder: Path) -> None:
+    run = Run.open(folder)
+    for given in ({"models": ["plain", "noisy"]}, {"arms": ["*"]}):
+        assert run.part(**given).select().answer == run.select().answer
+
+
+def test_a_pass_on_risk_has_the_doubt_of_attacks_where_they_count(folder: Path) -> None:
+    doubts = []
+    for scenario in (SCENARIOS, {"attacked": {"attacks": {"weight": 0.5, "arms": ["fgsm*"]}}}):
+        run = Run.open(folder)
+        assert run.study is not None
+        run.study = run.study.model_copy(update={"scenarios": scenario})
+        (checked,) = (one for one in run.gate(["risk.plain <= 1"]).results if one.requirement.startswith("risk"))
+        assert checked.verdict == "pass"
+        doubts.append("these attacks did no more; a better one may" in checked.cautions)
+    assert doubts == [False, True]
 
 
 def test_why_requirements_could_not_be_checked_is_said_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from advrisk.api.part import ON_CERTIFICATES, ON_GATE, asked_words, asks_for_damage, gate_applies, states_scenarios
+from advrisk.api.part import ON_CERTIFICATES, asked_words, asks_for_damage, states_scenarios, why_no_gate
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.seeds import generator
 from advrisk.ledger.stopping import stopping_words
@@ -61,8 +61,8 @@ def gate_finding(run: "Run") -> GateResult | str:
     """What the study requires, checked; or why it is not, or empty where nothing is required."""
     if run.study is None or not run.study.gate:
         return ""
-    if not gate_applies(run):
-        return ON_GATE
+    if why := why_no_gate(run):
+        return why
     try:
         return run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost"))
     except (RiskError, StudyError) as error:  # a requirement that the run as it is now cannot answer

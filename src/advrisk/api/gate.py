@@ -108,7 +108,8 @@ def _held(requirement: Requirement, origin: Origin, measures: Measures, run: "Ru
     except RiskError as error:  # nothing that cannot be told passes
         found = Measured(None, why_not=str(error))
     flagged = _flagged(requirement, run, measures)
-    cautions = (*([_LOWER_BOUND] if requirement.left.what.bound else []), *flagged)
+    bound = requirement.left.what.bound or (requirement.left.quantity == "risk" and measures.attacked(requirement.left))
+    cautions = (*([_LOWER_BOUND] if bound else []), *flagged)
     strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
     checked = held(requirement, found, origin=origin, cautions=cautions, strict=strict)
     left = run.samples_left

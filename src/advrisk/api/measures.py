@@ -41,6 +41,7 @@ from advrisk.risk.gate.reading import (
     told_by_distances,
 )
 from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.queries import QueryPoints, read_queries
 from advrisk.risk.survival.assessment import SurvivalAssessment
@@ -240,9 +241,20 @@ class Measures:
 
     # What has intervals of its own
 
+    def attacked(self, term: Term) -> bool:
+        """Whether attacks count in the scenario that a requirement of risk is about."""
+        try:
+            rows = self._scenario(term).models
+        except RiskError:  # the requirement itself says why
+            return False
+        return any(leaf.aggregate == "max" for leaf in rows[0].contributors)
+
+    def _scenario(self, term: Term) -> ScenarioResult:
+        given = dict(zip(term.what.inside, term.inside, strict=False))
+        return self._indicators.of(given.get("scenario", self._indicators.scenarios[0]), given.get("loss"))
+
     def _risk(self, left: Term, right: Term | None) -> Measured:
-        given = dict(zip(left.what.inside, left.inside, strict=False))
-        found = self._indicators.of(given.get("scenario", self._indicators.scenarios[0]), given.get("loss"))
+        found = self._scenario(left)
         branch, model = found.branches[""], str(left.subject)
         span = found.bounds[1] - found.bounds[0]
         unit = span if np.isfinite(span) else 0.0

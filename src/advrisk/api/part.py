@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import no_match
+from advrisk.core.names import matches, no_match
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 ON_CERTIFICATES = (
     "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
 )
-ON_GATE = "it holds for all models, samples and attacks of the study, and this is a part; `advrisk gate RUN` checks it"
-_OF_GATE = ("arms", "detector")  # what no gate can be asked with
+_CHECKS = "`advrisk gate RUN` checks it"
 _OF_DAMAGE = ("evasion", "detector", "cost")  # who gives one of these asks for damage
 _WORDS = {
     "norm": "Norm asked for",
@@ -38,7 +37,8 @@ def part_of(
     given = {name: value for name, value in (asked or {}).items() if value is not None}
     if models is None and where is None and not given:
         return run
-    _refuse_unknown_arms(run, given.get("arms", ()))
+    if _all_arms(run, given.get("arms", ())):
+        del given["arms"]
     ledger, view = run.ledger, run.view
     if models is not None or where is not None:
         ledger, view = restricted(run.ledger, models, where)
@@ -49,15 +49,16 @@ def part_of(
     return part
 
 
-def _refuse_unknown_arms(run: "Run", patterns: Sequence[str]) -> None:
-    """A name that no arm has is a mistake, and no reason why a question has no answer."""
+def _all_arms(run: "Run", patterns: Sequence[str]) -> bool:
+    """Whether patterns name every arm. A name that no arm has is a mistake, and no reason for having no answer."""
     if not patterns:
-        return
+        return False
     sql = "SELECT DISTINCT arm FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean'"
     known = run.query(sql)["arm"].to_pylist()
     for pattern in patterns:
         if complaint := no_match(pattern, known):
             raise RiskError(complaint)
+    return all(matches(name, patterns) for name in known)
 
 
 def _within(outer: View, inner: View) -> View:
@@ -76,10 +77,14 @@ def asked_words(asked: Mapping[str, Any]) -> dict[str, str]:
     return {_WORDS[name]: _text(name, value) for name, value in asked.items() if name in _WORDS}
 
 
-def gate_applies(run: "Run") -> bool:
-    """Whether the study's requirements can be checked on what is asked."""
-    other_norm = "norm" in run.asked and (run.study is None or run.asked["norm"] != run.study.assess.damage.norm)
-    return not (run.view or other_norm or any(name in run.asked for name in _OF_GATE))
+def why_no_gate(run: "Run") -> str:
+    """Why the study's requirements are not checked on what is asked; empty where they are."""
+    own = run.study.assess.damage.norm if run.study else None
+    if run.view or "arms" in run.asked:
+        return f"it holds for all models, samples and attacks of the study, and this is a part; {_CHECKS}"
+    if run.asked.get("norm", own) != own:
+        return f"it is stated for {own}; {_CHECKS}"
+    return f"it is stated without this detector; {_CHECKS}" if "detector" in run.asked else ""
 
 
 def states_scenarios(run: "Run") -> bool:

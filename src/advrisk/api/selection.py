@@ -79,11 +79,11 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
     explicit = scenario is not None or loss is not None
     stated = states_scenarios(run) and not asks_for_damage(run)
     results, why = _scenario_results(run, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
-    damage = _damage(run, needed=not results and not why)
     status = run.status()
     unfinished = "" if status.done else status.so_far
+    damage, no_damage = _damage(run, needed=not (results or why or unfinished))
     return Selection(
-        answer=answer(damage or "", results, gate_finding(run), why_not=why, unfinished=unfinished),
+        answer=answer(damage or no_damage, results, gate_finding(run), why_not=why, unfinished=unfinished),
         by=", ".join(one.scenario.name for one in results) or ("scenarios" if why else DAMAGE),
         damage=damage,
         scenarios=tuple(results),
@@ -106,10 +106,11 @@ def _scenario_results(
     return stated_results(found) or found.results[:1], ""
 
 
-def _damage(run: "Run", *, needed: bool) -> DamageAssessment | None:
+def _damage(run: "Run", *, needed: bool) -> tuple[DamageAssessment | None, str]:
+    """Or why there is none."""
     try:
-        return run.damage(**run.asked)
-    except RiskError:  # corruptions alone, say
+        return run.damage(**run.asked), ""
+    except RiskError as error:  # corruptions alone, say
         if needed:
             raise
-        return None
+        return None, str(error)

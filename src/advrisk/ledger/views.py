@@ -66,11 +66,19 @@ ALL = View()
 def restricted(
     ledger: Ledger, models: Sequence[str] | str | None = None, where: AnyWhere | None = None
 ) -> tuple[Ledger, View]:
-    """The part of a ledger, and what it is a part of; names and values that the run does not hold are refused."""
+    """The part of a ledger, and what it is a part of; names and values that the run does not hold are refused.
+
+    What names every model, or leaves no sample out, restricts nothing.
+    """
     chosen = None if models is None else _chosen_models(ledger, [models] if isinstance(models, str) else models)
     asked = {} if where is None else parse_where(where)
     samples, n_all = (None, 0) if not asked else _chosen_samples(ledger, asked)
-    view = View(chosen, asked, len(_models(ledger)), len(samples or ()), n_all)
+    known = _models(ledger)
+    if chosen is not None and len(chosen) == len(known):
+        chosen = None
+    if samples is not None and len(samples) == n_all:
+        asked, samples = {}, None
+    view = View(chosen, asked, len(known), len(samples or ()), n_all)
     return ledger.restricted(models=chosen, samples=samples), view
 
 

@@ -13,6 +13,7 @@ from advrisk.report.indicators import in_scenario
 from advrisk.report.summary import behind, damage_name, what_would_decide
 from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.decision import Pair, alike
+from advrisk.risk.evasion import ThresholdEvasion
 from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.paired_share import share_difference
@@ -86,7 +87,10 @@ def _by_damage(found: DamageAssessment) -> str:
 
 def _absolute(row: ModelDamage, found: DamageAssessment) -> str:
     """`damage probability 20.0 % behind the detector confidence, `; empty of relative damage."""
-    return "" if row.damage is None else f"damage probability {_share(row.damage)}{behind(found)}, "
+    if row.damage is None:
+        return ""
+    low = isinstance(found.curve, ThresholdEvasion) and found.curve.tau in found.untried
+    return f"damage probability {'at least ' if low else ''}{_share(row.damage)}{behind(found)}, "
 
 
 def _other_side(found: DamageAssessment) -> str:
@@ -95,7 +99,8 @@ def _other_side(found: DamageAssessment) -> str:
     if row is None or not found.thresholds:
         return ""
     eps = found.thresholds[-1]
-    return f", whose {share_name(found)} is {_share(shares_at(row, found)[eps])} at {found.size_text(eps)}"
+    share = f"{_bound(found, eps)}{_share(shares_at(row, found)[eps])}"
+    return f", whose {share_name(found)} is {share} at {found.size_text(eps)}"
 
 
 def _undecided(found: DamageAssessment) -> str:
@@ -134,7 +139,7 @@ def _open_trade_off(rows: Sequence[ModelDamage], found: DamageAssessment) -> str
 
 
 def _to_decide(pairs: Sequence[Pair], found: DamageAssessment) -> str:
-    return f"; {what_would_decide(pairs[0], found.samples_left)}" if len(pairs) == 1 else ""
+    return f"; {what_would_decide(pairs[0], found.samples_left, part=found.part)}" if len(pairs) == 1 else ""
 
 
 def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
@@ -146,7 +151,8 @@ def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
         shown = [f"{one.value:.3f}" if found.relative else _share(one) for one in damage]
         parts.append(f"{damage_name(relative=found.relative)} {listed(shown)}")
     parts += [
-        f"{share_name(found)} at {found.size_text(eps)} {_each(shares_at(row, found)[eps] for row in rows)}"
+        f"{share_name(found)} at {_size(found, eps)} {_bound(found, eps)}"
+        f"{_each(shares_at(row, found)[eps] for row in rows)}"
         for eps in found.thresholds
     ]
     clean = [row.clean_accuracy for row in rows if row.clean_accuracy is not None]
@@ -163,11 +169,20 @@ def how_bad(row: ModelDamage, found: DamageAssessment) -> str:
 def _under_attack(row: ModelDamage, found: DamageAssessment) -> str:
     if found.thresholds:
         shares = shares_at(row, found)
-        at = [f"{_share(shares[eps])} at {found.size_text(eps)}" for eps in found.thresholds]
+        at = [f"{_bound(found, eps)}{_share(shares[eps])} at {_size(found, eps)}" for eps in found.thresholds]
         return f"{share_name(found)} {', '.join(at)}"
     if row.mean_size is None:
         return "no attack broke a sample that was correct"
     return f"mean adversarial distance {row.mean_size.value:.3g} ({found.distances.norm})"
+
+
+def _bound(found: DamageAssessment, eps: float) -> str:
+    """`at most `, where no attack had this size."""
+    return "" if eps not in found.untried else "at least " if found.targeted else "at most "
+
+
+def _size(found: DamageAssessment, eps: float) -> str:
+    return found.size_text(eps) + (" (no attack had this size)" if eps in found.untried else "")
 
 
 def share_name(found: DamageAssessment) -> str:
@@ -219,8 +234,8 @@ class _Checked:
 def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | str) -> Requirements | None:
     """Whether the named model meets what is required of it, and of no model; None where nothing is.
 
-    Text in place of a gate says why it was not checked; empty, that none is stated. Where no
-    model is named: whether all models meet everything, or none of them does.
+    Text in place of a gate says why it was not checked; empty, that none is stated. Where no model is named: whether
+    every requirement is met, or none of the models meets its own.
     """
     if isinstance(gate, str):
         return "not checked" if gate else None
@@ -230,7 +245,7 @@ def requirements_of(named: str | None, models: Sequence[str], gate: GateResult |
     if (named := named or _only(models)) is not None:
         return _met([one for one in checked if one.model in (named, None)])
     each = {_met([one for one in checked if one.model in (model, None)]) for model in models}
-    return each.pop() if len(each) == 1 else "undecided"
+    return each.pop() if len(each) == 1 else "met" if each == {"met", None} else "undecided"
 
 
 def _met(checked: Sequence[_Checked]) -> Requirements | None:

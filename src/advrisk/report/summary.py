@@ -1,5 +1,7 @@
 """The findings in plain words."""
 
+from collections.abc import Sequence
+
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -99,8 +101,8 @@ def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[
     above = f"{limits[0]:.4g}" if len(limits) == 1 else f"{limits[0]:.4g} to {limits[-1]:.4g}, by model"
     rates = [f"{model} {percent(rate)}" for model, rate in found.false_alarms.items() if rate is not None]
     sentences = [
-        f"The detector {found.detector} raises an alarm above a score of {above}. False alarms at clean inputs: "
-        f"{', '.join(rates) or 'unknown'}.",
+        f"The detector {found.detector} raises an alarm above a score of {above}. False alarms at "
+        f"correctly classified clean inputs: {', '.join(rates) or 'unknown'}.",
         "A sample is damaged if any success against it, of all arms, raises no alarm. An attacker who takes the "
         f"nearest success of every sample does no more (“of the nearest success alone”){_on_knowing(found)}",
         *_on_fitted_curve(assessment),
@@ -156,21 +158,28 @@ def _on_pairs(assessment: DamageAssessment) -> list[str]:
     """What would decide the pairs that the headline leaves open."""
     undecided = [pair for pair in assessment.pairs if pair.undecided]
     leading = [pair for pair in undecided if assessment.models[0].model in (pair.lower, pair.higher)]
-    left = assessment.samples_left
-    sentences = [f"{pair.lower} and {pair.higher} are undecided: {what_would_decide(pair, left)}." for pair in leading]
+    sentences = [
+        f"{pair.lower} and {pair.higher} are undecided: "
+        f"{what_would_decide(pair, assessment.samples_left, part=assessment.part)}."
+        for pair in leading
+    ]
     if n_more := len(undecided) - len(leading):
         sentences.append(f"{counted(n_more, 'more pair')} of models {'is' if n_more == 1 else 'are'} undecided.")
     return sentences
 
 
-def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
-    """The samples that would, or why none will; `samples_left` are those that the data set still has, if known."""
+def what_would_decide(pair: Pair, samples_left: int | None = None, *, part: Sequence[str] = ()) -> str:
+    """The samples that would, or why none will; `samples_left` are those that the data set still has, if known.
+
+    Of a `part` of a run they are samples of that part.
+    """
     if pair.conflicts:
         return "; ".join(text.rstrip(".") for text in pair.conflicts)
     if pair.opposed:
-        return f"more samples alone will not decide: {'; '.join(text.rstrip('.') for text in pair.opposed)}"
+        return f"more samples alone may not decide: {'; '.join(text.rstrip('.') for text in pair.opposed)}"
     if pair.more_samples is not None:
-        return samples_that_decide(pair.more_samples, samples_left)
+        found = samples_that_decide(pair.more_samples, samples_left)
+        return found.replace("more samples", "more samples of this part") if part else found
     if pair.difference.value == 0:
         return "no difference was seen, so the number of samples that would decide is unknown"
     return "more samples alone will not decide; ask the detector more"

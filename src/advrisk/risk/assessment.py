@@ -86,6 +86,7 @@ class DamageAssessment(Tabular):
     pairs: tuple[Pair, ...]  # every two models
     best_clean: str | None = None  # the model with the highest clean accuracy
     written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it, where as a fraction
+    untried: tuple[float, ...] = ()  # sizes that no attack had, so that shares there are bounds at best
     samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
     curve: Evasion | None = None  # what goes undetected
     detector: MonteCarloDamage | None = None  # asked about the attacks themselves
@@ -197,8 +198,10 @@ def assess_damage(
     loose = _untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
     loose += _on_threshold(evasion, attacks, sizes, written or {})
     loose += _unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
+    asked_too = [evasion.tau] if isinstance(evasion, ThresholdEvasion) else []
+    loose_sizes = tuple(eps for eps in (*known, *asked_too) if not was_tried(eps, attacks))
     stated = Stated(
-        sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
+        sizes=tuple(sorted({*sizes, *known} - {*unmeasured, *loose_sizes})),
         fixed_eps=fixed_eps,
         correct=correct_samples(ledger, distances),
         targeted=_targeted(ledger),
@@ -219,6 +222,7 @@ def assess_damage(
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
         queries=queries,
         cost=cost,
+        untried=loose_sizes,
         notes=(*notes, *loose, *on_queries(model for model in queries if model in distances.by_model)),
         skewed=skewed,
         rng=generator("damage", seed),
@@ -240,6 +244,7 @@ def assess_distances(
     people: Mapping[str, Estimate] | None = None,
     queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
+    untried: tuple[float, ...] = (),
     notes: Sequence[str] = (),
     skewed: bool = False,
     rng: np.random.Generator,
@@ -276,6 +281,7 @@ def assess_distances(
         comparison=comparison,
         pairs=pairs,
         best_clean=best_clean,
+        untried=untried,
         samples_left=samples_left,
         written=stated.written,
         curve=_curve(comparison, detection),

@@ -132,8 +132,10 @@ class Order:
 
     def _unsupported(self) -> str:
         """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
-        if not (self.stated.fixed_eps and self.stated.sizes):
+        if not self.stated.fixed_eps:
             return ""
+        if not self.stated.sizes:
+            return f"{self._favours()}, but no attack had an eps in this norm, and none measured distances; {MEASURE}"
         if any(self._ahead(self.lower, self.higher, eps) for eps in self.stated.sizes):
             return ""
         eps = self.stated.sizes[-1]

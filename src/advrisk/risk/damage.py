@@ -119,9 +119,9 @@ class DamageComparison:
         return self._order(*((a, b) if difference.value < 0 else (b, a))).conflicts()
 
     def opposed(self, a: str, b: str) -> tuple[str, ...]:
-        """Which numbers would contradict the order of two models if more samples decided it as it stands."""
+        """Which numbers would leave two models undecided if more samples decided their order as it stands."""
         lower, higher = (a, b) if self.estimates[a].value < self.estimates[b].value else (b, a)
-        return self._order(lower, higher).contradictions()
+        return self._order(lower, higher).conflicts()
 
     def _order(self, lower: str, higher: str) -> Order:
         distances = {model: self._matrix[index_of(model, self.models)] for model in (lower, higher)}

@@ -101,7 +101,7 @@ def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None
     used = ~unfinished & ~without_verdict
     if not used.any():
         empty = [name for place, name in enumerate(names) if not n_rows[place].any()]
-        rowless = f"; {', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no row at all" if empty else ""
+        rowless = f"; {', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no row of an attack" if empty else ""
         raise RiskError(
             f"no sample has a verdict from every arm ({int(unfinished.sum())} unfinished, "
             f"{int(without_verdict.sum())} with errors){rowless}; finish the run, or see `advrisk status`"

@@ -67,6 +67,14 @@ def test_every_table_shows_the_chosen_models_and_surrogates_only(ledger: Ledger)
     assert view.sentences()[0].startswith("Only hard: 1 of 2 models. ")
 
 
+def test_what_leaves_nothing_out_is_no_part(ledger: Ledger) -> None:
+    for given in ({"models": ["plain", "hard"]}, {"where": "class=0,class=1"}, {"where": {"site": ["a", "b"]}}):
+        part, view = restricted(ledger, **given)
+        assert not view
+        assert seen(part, "models", "model") == seen(ledger, "models", "model")
+        assert seen(part, "samples", "sample") == seen(ledger, "samples", "sample")
+
+
 def test_class_is_the_label_and_conditions_are_met_together(ledger: Ledger) -> None:
     part, _ = restricted(ledger, where="class=0,site=a")
     assert seen(part, "samples", "sample", "split = 'evaluate'") == {"s0", "s4"}

@@ -296,6 +296,15 @@ def test_machines_are_told_no_model_that_fails_what_is_required(
     assert told["headline"] == headline(assessed(**BETTER), gate(**verdicts))
 
 
+def test_a_requirement_of_some_models_is_met_where_no_model_is_named() -> None:
+    for verdicts, told in (
+        ({"std": "pass"}, "met"),
+        ({"std": "fail"}, "undecided"),
+        ({"std": "undecided"}, "undecided"),
+    ):
+        assert answer(assessed(**OPEN), gate=gate(**verdicts)).requirements == told
+
+
 def test_nothing_is_shipped_by_a_run_that_is_not_done() -> None:
     found = answer(assessed(**BETTER), unfinished="3 of 8 cells")
     assert found.headline == "Decide nothing yet: the run is not finished (3 of 8 cells are done)."

@@ -8,6 +8,7 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
+from advrisk.report.headline import headline, how_bad
 from advrisk.report.summary import what_would_decide
 from advrisk.risk.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.risk.conflicts import Order, Stated, TieValues
@@ -194,7 +195,7 @@ class TestWhereNumbersDisagree:
         assert (pair.lower, pair.conflicts, pair.more_samples) == ("early", (), None)
         assert "robust accuracy at 2 favours steady" in pair.opposed[0]
         said = what_would_decide(pair)
-        assert said.startswith("more samples alone will not decide: relative damage favours early")
+        assert said.startswith("more samples alone may not decide: relative damage favours early")
 
     @pytest.mark.parametrize("distances", [[INF] * 40, [0.1] * 20 + [0.0] * 20])
     def test_models_that_do_not_differ_contradict_nothing(
@@ -288,6 +289,38 @@ class TestSizesThatNoAttackHad:
 
     def test_below_it_a_note_says_that_little_was_tried(self, found_by: Callable[..., Ledger]) -> None:
         assert any("No attack had an eps of 0.05" in note for note in self.asked(found_by, 0.05).notes)
+
+    def test_there_robust_accuracy_is_a_bound_and_decides_nothing(self, found_by: Callable[..., Ledger]) -> None:
+        """At 0.05 all samples of `m` are broken and none of `n`, by an attack that may go as far as 0.1."""
+        ledger = found_by({"m": {"pgd": [0.04] * 40}, "n": {"pgd": [0.09] * 40}}, {"pgd": {"eps": 0.1}})
+        found = assess_damage(ledger, DamageSpec(thresholds=[0.05]), seed=0)
+        assert (found.untried, found.least_bad) == ((0.05,), None)
+        assert "robust accuracy at 0.1 does not tell them apart (0.0 % against 0.0 %)" in headline(found)
+        (alone, _) = found.models
+        assert how_bad(alone, found).startswith("robust accuracy at most 100.0 % at 0.05 (no attack had this size)")
+
+    def test_a_curve_that_ends_there_gives_a_lower_bound(self, found_by: Callable[..., Ledger]) -> None:
+        ledger = found_by({"m": {"pgd": [0.04] * 40}, "n": {"pgd": [0.09] * 40}}, {"pgd": {"eps": 0.1}})
+        for tau, said in ((0.05, "damage probability at least 0.0 %, "), (0.1, "damage probability 100.0 %")):
+            found = assess_damage(ledger, DamageSpec(), seed=0, evasion=threshold(tau))
+            assert said in headline(found)
+
+    def test_in_another_norm_relative_damage_names_no_model(self, found_by: Callable[..., Ledger]) -> None:
+        ledger = found_by({"m": {"pgd": [0.04] * 40}, "n": {"pgd": [0.09] * 40}}, {"pgd": {"eps": 0.1, "norm": "l2"}})
+        found = assess_damage(ledger, DamageSpec(norm="linf"), seed=0)
+        assert found.least_bad is None
+        assert "no attack had an eps in this norm, and none measured distances" in found.pairs[0].conflicts[0]
+
+    def test_no_samples_are_promised_where_robust_accuracy_does_not_tell_models_apart(
+        self, found_by: Callable[..., Ledger]
+    ) -> None:
+        """Relative damage would favour `n` with more samples; robust accuracy, which must agree, is 0 of both."""
+        m, n = [0.04, 0.05, 0.06] * 2, [0.05, 0.06, 0.07] * 2
+        found = assess_damage(found_by({"m": {"pgd": m}, "n": {"pgd": n}}, {"pgd": {"eps": 0.1}}), DamageSpec(), seed=0)
+        (pair,) = found.pairs
+        assert pair.difference.low < 0 < pair.difference.high
+        assert (pair.more_samples, len(pair.opposed)) == (None, 1)
+        assert what_would_decide(pair).startswith("more samples alone may not decide: relative damage favours n ")
 
     def test_its_own_eps_needs_no_note(self, found_by: Callable[..., Ledger]) -> None:
         assert self.asked(found_by, 0.1).notes == ()
