@@ -171,7 +171,7 @@ def agreement(found: Findings) -> list[str]:
 
 
 def undecided(found: Findings) -> list[str]:
-    """Pairs that are not told apart: what it would take, or which numbers contradict each other."""
+    """Pairs that are not told apart: what it would take, or which numbers stand against it."""
     open_ones = [pair for pair in decided_pairs(found.comparison) if pair.undecided]
     lines = [f"Relative damage leaves {len(open_ones)} of {counted(len(found.pairs), 'pair')} undecided."]
     rows = [
@@ -184,12 +184,12 @@ def undecided(found: Findings) -> list[str]:
         for pair in open_ones
     ]
     lines += table(["pair", "difference", "first lower", "more samples to decide"], rows) if rows else []
-    return lines + wrapped(text for pair in open_ones for text in (*pair.conflicts, *pair.opposed))
+    return lines + wrapped(text for pair in open_ones for text in (*pair.conflicts, *pair.obstacles))
 
 
 def _more(pair: Pair) -> str:
-    if pair.conflicts or pair.opposed:
-        return "contradicted"
+    if pair.conflicts or pair.obstacles:
+        return "not by samples"
     return "no number seen" if pair.more_samples is None else f"{pair.more_samples:,}"
 
 

@@ -280,8 +280,8 @@ def test_the_evidence_index_names_requirements(folder: Path, tmp_path: Path) -> 
         (["--where", "class=1"], "it holds for all models, samples and attacks of the study, and this is a part"),
         (["--model", "plain"], "it holds for all models, samples and attacks of the study, and this is a part"),
         (["--arm", "fgsm*"], "it holds for all models, samples and attacks of the study, and this is a part"),
-        (["--norm", "l2"], "it is stated for linf"),
-        (["--detector", "confidence", "--false-alarms", "0.1"], "it is stated without this detector"),
+        (["--norm", "l2"], "the study asks about linf, and this about l2"),
+        (["--detector", "confidence", "--false-alarms", "0.1"], "the study does not ask with this detector"),
     ],
 )
 def test_what_is_required_is_not_met_where_it_is_not_checked(
@@ -305,20 +305,26 @@ def test_the_norm_of_the_study_is_no_part(folder: Path) -> None:
 
 def test_a_choice_that_leaves_nothing_out_is_no_part(folder: Path) -> None:
     run = Run.open(folder)
-    for given in ({"models": ["plain", "noisy"]}, {"arms": ["*"]}):
-        assert run.part(**given).select().answer == run.select().answer
+    assert run.part(models=["plain", "noisy"]).select().answer == run.select().answer
+    assert run.part(arms=["*"]).select().requirements == "not checked", "corruptions count, too, where they are named"
+    assert run.study is not None
+    run.study = run.study.model_copy(update={"scenarios": {}})
+    assert run.part(arms=["fgsm*", "pgd*"]).select().requirements == run.select().requirements == "met"
+    assert run.part(arms=["*"]).select().requirements == "not checked"
 
 
 def test_a_pass_on_risk_has_the_doubt_of_attacks_where_they_count(folder: Path) -> None:
     doubts = []
-    for scenario in (SCENARIOS, {"attacked": {"attacks": {"weight": 0.5, "arms": ["fgsm*"]}}}):
+    attacks, noise = {"weight": 0.5, "arms": ["fgsm*"]}, {"weight": 0.5, "arms": ["gaussian*"]}
+    for branch in (attacks, attacks | {"aggregate": "mean"}, noise, noise | {"aggregate": "max"}):
+        scenario = {"day": {"branch": branch}}
         run = Run.open(folder)
         assert run.study is not None
         run.study = run.study.model_copy(update={"scenarios": scenario})
         (checked,) = (one for one in run.gate(["risk.plain <= 1"]).results if one.requirement.startswith("risk"))
         assert checked.verdict == "pass"
         doubts.append("these attacks did no more; a better one may" in checked.cautions)
-    assert doubts == [False, True]
+    assert doubts == [True, True, False, False]
 
 
 def test_why_requirements_could_not_be_checked_is_said_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,10 +244,11 @@ class Measures:
     def attacked(self, term: Term) -> bool:
         """Whether attacks count in the scenario that a requirement of risk is about."""
         try:
-            rows = self._scenario(term).models
+            (tree, *_) = (row.tree for row in self._scenario(term).models)
         except RiskError:  # the requirement itself says why
             return False
-        return any(leaf.aggregate == "max" for leaf in rows[0].contributors)
+        attacks = self.run.query("SELECT DISTINCT arm FROM arms WHERE kind = 'attack'")["arm"].to_pylist()
+        return not {arm for leaf in tree.leaves() for arm in leaf.arms}.isdisjoint(attacks)
 
     def _scenario(self, term: Term) -> ScenarioResult:
         given = dict(zip(term.what.inside, term.inside, strict=False))

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import matches, no_match
+from advrisk.core.names import no_match
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
+from advrisk.risk.distances import chosen_arms
+from advrisk.study import DamageSpec
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
@@ -37,8 +39,7 @@ def part_of(
     given = {name: value for name, value in (asked or {}).items() if value is not None}
     if models is None and where is None and not given:
         return run
-    if _all_arms(run, given.get("arms", ())):
-        del given["arms"]
+    _refuse_unknown_arms(run, given.get("arms", ()))
     ledger, view = run.ledger, run.view
     if models is not None or where is not None:
         ledger, view = restricted(run.ledger, models, where)
@@ -49,16 +50,15 @@ def part_of(
     return part
 
 
-def _all_arms(run: "Run", patterns: Sequence[str]) -> bool:
-    """Whether patterns name every arm. A name that no arm has is a mistake, and no reason for having no answer."""
+def _refuse_unknown_arms(run: "Run", patterns: Sequence[str]) -> None:
+    """A name that no arm has is a mistake, and no reason why a question has no answer."""
     if not patterns:
-        return False
+        return
     sql = "SELECT DISTINCT arm FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean'"
     known = run.query(sql)["arm"].to_pylist()
     for pattern in patterns:
         if complaint := no_match(pattern, known):
             raise RiskError(complaint)
-    return all(matches(name, patterns) for name in known)
 
 
 def _within(outer: View, inner: View) -> View:
@@ -79,12 +79,18 @@ def asked_words(asked: Mapping[str, Any]) -> dict[str, str]:
 
 def why_no_gate(run: "Run") -> str:
     """Why the study's requirements are not checked on what is asked; empty where they are."""
-    own = run.study.assess.damage.norm if run.study else None
-    if run.view or "arms" in run.asked:
+    own = run.study.assess.damage if run.study else DamageSpec()
+    if run.view or ("arms" in run.asked and (states_scenarios(run) or not _same_arms(run, own.arms))):
         return f"it holds for all models, samples and attacks of the study, and this is a part; {_CHECKS}"
-    if run.asked.get("norm", own) != own:
-        return f"it is stated for {own}; {_CHECKS}"
-    return f"it is stated without this detector; {_CHECKS}" if "detector" in run.asked else ""
+    if run.asked.get("norm", own.norm) != own.norm:
+        return f"the study asks about {own.norm}, and this about {run.asked['norm']}; {_CHECKS}"
+    return f"the study does not ask with this detector; {_CHECKS}" if "detector" in run.asked else ""
+
+
+def _same_arms(run: "Run", own: Sequence[str] | None) -> bool:
+    """Whether the attacks that were asked for are those of the study's own question."""
+    asked, stated = ({row["arm"] for row in chosen_arms(run.ledger, one)} for one in (run.asked["arms"], own))
+    return asked == stated
 
 
 def states_scenarios(run: "Run") -> bool:

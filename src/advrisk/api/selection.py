@@ -107,7 +107,7 @@ def _scenario_results(
 
 
 def _damage(run: "Run", *, needed: bool) -> tuple[DamageAssessment | None, str]:
-    """Or why there is none."""
+    """Damage, or None and why there is none, which is an error where it is `needed`."""
     try:
         return run.damage(**run.asked), ""
     except RiskError as error:  # corruptions alone, say

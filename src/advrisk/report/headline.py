@@ -89,8 +89,12 @@ def _absolute(row: ModelDamage, found: DamageAssessment) -> str:
     """`damage probability 20.0 % behind the detector confidence, `; empty of relative damage."""
     if row.damage is None:
         return ""
-    low = isinstance(found.curve, ThresholdEvasion) and found.curve.tau in found.untried
-    return f"damage probability {'at least ' if low else ''}{_share(row.damage)}{behind(found)}, "
+    return f"damage probability {_least(found)}{_share(row.damage)}{behind(found)}, "
+
+
+def _least(found: DamageAssessment) -> str:
+    """`at least `, where no attack had the size up to which everything goes unnoticed."""
+    return "at least " if isinstance(found.curve, ThresholdEvasion) and found.curve.tau in found.untried else ""
 
 
 def _other_side(found: DamageAssessment) -> str:
@@ -100,7 +104,7 @@ def _other_side(found: DamageAssessment) -> str:
         return ""
     eps = found.thresholds[-1]
     share = f"{_bound(found, eps)}{_share(shares_at(row, found)[eps])}"
-    return f", whose {share_name(found)} is {share} at {found.size_text(eps)}"
+    return f", whose {share_name(found)} is {share} at {_size(found, eps)}"
 
 
 def _undecided(found: DamageAssessment) -> str:
@@ -123,13 +127,14 @@ def _open_trade_off(rows: Sequence[ModelDamage], found: DamageAssessment) -> str
     clean = next((row for row in rows if row.model == found.best_clean), None)
     if hardy is None or clean is None:
         return ""
-    for eps in () if found.targeted else reversed(found.thresholds):
+    tried = [eps for eps in found.thresholds if eps not in found.untried]
+    for eps in () if found.targeted else reversed(tried):
         held, other = (found.distances.by_model[row.model] > eps for row in (hardy, clean))
         gain = share_difference(int((held & ~other).sum()), int((other & ~held).sum()), len(held), level=found.level)
         if gain.low > 0:
             shares = (row.robust_accuracy[eps] for row in (hardy, clean))
             damage = " against ".join(_share(row.damage) for row in (hardy, clean) if row.damage is not None)
-            beside = f" (damage probability {damage})" if damage else ""
+            beside = f" (damage probability {_least(found)}{damage})" if damage else ""
             return (
                 f"A trade-off that damage does not decide{beside}: {hardy.model} is better under attack "
                 f"(robust accuracy at {found.size_text(eps)} {' against '.join(map(_share, shares))}), "
@@ -139,7 +144,7 @@ def _open_trade_off(rows: Sequence[ModelDamage], found: DamageAssessment) -> str
 
 
 def _to_decide(pairs: Sequence[Pair], found: DamageAssessment) -> str:
-    return f"; {what_would_decide(pairs[0], found.samples_left, part=found.part)}" if len(pairs) == 1 else ""
+    return f"; {what_would_decide(pairs[0], found.samples_left)}" if len(pairs) == 1 else ""
 
 
 def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
@@ -149,7 +154,7 @@ def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
     parts = []
     if damage and not (found.relative and found.thresholds):
         shown = [f"{one.value:.3f}" if found.relative else _share(one) for one in damage]
-        parts.append(f"{damage_name(relative=found.relative)} {listed(shown)}")
+        parts.append(f"{damage_name(relative=found.relative)} {_least(found)}{listed(shown)}")
     parts += [
         f"{share_name(found)} at {_size(found, eps)} {_bound(found, eps)}"
         f"{_each(shares_at(row, found)[eps] for row in rows)}"

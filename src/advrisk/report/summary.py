@@ -1,7 +1,5 @@
 """The findings in plain words."""
 
-from collections.abc import Sequence
-
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -158,28 +156,21 @@ def _on_pairs(assessment: DamageAssessment) -> list[str]:
     """What would decide the pairs that the headline leaves open."""
     undecided = [pair for pair in assessment.pairs if pair.undecided]
     leading = [pair for pair in undecided if assessment.models[0].model in (pair.lower, pair.higher)]
-    sentences = [
-        f"{pair.lower} and {pair.higher} are undecided: "
-        f"{what_would_decide(pair, assessment.samples_left, part=assessment.part)}."
-        for pair in leading
-    ]
+    left = assessment.samples_left
+    sentences = [f"{pair.lower} and {pair.higher} are undecided: {what_would_decide(pair, left)}." for pair in leading]
     if n_more := len(undecided) - len(leading):
         sentences.append(f"{counted(n_more, 'more pair')} of models {'is' if n_more == 1 else 'are'} undecided.")
     return sentences
 
 
-def what_would_decide(pair: Pair, samples_left: int | None = None, *, part: Sequence[str] = ()) -> str:
-    """The samples that would, or why none will; `samples_left` are those that the data set still has, if known.
-
-    Of a `part` of a run they are samples of that part.
-    """
+def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
+    """The samples that would, or why none will; `samples_left` are those that the data set still has, if known."""
     if pair.conflicts:
         return "; ".join(text.rstrip(".") for text in pair.conflicts)
-    if pair.opposed:
-        return f"more samples alone may not decide: {'; '.join(text.rstrip('.') for text in pair.opposed)}"
+    if pair.obstacles:
+        return f"more samples alone may not decide: {'; '.join(text.rstrip('.') for text in pair.obstacles)}"
     if pair.more_samples is not None:
-        found = samples_that_decide(pair.more_samples, samples_left)
-        return found.replace("more samples", "more samples of this part") if part else found
+        return samples_that_decide(pair.more_samples, samples_left)
     if pair.difference.value == 0:
         return "no difference was seen, so the number of samples that would decide is unknown"
     return "more samples alone will not decide; ask the detector more"

@@ -86,19 +86,22 @@ def comparison_verdicts(found: RunComparison) -> Verdicts:
 def comparison_headline(found: RunComparison) -> str:
     """In one sentence, without whom it is of."""
     margin = f" by more than {found.margin_text}" if found.margin else ""
-    deciding = _named([one for one in found.results if one.verdict == found.verdict])
+    deciding = _named([one for one in found.results if one.verdict == found.verdict], found)
     return {
         "identical": "identical: the same model",
-        "better": f"better in {_named(found.improved)}, and in nothing worse{margin}",
+        "better": f"better in {_named(found.improved, found)}, and in nothing worse{margin}",
         "worse": f"worse{margin} in {deciding}",
         "undecided": f"undecided whether it is worse{margin} in {deciding}",
     }.get(found.word, f"{found.word}{margin}")
 
 
-def _named(results: Sequence[Compared]) -> str:
-    """What was compared, with the models where there are several pairs."""
-    one_pair = len({(one.old, one.new) for one in results}) == 1
-    return listed([one.quantity if one_pair else one.label for one in results])
+def _named(results: Sequence[Compared], found: RunComparison) -> str:
+    """The numbers, with their models where several pairs were compared; what could not be compared comes last."""
+    several = len({(one.old, one.new) for one in found.results}) > 1
+    names = {one: one.label if several else one.quantity for one in results}
+    known = [name for one, name in names.items() if one.worse_by is not None]
+    unknown = [f"{name} (not compared)" for one, name in names.items() if one.worse_by is None]
+    return listed([*known, *unknown])
 
 
 def _of_requirement(one: Held) -> Case:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.decision import Unopposed, index_of
+from advrisk.risk.decision import index_of
 from advrisk.risk.dirichlet_mean import Mixture
 from advrisk.risk.evasion import (
     AverageEvasion,
@@ -41,7 +41,7 @@ _GROUPS = 128  # of samples of neighbouring sizes, whose values are averaged for
 
 
 @dataclass(frozen=True, eq=False)
-class EvasionComparison(Unopposed):
+class EvasionComparison:
     """Damage of models on the same samples and under the same evasion curve."""
 
     models: tuple[str, ...]

@@ -145,7 +145,10 @@ class DamageAssessment(Tabular):
             "detector": _detector_dict(self.detector),
             "decided": self.decided,
             "least_bad": self.least_bad,
-            "sizes": [{"eps": eps, "written": self.size_text(eps)} for eps in self.thresholds],
+            "sizes": [
+                {"eps": eps, "written": self.size_text(eps), "tried": eps not in self.untried}
+                for eps in self.thresholds
+            ],
             "best_clean": self.best_clean,
             "samples_left": self.samples_left,
             "crafted_on": list(self.crafted_on),
@@ -198,10 +201,10 @@ def assess_damage(
     loose = _untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
     loose += _on_threshold(evasion, attacks, sizes, written or {})
     loose += _unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
-    asked_too = [evasion.tau] if isinstance(evasion, ThresholdEvasion) else []
-    loose_sizes = tuple(eps for eps in (*known, *asked_too) if not was_tried(eps, attacks))
+    limit = [evasion.tau] if isinstance(evasion, ThresholdEvasion) else []
     stated = Stated(
-        sizes=tuple(sorted({*sizes, *known} - {*unmeasured, *loose_sizes})),
+        sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
+        untried=tuple(eps for eps in (*known, *limit) if not was_tried(eps, attacks)),
         fixed_eps=fixed_eps,
         correct=correct_samples(ledger, distances),
         targeted=_targeted(ledger),
@@ -222,7 +225,6 @@ def assess_damage(
         people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
         queries=queries,
         cost=cost,
-        untried=loose_sizes,
         notes=(*notes, *loose, *on_queries(model for model in queries if model in distances.by_model)),
         skewed=skewed,
         rng=generator("damage", seed),
@@ -244,7 +246,6 @@ def assess_distances(
     people: Mapping[str, Estimate] | None = None,
     queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
-    untried: tuple[float, ...] = (),
     notes: Sequence[str] = (),
     skewed: bool = False,
     rng: np.random.Generator,
@@ -281,7 +282,7 @@ def assess_distances(
         comparison=comparison,
         pairs=pairs,
         best_clean=best_clean,
-        untried=untried,
+        untried=stated.untried,
         samples_left=samples_left,
         written=stated.written,
         curve=_curve(comparison, detection),

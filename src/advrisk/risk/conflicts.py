@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
-from advrisk.risk.mean_share import difference_at_least
+from advrisk.risk.mean_share import difference_at_least, mean_difference
 
 Floats = NDArray[np.float64]
 
@@ -45,12 +46,14 @@ class Stated:
     """What a study states or knows beside distances.
 
     `sizes` are those at which robust accuracy must not say the opposite. `fixed_eps`: no attack measured distances, so
-    at one of them it must say the same. `correct` holds, by model, 1 for each sample that is answered correctly clean
-    (a share of draws, for a model that answers at random); without it, what is wrong clean has the distance 0.
-    `queries` says, of models that answer at random, what share of draws stays correct within a size.
+    at one of them it must say the same, unless it is `untried`: no attack had that size. `correct` holds, by model, 1
+    for each sample that is answered correctly clean (a share of draws, for a model that answers at random); without
+    it, what is wrong clean has the distance 0. `queries` says, of models that answer at random, what share of draws
+    stays correct within a size.
     """
 
     sizes: tuple[float, ...] = ()
+    untried: tuple[float, ...] = ()
     fixed_eps: bool = False
     correct: Mapping[str, Floats] = field(default_factory=dict)
     targeted: bool = False
@@ -70,13 +73,31 @@ class Order:
     level: float
 
     def conflicts(self) -> tuple[str, ...]:
-        """Which numbers contradict the order; empty where none does."""
-        found = self.contradictions()
+        """Which numbers contradict the order or do not back it; empty where none does."""
+        found = self._contradictions()
         unsupported = "" if len(found) > bool(self.tie_conflict()) else self._unsupported()
         return (*found, unsupported) if unsupported else found
 
-    def contradictions(self) -> tuple[str, ...]:
-        """Which numbers say the opposite of the order, so that more samples of this kind do not settle it."""
+    def obstacles(self) -> tuple[str, ...]:
+        """What would leave the two undecided even if more samples decided their relative damage as it stands.
+
+        Robust accuracy that leans the same way is none: more samples may decide it, too (`gain_to_come`).
+        """
+        found = self.conflicts()
+        return () if found and found == (self._unsupported(),) and self.gain_to_come() else found
+
+    def gain_to_come(self) -> Estimate | None:
+        """The clearest difference of robust accuracies that leans towards the order and must back it, but does not
+        yet; None where none must, or none does."""
+        if not self._unsupported():
+            return None
+        gains = [
+            mean_difference(self._robust(self.lower, eps), self._robust(self.higher, eps), level=self.level)
+            for eps in self._supporting()
+        ]
+        return max((one for one in gains if one.value > 0), key=lambda one: one.low, default=None)
+
+    def _contradictions(self) -> tuple[str, ...]:
         opposed = (text for eps in self._sizes() if (text := self._opposed(eps)))
         return tuple(text for text in (self.tie_conflict(), next(opposed, "")) if text)
 
@@ -131,19 +152,27 @@ class Order:
         return f"{self._favours()}, {self._name(eps)} favours {self.higher} {shares}; {advice}"
 
     def _unsupported(self) -> str:
-        """Where every attack had a fixed eps, and robust accuracy tells the two apart at none of them."""
+        """Where every attack had a fixed eps, and robust accuracy is decided for the first model at none of them."""
         if not self.stated.fixed_eps:
             return ""
-        if not self.stated.sizes:
-            return f"{self._favours()}, but no attack had an eps in this norm, and none measured distances; {MEASURE}"
-        if any(self._ahead(self.lower, self.higher, eps) for eps in self.stated.sizes):
+        sizes = self._supporting()
+        if not sizes:
+            return (
+                f"{self._favours()}, but no robust accuracy in this norm backs it; add an attack in this norm that "
+                "measures distances (`preset: minimal-distance`)"
+            )
+        if any(self._ahead(self.lower, self.higher, eps) for eps in sizes):
             return ""
-        eps = self.stated.sizes[-1]
+        eps = sizes[-1]
         shares = f"({self._shown(self.lower, eps)} against {self._shown(self.higher, eps)})"
         return (
             f"{self._favours()}, but {self._name(eps)} does not tell them apart {shares}, and attacks at a fixed eps "
             f"do not measure distances; {MEASURE}"
         )
+
+    def _supporting(self) -> list[float]:
+        """The sizes that an attack had: robust accuracy at others is a bound."""
+        return [eps for eps in self.stated.sizes if eps not in self.stated.untried]
 
     def _favours(self) -> str:
         below, above = self.tied[self.lower].greater, self.tied[self.higher].greater
@@ -161,7 +190,7 @@ class Order:
         return percent_text(1 - share if self.stated.targeted else share, 1)
 
     def _ahead(self, one: str, other: str, eps: float) -> bool:
-        """Whether robust accuracy at a size is surely better: the paired interval of the difference lies above 0."""
+        """Whether robust accuracy at a size is surely better: by a p-value, which decides as the paired interval."""
         at_most_0 = difference_at_least(self._robust(other, eps), self._robust(one, eps), 0.0)
         return at_most_0 < (1 - self.level) / 2
 

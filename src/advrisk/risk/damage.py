@@ -108,7 +108,7 @@ class DamageComparison:
         return tuple(
             (a, b)
             for a, b in permutations(self.models, 2)
-            if self.estimates[a].value < self.estimates[b].value and self._order(a, b).tie_conflict()
+            if self.estimates[a].value < self.estimates[b].value and self.order(a, b).tie_conflict()
         )
 
     def conflicts(self, a: str, b: str) -> tuple[str, ...]:
@@ -116,14 +116,10 @@ class DamageComparison:
         difference = self.difference(a, b)
         if difference.low <= 0 <= difference.high:
             return ()
-        return self._order(*((a, b) if difference.value < 0 else (b, a))).conflicts()
+        return self.order(*((a, b) if difference.value < 0 else (b, a))).conflicts()
 
-    def opposed(self, a: str, b: str) -> tuple[str, ...]:
-        """Which numbers would leave two models undecided if more samples decided their order as it stands."""
-        lower, higher = (a, b) if self.estimates[a].value < self.estimates[b].value else (b, a)
-        return self._order(lower, higher).conflicts()
-
-    def _order(self, lower: str, higher: str) -> Order:
+    def order(self, lower: str, higher: str) -> Order:
+        """Two models by their relative damage, and what else is known of them."""
         distances = {model: self._matrix[index_of(model, self.models)] for model in (lower, higher)}
         return Order(lower, higher, self.tied, distances, self.stated, self.level)
 

@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
+from advrisk.risk.conflicts import Order
 
 _MOST = 10**12  # more samples than anybody attacks
 
@@ -38,21 +39,14 @@ class Comparison(Protocol):
 
     def undecided(self, a: str, b: str) -> bool: ...
 
-    def conflicts(self, a: str, b: str) -> tuple[str, ...]: ...
-
-    def opposed(self, a: str, b: str) -> tuple[str, ...]: ...
-
     def standard_errors(self, a: str, b: str) -> tuple[float, float]: ...
 
 
-class Unopposed:
-    """A comparison by what the user stated, such as a scenario or an evasion curve: no other number opposes it."""
+@runtime_checkable
+class Contradictable(Protocol):
+    """A comparison that other numbers may contradict; not one by what the user stated, as a scenario or a curve."""
 
-    def conflicts(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
-        return ()
-
-    def opposed(self, a: str, b: str) -> tuple[str, ...]:  # noqa: ARG002
-        return ()
+    def order(self, lower: str, higher: str) -> Order: ...
 
 
 @dataclass(frozen=True)
@@ -64,11 +58,11 @@ class Pair:
     difference: Estimate  # damage of `higher` minus damage of `lower`, paired
     undecided: bool
     more_samples: int | None  # that would probably decide; None: no number of samples is seen to
-    conflicts: tuple[str, ...] = ()  # numbers that say the opposite, each in words; they make the pair undecided
-    opposed: tuple[str, ...] = ()  # of a pair that the interval leaves open: what would say the opposite all the same
+    conflicts: tuple[str, ...] = ()  # numbers that contradict the order or do not back it; they make it undecided
+    obstacles: tuple[str, ...] = ()  # of a pair that the interval leaves open: the same, whatever more samples say
 
     def as_dict(self) -> dict[str, Any]:
-        told = {"conflicts": list(self.conflicts), "opposed": list(self.opposed)}
+        told = {"conflicts": list(self.conflicts), "obstacles": list(self.obstacles)}
         return {**vars(self), "difference": self.difference.as_dict(), **told}
 
 
@@ -99,11 +93,23 @@ def decided_pairs(comparison: Comparison) -> tuple[Pair, ...]:
 def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
     difference = comparison.difference(higher, lower)
     open_ = _holds_zero(difference)
-    more = _more_samples(comparison, difference, comparison.standard_errors(higher, lower)) if open_ else 0
-    conflicts = comparison.conflicts(lower, higher)
-    opposed = comparison.opposed(lower, higher) if open_ and difference.value else ()
-    more = None if conflicts or opposed else more
-    return Pair(lower, higher, difference, open_ or bool(conflicts), more, conflicts, opposed)
+    order = comparison.order(lower, higher) if isinstance(comparison, Contradictable) and difference.value else None
+    if not open_:
+        conflicts = order.conflicts() if order else ()
+        return Pair(lower, higher, difference, bool(conflicts), None if conflicts else 0, conflicts)
+    obstacles = order.obstacles() if order else ()
+    more = None if obstacles else _more_samples(comparison, difference, comparison.standard_errors(higher, lower))
+    if more is not None and order and (gain := order.gain_to_come()):
+        support = _more_samples(comparison, gain, (_standard_error(gain), 0.0))
+        more = None if support is None else max(more, support)
+    return Pair(lower, higher, difference, undecided=True, more_samples=more, obstacles=obstacles)
+
+
+def _standard_error(found: Estimate) -> float:
+    """As an interval of a normal distribution would have it."""
+    from scipy.special import ndtri
+
+    return (found.high - found.low) / (2 * float(ndtri((1 + found.level) / 2)))
 
 
 def _holds_zero(difference: Estimate) -> bool:

@@ -78,7 +78,7 @@ class ArmDistances:
 
 def smallest_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> Distances:
     """Reduce the ledger's rows; `arms` are names or patterns, by default all attacks of the study that have a norm."""
-    chosen = _chosen_arms(ledger, arms)
+    chosen = chosen_arms(ledger, arms)
     names = sorted({row["model"] for row in chosen})
     arm_names = sorted({row["arm"] for row in chosen})
     _refuse_unlike(chosen, names, arm_names)
@@ -167,7 +167,7 @@ def _places(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.int64]:
     return places
 
 
-def _chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
+def chosen_arms(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
     """The arms that count against each model: the study's own attacks, those imported where there is no study, or
     those named."""
     table: list[dict[str, Any]] = ledger.query(

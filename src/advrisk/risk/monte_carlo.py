@@ -26,7 +26,6 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability
-from advrisk.risk.decision import Unopposed
 from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold as seen_above
 from advrisk.risk.proportion import proportion
@@ -46,7 +45,7 @@ Threshold = float | Mapping[str, float]  # a score, or {"false_alarms": share of
 
 
 @dataclass(frozen=True, eq=False)
-class MonteCarloDamage(Unopposed):
+class MonteCarloDamage:
     """Damage of models on the same samples, with one detector in front of each."""
 
     detector: str  # its full name in the ledger

@@ -17,6 +17,7 @@ from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import samples_to_decide
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import average, fit_bayesian, threshold
+from advrisk.risk.mean_share import mean_difference
 from advrisk.study import AVERAGE, DamageSpec
 
 INF = float("inf")
@@ -178,7 +179,7 @@ class TestWhereNumbersDisagree:
         assert "0.550 and 0.450" in said
         assert "0.800 and 0.580" in said
         assert found.pairs[0].conflicts == (), "chance leaves this pair open: nothing contradicts anything"
-        assert found.pairs[0].opposed[0] == said, "but more samples would not decide it"
+        assert found.pairs[0].obstacles[0] == said, "but more samples would not decide it"
         assert found.pairs[0].more_samples is None
 
     def test_no_samples_are_promised_where_robust_accuracy_would_still_say_the_opposite(
@@ -193,7 +194,7 @@ class TestWhereNumbersDisagree:
         (pair,) = found.pairs
         assert pair.difference.low < 0 < pair.difference.high
         assert (pair.lower, pair.conflicts, pair.more_samples) == ("early", (), None)
-        assert "robust accuracy at 2 favours steady" in pair.opposed[0]
+        assert "robust accuracy at 2 favours steady" in pair.obstacles[0]
         said = what_would_decide(pair)
         assert said.startswith("more samples alone may not decide: relative damage favours early")
 
@@ -290,7 +291,15 @@ class TestSizesThatNoAttackHad:
     def test_below_it_a_note_says_that_little_was_tried(self, found_by: Callable[..., Ledger]) -> None:
         assert any("No attack had an eps of 0.05" in note for note in self.asked(found_by, 0.05).notes)
 
-    def test_there_robust_accuracy_is_a_bound_and_decides_nothing(self, found_by: Callable[..., Ledger]) -> None:
+    def test_there_robust_accuracy_may_oppose_an_order(self, found_by: Callable[..., Ledger]) -> None:
+        """`a` keeps more samples at 0.1, but loses 30 of them below 0.03, where `b` loses none."""
+        distances = {"a": {"pgd": [0.02] * 30 + [INF] * 70}, "b": {"pgd": [0.04] * 85 + [INF] * 15}}
+        found = assess_damage(found_by(distances, {"pgd": {"eps": 0.1}}), DamageSpec(thresholds=[0.03]), seed=0)
+        assert found.least_bad is None
+        assert "robust accuracy at 0.03 favours b (100.0 % against 70.0 %)" in found.pairs[0].conflicts[0]
+        assert found.as_dict()["sizes"] == [{"eps": 0.03, "written": "0.03", "tried": False}]
+
+    def test_there_robust_accuracy_is_a_bound_and_backs_no_order(self, found_by: Callable[..., Ledger]) -> None:
         """At 0.05 all samples of `m` are broken and none of `n`, by an attack that may go as far as 0.1."""
         ledger = found_by({"m": {"pgd": [0.04] * 40}, "n": {"pgd": [0.09] * 40}}, {"pgd": {"eps": 0.1}})
         found = assess_damage(ledger, DamageSpec(thresholds=[0.05]), seed=0)
@@ -309,7 +318,7 @@ class TestSizesThatNoAttackHad:
         ledger = found_by({"m": {"pgd": [0.04] * 40}, "n": {"pgd": [0.09] * 40}}, {"pgd": {"eps": 0.1, "norm": "l2"}})
         found = assess_damage(ledger, DamageSpec(norm="linf"), seed=0)
         assert found.least_bad is None
-        assert "no attack had an eps in this norm, and none measured distances" in found.pairs[0].conflicts[0]
+        assert "no robust accuracy in this norm backs it" in found.pairs[0].conflicts[0]
 
     def test_no_samples_are_promised_where_robust_accuracy_does_not_tell_models_apart(
         self, found_by: Callable[..., Ledger]
@@ -319,8 +328,25 @@ class TestSizesThatNoAttackHad:
         found = assess_damage(found_by({"m": {"pgd": m}, "n": {"pgd": n}}, {"pgd": {"eps": 0.1}}), DamageSpec(), seed=0)
         (pair,) = found.pairs
         assert pair.difference.low < 0 < pair.difference.high
-        assert (pair.more_samples, len(pair.opposed)) == (None, 1)
+        assert (pair.more_samples, len(pair.obstacles)) == (None, 1)
         assert what_would_decide(pair).startswith("more samples alone may not decide: relative damage favours n ")
+
+    def test_samples_are_promised_where_robust_accuracy_leans_the_same_way(
+        self, found_by: Callable[..., Ledger]
+    ) -> None:
+        """So many that robust accuracy is decided, too: 60 % against 48 % of 60 samples are not."""
+        rng = np.random.default_rng(3)
+        m, n = (rng.permutation(np.append(np.linspace(0.01, 0.1, 60 - k), [INF] * k)) for k in (29, 36))
+        found = assess_damage(
+            found_by({"m": {"pgd": m.tolist()}, "n": {"pgd": n.tolist()}}, {"pgd": {"eps": 0.1}}), DamageSpec(), seed=0
+        )
+        (pair,) = found.pairs
+        assert (pair.lower, pair.undecided, pair.conflicts, pair.obstacles) == ("n", True, (), ())
+        gain = mean_difference(np.isinf(n), np.isinf(m))
+        assert gain.low < 0 < gain.value
+        fewest = 60 * ((gain.high - gain.low) / 2 / gain.value) ** 2 - 60  # that leave 0 out if nothing else changes
+        assert pair.more_samples is not None
+        assert pair.more_samples > fewest > 0
 
     def test_its_own_eps_needs_no_note(self, found_by: Callable[..., Ledger]) -> None:
         assert self.asked(found_by, 0.1).notes == ()

@@ -117,6 +117,7 @@ class RunComparison(Judged):
             "level": self.level,
             "n_samples": self.n_samples,
             "verdict": self.word,
+            "improved": [one.label for one in self.improved],
             "counts": {word: [one.word for one in self.results].count(word) for word in get_args(Word)},
             "arms": {pair: list(arms) for pair, arms in self.arms.items()},
             "results": [one.as_dict() for one in self.results],

@@ -13,7 +13,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
-from advrisk.risk.decision import Pair, Unopposed, ahead_of, alike, decided_pairs, index_of
+from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
 from advrisk.risk.indicators.bands import Band, bands
 from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
@@ -27,7 +27,7 @@ _DRAWS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class BranchComparison(Unopposed):
+class BranchComparison:
     """The risk of models given one branch, on the same samples."""
 
     path: str
