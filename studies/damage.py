@@ -24,16 +24,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="write everything into this page, too")
     given = parser.parse_args(words)
     try:
+        blocks: dict[str, list[str]] = {}
         for folder in given.runs:
             found = findings(folder, given.eps)
             print("\n".join(lines_of(found)))
+            blocks |= blocks_of(found)
             if given.figures:
                 from studies.figures import draw
 
                 for path in draw(found.damage, found.settled, folder=given.figures, name=found.name):
                     print(f"wrote {path}")
-            if given.page:
-                fill(given.page, blocks_of(found))
+        if given.page:
+            fill(given.page, blocks)
+            print(f"wrote {given.page}")
     except AdvriskError as error:
         print(f"studies.damage: {error}", file=sys.stderr)
         return 2

@@ -15,6 +15,7 @@ from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST
 from advrisk.risk.damage import compare_damage, success_ratio
 from advrisk.risk.evasion import threshold
 from studies import damage, figures, sections
+from studies.page import places
 
 EPS = (0.05, 0.2)
 INF = math.inf
@@ -226,3 +227,20 @@ def test_figures_without_a_browser_are_refused(
     assert damage.main([str(run), "--eps", *map(str, EPS), "--figures", str(tmp_path / "drawn")]) == 2
     assert "chromium" in capsys.readouterr().err
     assert not (tmp_path / "drawn").exists()
+
+
+def test_every_section_is_written_into_its_place(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"run-{section.__name__}" for section in sections.SECTIONS]
+    page = tmp_path / "page.md"
+    page.write_text("".join(f"<!-- {name} -->\nold\n<!-- /{name} -->\nBetween.\n" for name in names))
+    printed(capsys, run, "--eps", *map(str, EPS), "--page", page)
+    found = sections.blocks_of(sections.findings(run, EPS))
+    assert page.read_text() == "".join(
+        "\n".join([f"<!-- {name} -->", *found[name], f"<!-- /{name} -->", "Between.", ""]) for name in names
+    )
+
+
+def test_the_case_study_has_every_place() -> None:
+    page = Path(__file__).parents[3] / "docs" / "case-study-damage.md"
+    studies = ("damage-mnist", "damage-cifar10")
+    assert set(places(page.read_text())) == {f"{one}-{each.__name__}" for one in studies for each in sections.SECTIONS}
