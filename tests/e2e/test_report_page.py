@@ -211,7 +211,11 @@ class TestInBrowser:
         page = Visit(browser, report, width=720).page
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        page.wait_for_function("document.documentElement.scrollWidth <= 720")  # figures are drawn anew meanwhile
+        widths = []
+        while len(widths) < 100 and (not widths or widths[-1] > 720):  # figures are drawn anew meanwhile
+            page.wait_for_timeout(50)
+            widths.append(page.evaluate("document.documentElement.scrollWidth"))
+        assert widths[-1] <= 720
         chosen = page.locator("#indicators .choose").first
         assert not chosen.locator("select").is_visible()
         assert chosen.locator(".chosen").inner_text() == chosen.locator("option").first.text_content()
