@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -53,6 +54,11 @@ class Findings:
         """Numbers of samples to look at: 10, 100, 1000, or as many as there are."""
         return sorted({min(number, self.comparison.n) for number in NUMBERS})
 
+    @cached_property
+    def sections(self) -> dict[str, list[str]]:
+        """Name -> lines of each."""
+        return {section.__name__: section(self) for section in SECTIONS}
+
 
 def findings(folder: Path, eps: Sequence[float] | None = None) -> Findings:
     """Open a run and assess damage at two sizes: the study's smallest and largest, or those given."""
@@ -70,12 +76,12 @@ def findings(folder: Path, eps: Sequence[float] | None = None) -> Findings:
 
 def lines_of(found: Findings) -> list[str]:
     """All sections."""
-    return [line for section in SECTIONS for line in [*section(found), ""]]
+    return [line for lines in found.sections.values() for line in [*lines, ""]]
 
 
 def blocks_of(found: Findings) -> dict[str, list[str]]:
     """What a page shows: `run-section` -> a block of its lines."""
-    return {f"{found.name}-{section.__name__}": fenced(section(found)) for section in SECTIONS}
+    return {f"{found.name}-{name}": fenced(lines) for name, lines in found.sections.items()}
 
 
 def decision(found: Findings) -> list[str]:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advrisk.core.errors import RiskError
-from advrisk.core.names import no_match
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
 from advrisk.risk.distances import chosen_arms
@@ -39,7 +37,8 @@ def part_of(
     given = {name: value for name, value in (asked or {}).items() if value is not None}
     if models is None and where is None and not given:
         return run
-    _refuse_unknown_arms(run, given.get("arms", ()))
+    if given.get("arms"):
+        chosen_arms(run.ledger, given["arms"])  # a name that no arm has is a mistake, not a question without an answer
     ledger, view = run.ledger, run.view
     if models is not None or where is not None:
         ledger, view = restricted(run.ledger, models, where)
@@ -48,17 +47,6 @@ def part_of(
     part.stopping, part.decision_level = run.stopping, run.decision_level
     part.view, part.asked, part.whole = view, {**run.asked, **given}, run.whole or run
     return part
-
-
-def _refuse_unknown_arms(run: "Run", patterns: Sequence[str]) -> None:
-    """A name that no arm has is a mistake, and no reason why a question has no answer."""
-    if not patterns:
-        return
-    sql = "SELECT DISTINCT arm FROM arms WHERE origin IN ('study', 'import') AND kind IS DISTINCT FROM 'clean'"
-    known = run.query(sql)["arm"].to_pylist()
-    for pattern in patterns:
-        if complaint := no_match(pattern, known):
-            raise RiskError(complaint)
 
 
 def _within(outer: View, inner: View) -> View:

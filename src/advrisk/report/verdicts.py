@@ -98,10 +98,11 @@ def comparison_headline(found: RunComparison) -> str:
 def _named(results: Sequence[Compared], found: RunComparison) -> str:
     """The numbers, with their models where several pairs were compared; what could not be compared comes last."""
     several = len({(one.old, one.new) for one in found.results}) > 1
-    names = {one: one.label if several else one.quantity for one in results}
-    known = [name for one, name in names.items() if one.worse_by is not None]
-    unknown = [f"{name} (not compared)" for one, name in names.items() if one.worse_by is None]
-    return listed([*known, *unknown])
+    names = [
+        f"{one.label if several else one.quantity}{' (not compared)' if one.worse_by is None else ''}"
+        for one in sorted(results, key=lambda one: one.worse_by is None)
+    ]
+    return listed(names)
 
 
 def _of_requirement(one: Held) -> Case:

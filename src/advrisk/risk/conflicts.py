@@ -7,6 +7,7 @@ counted, and if robust accuracy, paired on the same samples, is not decided for 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -75,7 +76,7 @@ class Order:
     def conflicts(self) -> tuple[str, ...]:
         """Which numbers contradict the order or do not back it; empty where none does."""
         found = self._contradictions()
-        unsupported = "" if len(found) > bool(self.tie_conflict()) else self._unsupported()
+        unsupported = "" if len(found) > bool(self.tie_conflict()) else self._unsupported
         return (*found, unsupported) if unsupported else found
 
     def obstacles(self) -> tuple[str, ...]:
@@ -84,12 +85,13 @@ class Order:
         Robust accuracy that leans the same way is none: more samples may decide it, too (`gain_to_come`).
         """
         found = self.conflicts()
-        return () if found and found == (self._unsupported(),) and self.gain_to_come() else found
+        return () if found and found == (self._unsupported,) and self.gain_to_come else found
 
+    @cached_property
     def gain_to_come(self) -> Estimate | None:
         """The clearest difference of robust accuracies that leans towards the order and must back it, but does not
         yet; None where none must, or none does."""
-        if not self._unsupported():
+        if not self._unsupported:
             return None
         gains = [
             mean_difference(self._robust(self.lower, eps), self._robust(self.higher, eps), level=self.level)
@@ -151,6 +153,7 @@ class Order:
         advice = MEASURE if self.stated.fixed_eps else "say which sizes matter (`--evasion SIZE`)"
         return f"{self._favours()}, {self._name(eps)} favours {self.higher} {shares}; {advice}"
 
+    @cached_property
     def _unsupported(self) -> str:
         """Where every attack had a fixed eps, and robust accuracy is decided for the first model at none of them."""
         if not self.stated.fixed_eps:

@@ -99,7 +99,7 @@ def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
         return Pair(lower, higher, difference, bool(conflicts), None if conflicts else 0, conflicts)
     obstacles = order.obstacles() if order else ()
     more = None if obstacles else _more_samples(comparison, difference, comparison.standard_errors(higher, lower))
-    if more is not None and order and (gain := order.gain_to_come()):
+    if more is not None and order and (gain := order.gain_to_come):
         support = _more_samples(comparison, gain, (_standard_error(gain), 0.0))
         more = None if support is None else max(more, support)
     return Pair(lower, higher, difference, undecided=True, more_samples=more, obstacles=obstacles)
