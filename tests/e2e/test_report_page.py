@@ -211,6 +211,8 @@ class TestInBrowser:
         page = Visit(browser, report, width=720).page
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        longest = "all => { for (const one of all) one.textContent = '[123,456.789, 987,654.321]'; }"
+        page.locator("#survival td .interval").evaluate_all(longest)  # seconds are as long as the machine makes them
         widths = []
         while len(widths) < 100 and (not widths or widths[-1] > 720):  # figures are drawn anew meanwhile
             page.wait_for_timeout(50)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -134,8 +134,10 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         if self._connected:
-            self._connected = self.is_ours = False
+            ours, self._connected, self.is_ours = self.is_ours, False, False
             self.ray.shutdown()  # ends a cluster of ours, and leaves any other
+            if ours:
+                _forget_token()
         if self._scratch is not None:
             self._scratch.remove()
             self._scratch = None
@@ -243,6 +245,17 @@ def _to_ourselves() -> Iterator[None]:
 def _token() -> str:
     """One for all clusters that this process starts: Ray remembers the first that it is told."""
     return secrets.token_hex(32)
+
+
+def _forget_token() -> None:
+    """Reset the token and the mode that Ray caches for the process, or no other cluster could be used in it.
+
+    Ray has no public call for this; versions before 2.60 lack the parts and need none of it.
+    """
+    with suppress(ImportError, AttributeError):
+        raylet = importlib.import_module("ray._raylet")
+        raylet.Config.initialize("")  # first, as a thread of Ray's may still load the token that the mode asks for
+        raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextmanager
