@@ -4,6 +4,8 @@ Faults that could not be injected are told at the end.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let ART write its file into the home folder before there are workers: two that import it at once may fail."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        with suppress(ImportError):
+            import_module("art.config")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
