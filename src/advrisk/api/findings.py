@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advrisk.api.part import ON_CERTIFICATES, asked_words, asks_for_damage, states_scenarios, why_no_gate
+from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
 from advrisk.ledger.stopping import stopping_words
 from advrisk.report.failures import MAX_MODELS, SHOWN
@@ -46,6 +48,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         searches=run.searches(),
         certificates=_certificates(run),
         gate=gate_finding(run),
+        further=_further(run),
         unfinished="" if status.done else status.so_far,
         scenarios_stated=states_scenarios(run),
         by_damage=asks_for_damage(run),
@@ -67,6 +70,11 @@ def gate_finding(run: "Run") -> GateResult | str:
         return run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost"))
     except (RiskError, StudyError) as error:  # a requirement that the run as it is now cannot answer
         return str(error)
+
+
+def _further(run: "Run") -> dict[str, Finding | Unanswered]:
+    """What the study asks of registered assessments."""
+    return {name: run.finding(name) for name in (run.study.assess.further if run.study else ())}
 
 
 def _detection(run: "Run") -> DetectionAssessment | str:

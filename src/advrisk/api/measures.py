@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advrisk.api.status import Status
+from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import size_text
 from advrisk.core.seeds import generator
 from advrisk.report.detection import row_label
@@ -46,7 +48,7 @@ from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.queries import QueryPoints, read_queries
 from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.risk.tried import tried_attacks, untried
-from advrisk.study import DamageSpec, Requirement, Term
+from advrisk.study import DamageSpec, Requirement, Term, assessment_of
 
 if TYPE_CHECKING:
     from advrisk.api.damage import AnyEvasion
@@ -64,6 +66,7 @@ class Measures:
         if level is not None and not 0 < level < 1:
             raise RiskError(f"level must lie between 0 and 1, found {level}")
         self.run, self._given, self._paid = run, level, {"evasion": evasion, "cost": cost}
+        self._further_findings: dict[str, Finding] = {}  # registered assessment -> what it says
 
     def of(self, requirement: Requirement) -> Measured:
         """What a requirement is held against."""
@@ -87,6 +90,8 @@ class Measures:
         }
         if left.quantity in alone:
             return alone[left.quantity](left)
+        if left.quantity not in either:
+            return self._further(left)
         return either[left.quantity](left, right)
 
     # What is read and assessed once
@@ -144,6 +149,17 @@ class Measures:
         """Why nothing can be said of what is no share, while the run is not finished."""
         state = self.state
         return "" if state.n_cells >= state.n_cells_expected else f"the run is not finished: {state.so_far} are done"
+
+    def _further(self, left: Term) -> Measured:
+        """A quantity of a registered assessment."""
+        name = assessment_of(left.quantity) or ""
+        if name not in self._further_findings:
+            self._further_findings[name] = self.run.assess(name, level=self._given)
+        key = left.quantity if left.subject is None else f"{left.quantity}.{left.subject}"
+        held = self._further_findings[name].quantities
+        if key not in held:
+            raise RiskError(f"{name} has no {key}; {did_you_mean(key, held)}")
+        return measured_number(held[key], n=held[key].n, pending=self.pending)
 
     # Shares
 

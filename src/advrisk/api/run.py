@@ -20,8 +20,10 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.selection import Selection, select_model
 from advrisk.api.status import Status, run_status, samples_left
+from advrisk.assess.protocol import Finding, ask
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import counted
+from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.answer_file import AnswerRows
@@ -298,6 +300,24 @@ class Run:
     def own_indicators(self) -> IndicatorAssessment:
         """`indicators()` as the study asks, assessed once: a run is a snapshot, and several pages tell of it."""
         return self.indicators(arms=self.asked.get("arms"))
+
+    def assess(
+        self, name: str, *, level: float | None = None, where: AnyWhere | None = None, **options: Any
+    ) -> Finding:
+        """The answer of a registered assessment, with the study's options unless others are given.
+
+        `advrisk list assessments` shows which there are. A question without an answer is a RiskError that says why.
+        """
+        found = part_of(self, where=where).finding(name, level=level, **options)
+        if isinstance(found, Unanswered):
+            raise RiskError(str(found))
+        return found
+
+    def finding(self, name: str, *, level: float | None = None, **options: Any) -> Finding | Unanswered:
+        """The same, where a question without an answer is no error."""
+        stated = self.study.assess.further.get(name, {}) if self.study else {}
+        given = {key: value for key, value in options.items() if value is not None}
+        return ask(name, self.ledger, stated | given, level=self.level(level), seed=self.seed)
 
     def certificate(
         self,

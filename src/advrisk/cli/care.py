@@ -53,7 +53,7 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
 def _print_check(found: "Inspection", folder: str, repaired: bool) -> None:
     from rich.console import Console
 
-    from advrisk.cli.tables import indented
+    from advrisk.render.terminal import indented
 
     console = Console()
     for line in _check_lines(found, folder, repaired):

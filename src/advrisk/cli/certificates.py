@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import show_result
-from advrisk.cli.tables import indented
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import json_text
+from advrisk.render.terminal import indented, print_fitting
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines, certificate_words
 from advrisk.risk.certificate.statements import would_take

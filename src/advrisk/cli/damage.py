@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from advrisk.cli.fitting import print_fitting
-from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.render.terminal import indented, new_table, plain_cells, print_fitting
 from advrisk.report.headline import headline, shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import short_verdict
@@ -94,7 +93,7 @@ def print_convergence(found: "Convergence") -> None:
         rows = new_table(name, *(f"n = {found.n[place]}" for place in places))
         for model in found.models:
             band = found.bands[model][measure]
-            rows.add_row(*plain([model, *(_banded(band, place) for place in places)]))
+            rows.add_row(*plain_cells([model, *(_banded(band, place) for place in places)]))
         console.print(rows)
     indented(
         console,
@@ -109,7 +108,7 @@ def print_evasion(found: "FittedEvasion", out: str | None) -> None:
     console = Console()
     rows = new_table(f"size ({found.norm})" if found.norm else "size", "goes undetected")
     for size, value in found.values:
-        rows.add_row(*plain([f"{size:.4g}", percent(value)]))
+        rows.add_row(*plain_cells([f"{size:.4g}", percent(value)]))
     console.print(rows)
     n_seen = found.n - found.n_undetected
     sentences = [
@@ -162,7 +161,7 @@ def _print_lines(console: Console, shown: Shown, widths: dict[str, int]) -> None
     for column, width in zip(rows.columns, widths.values(), strict=True):
         column.width = width
     for model, values in shown.items():
-        rows.add_row(*plain([model, *values.values()]))
+        rows.add_row(*plain_cells([model, *values.values()]))
     console.print(rows)
 
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import show_result, show_rows
 from advrisk.cli.progress import short
-from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.render.terminal import indented, new_table, plain_cells, print_fitting
 from advrisk.report.detection import (
     ON_AUROC,
     PAPER,
@@ -236,7 +235,7 @@ def _arm_table(arms: Sequence["ArmDefeat"]) -> Table:
     for arm in arms:
         spent = ["–" if count is None else short(count) for count in (arm.passes, arm.passes_per_unseen)]
         shares = [percent_text(share.value, 1) for share in (arm.unseen, arm.unseen_paper)]
-        rows.add_row(*plain([arm.arm, arm.n_attacked, arm.n_broken, arm.n_unseen, *shares, arm.n_least, *spent]))
+        rows.add_row(*plain_cells([arm.arm, arm.n_attacked, arm.n_broken, arm.n_unseen, *shares, arm.n_least, *spent]))
     return rows
 
 

@@ -33,7 +33,7 @@ def evidence(
     from advrisk.api import Run
     from advrisk.api.evidence_files import MANIFEST, open_pack
     from advrisk.api.evidence_pack import INDEX, INDEX_PAGE
-    from advrisk.cli.tables import indented
+    from advrisk.render.terminal import indented
 
     target = Run.open(folder).evidence(out, key=sign)
     place = str(out or target)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from advrisk.cli.lines import show_result, shown_part
-from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.ledger.places import output_file
+from advrisk.render.terminal import indented, new_table, plain_cells
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, explanation, heading, losses_text
 from advrisk.risk.indicators.failures import SAMPLES
@@ -56,7 +56,7 @@ def _print_mode(console: Console, mode: "FailureMode", found: "FailureModes") ->
     indented(console, explanation(mode), by=2)
     table = new_table("sample", "what happened", "loss", "arm")
     for one in mode.failures:
-        table.add_row(*plain([one.sample, caption(one), losses_text(one), one.arm]))
+        table.add_row(*plain_cells([one.sample, caption(one), losses_text(one), one.arm]))
     console.print(table)
 
 

@@ -159,7 +159,7 @@ def print_verdicts(found: "Verdicts") -> None:
     """A table, or one block for each verdict where there is no room for it."""
     from rich.console import Console
 
-    from advrisk.cli.tables import indented
+    from advrisk.render.terminal import indented
 
     console = Console()
     _print_cases(console, found)
@@ -179,7 +179,7 @@ def print_verdicts(found: "Verdicts") -> None:
 
 
 def _print_cases(console: "Console", found: "Verdicts") -> None:
-    from advrisk.cli.tables import indented, new_table, plain
+    from advrisk.render.terminal import indented, new_table, plain_cells
 
     if console.width < _NARROW:
         for case in found.cases:
@@ -188,5 +188,5 @@ def _print_cases(console: "Console", found: "Verdicts") -> None:
         return
     table = new_table("verdict", "what", "value")
     for case in found.cases:
-        table.add_row(*plain([case.word, case.name, case.value]))
+        table.add_row(*plain_cells([case.word, case.name, case.value]))
     console.print(table)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import show_result
-from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
+from advrisk.render.terminal import indented, new_table, plain_cells, print_fitting
 from advrisk.report.indicators import drivers, on_risk, risk_headline, short_verdict, tree_lines
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def _print_result(console: Console, result: "ScenarioResult", *, details: bool) 
     for model in result.models:
         best = "–" if model.probability_best is None else percent_text(model.probability_best, 1)
         table.add_row(
-            *plain([model.model, _stacked(model.risk), best, short_verdict(result.branches[""], model.model)])
+            *plain_cells([model.model, _stacked(model.risk), best, short_verdict(result.branches[""], model.model)])
         )
     console.print(table)
     for model in result.models[: None if details else _MODELS]:
@@ -132,7 +131,7 @@ def _tree_table(models: Sequence["ModelRisk"]) -> Table:
     for row in zip(*columns, strict=True):
         branch = row[0].branch
         name = f"{'  ' * row[0].depth}{branch.name}{_aggregated(branch)}"
-        table.add_row(*plain([name, f"{branch.weight:.4g}", *(_stacked(line.branch.value) for line in row)]))
+        table.add_row(*plain_cells([name, f"{branch.weight:.4g}", *(_stacked(line.branch.value) for line in row)]))
     return table
 
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from advrisk.cli.lines import show_rows
-from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.searches import SearchRecord
+from advrisk.render.terminal import indented, new_table, plain_cells
 from advrisk.report.search import ON_SEARCHES, search_words
 from advrisk.report.search_figures import setting_text
 
@@ -57,7 +57,7 @@ def print_searches(found: "list[SearchRecord]") -> None:
             counts: list[object] = [trial.failures, trial.n] if seen else ["–", "not run yet"]
             counts += [trial.n_errors or ""] if errors else []
             cells = [setting_text(trial), *counts, trial.round, trial.by, "yes" if trial.frozen else ""]
-            table.add_row(*plain([str(cell) for cell in cells]))
+            table.add_row(*plain_cells([str(cell) for cell in cells]))
         console.print(table)
         if len(one.trials) > _SHOWN:
             indented(

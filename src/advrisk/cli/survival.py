@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from advrisk.cli.fitting import print_fitting
 from advrisk.cli.lines import show_result
-from advrisk.cli.tables import indented
 from advrisk.core.estimate import Estimate
+from advrisk.render.terminal import indented, print_fitting
 from advrisk.report.summary import percent
 from advrisk.report.survival import (
     ON_CONCORDANCE,

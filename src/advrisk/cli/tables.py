@@ -1,18 +1,15 @@
 """Results as text for a terminal, wide or narrow."""
 
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from advrisk.cli.progress import duration, short
 from advrisk.core.flags import FLAGS, SHARES, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import level_text, percent_text
+from advrisk.render.terminal import indented, new_table, plain_cells
 from advrisk.report.summary import on_spare_arms
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ _ON_OPTIMALITY = (
 )
 
 _KEPT = "\u00a0"  # a blank at which no line ends
-_INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
 
 def print_attacks(found: "ArmComparison") -> None:
@@ -46,7 +42,7 @@ def print_attacks(found: "ArmComparison") -> None:
     if of_model and console.width >= _NARROW:
         table = new_table("optimality by model", *of_model)
         for row in found.overall:
-            table.add_row(*plain([row.name, *(numbers[row.name] for numbers in of_model.values())]))
+            table.add_row(*plain_cells([row.name, *(numbers[row.name] for numbers in of_model.values())]))
         console.print(table)
     for sentence in (_ON_OPTIMALITY, *on_spare_arms(found)):
         indented(console, f"· {sentence}", by=0)
@@ -70,7 +66,7 @@ def _print_optimality(
     names = [name for name in _fields(rows[0]) if name != "flags" or any(row.flags for row in rows)]
     table = new_table(heading, *names)
     for row in rows:
-        table.add_row(*plain([row.name, *(_fields(row)[name] for name in names)]))
+        table.add_row(*plain_cells([row.name, *(_fields(row)[name] for name in names)]))
     console.print(table)
 
 
@@ -95,7 +91,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     texts = [{name: _cell(value) for name, value in row.items()} for row in rows]
     table = new_table(*rows[0])
     for row in texts:
-        table.add_row(*plain(list(row.values())))
+        table.add_row(*plain_cells(list(row.values())))
     if console.measure(table, options=console.options.update_width(_ENDLESS)).minimum <= console.width:
         console.print(table)
         return
@@ -165,9 +161,9 @@ def print_dry_run(plan: "DryRun") -> None:
         )
     table = new_table("arm", "passes at most")
     for arm, passes in plan.by_arm.items():
-        table.add_row(*plain([arm, short(passes)]))
+        table.add_row(*plain_cells([arm, short(passes)]))
     for arm in plan.uncounted:
-        table.add_row(*plain([arm, "not known"]))
+        table.add_row(*plain_cells([arm, "not known"]))
     console.print(table)
     if plan.uncounted:
         console.print(
@@ -237,37 +233,6 @@ def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]
     if (n_more := len(rows) - _MOST_FLAGGED) > 0:
         more = f"and {n_more} more {'arm' if n_more == 1 else 'arms'}: advrisk status {folder} --json lists all"
         indented(console, more, by=2)
-
-
-def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
-    """Text under a heading; lines that it must be broken into are indented further than its first.
-
-    No line ends between a number and its unit, or within an interval.
-    """
-    wrapped = textwrap.fill(
-        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%")),
-        console.width,
-        initial_indent=" " * by,
-        subsequent_indent=" " * (by + 2),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    console.print(wrapped.replace(_KEPT, " "), style=style, markup=False, highlight=False, soft_wrap=True)
-
-
-def new_table(*columns: str) -> Table:
-    """A table in the style of the house, to be filled."""
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        made.add_column(column, overflow="fold")
-    return made
-
-
-def plain(values: Sequence[Any]) -> list[Any]:
-    """A row of a table: names from outside are text, never markup."""
-    from rich.text import Text
-
-    return [Text(str(value)) for value in values]
 
 
 def _number(value: float | None) -> str:

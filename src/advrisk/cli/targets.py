@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from advrisk.cli.tables import indented
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Look, read_stopping
+from advrisk.render.terminal import indented
 from advrisk.study import parse_targets
 
 

@@ -1,10 +1,13 @@
 """Words for people: names by pattern, the nearest known name, and nouns that agree with their number."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 _NAMES = 3  # of a long list that are written out
+
+_JOINERS = "\u200c\u200d"  # invisible, but part of letters and emoji
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -49,3 +52,19 @@ def listed(names: Sequence[str]) -> str:
 def counted(n: int, noun: str) -> str:
     """`1 sample`, `3 samples`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def one_line(name: str) -> str:
+    """Without what would end the line, or what a label cannot show."""
+    return "".join(letter if letter.isprintable() or letter in _JOINERS else " " for letter in name)
+
+
+def cut(name: str, width: int) -> str:
+    """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
+    half = width // 2
+    return name if len(name) <= width else f"{name[: width - half - 1]}…{name[-half:]}"
+
+
+def cut_words(text: str, width: int) -> str:
+    """Text whose long words are cut in the middle."""
+    return re.sub(rf"\S{{{width + 1},}}", lambda word: cut(word.group(), width), text)

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from advrisk.core.names import counted
+from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import size_text
 from advrisk.report.evidence_numbers import SHARE, SIZE
-from advrisk.report.palette import cut_words, one_line
 from advrisk.report.survival import number_text
 
 _End = Literal["high", "low"]

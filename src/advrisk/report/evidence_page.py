@@ -5,8 +5,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from advrisk.render.marks import escaped
 from advrisk.report.evidence_headlines import interval_text, value_text
-from advrisk.report.marks import escaped
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.report.evidence_numbers import (
+    PLAIN,
+    SHARE,
     Number,
     Source,
     accuracy_numbers,
@@ -27,7 +30,7 @@ from advrisk.report.evidence_numbers import (
     trust_numbers,
 )
 from advrisk.report.findings import Findings
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, assessments
 
 _CAUSES = "SELECT DISTINCT cause FROM arms WHERE kind = 'corruption' AND origin <> 'dropped' ORDER BY cause"
 _CAUSE_WORDS = {"sensor": "sensors", "noise": "noise", "weather": "weather", "table": "data entry"}
@@ -55,7 +58,22 @@ def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) ->
     for name, (title, section, how, gathered, why_none) in TOPICS.items():
         numbers = tuple(gathered(source))
         topics.append(Topic(name, title, section, how, numbers, "" if numbers else why_none(source)))
-    return tuple(topics)
+    return (*topics, *_further(found))
+
+
+def _further(found: Findings) -> Iterator[Topic]:
+    """What registered assessments found; no clause is known to ask for it."""
+    for name, one in found.further.items():
+        title, how = assessments.get(name).traits.title, "No clause listed here asks for these numbers."
+        if isinstance(one, Unanswered):
+            yield Topic(name, title, name, how, (), str(one))
+            continue
+        kinds = assessments.get(name).traits.quantities
+        numbers = tuple(
+            Number(kinds[what].meaning, model, estimate, unit=SHARE if kinds[what].kind == "share" else PLAIN)
+            for what, model, estimate in one.numbers()
+        )
+        yield Topic(name, title, name, how, numbers, "" if numbers else "the answer holds no number")
 
 
 def causes(ledger: Ledger) -> str:

@@ -7,8 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
+from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import level_words, rest_words
 from advrisk.report.answer import leading
@@ -17,7 +18,6 @@ from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
-from advrisk.report.palette import cut_words, one_line
 from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
@@ -44,6 +44,7 @@ LABELS = {
     "drivers": "What drives the risk",
     "undecided": "What is undecided",
     "untested": "What was not tested",
+    "further": "What else was asked",
 }
 _MOST = 4  # models, pairs or detectors that are listed one by one
 _WORD = 60  # characters of a word; names may be longer
@@ -52,13 +53,14 @@ _SENTENCE = 600
 
 @dataclass(frozen=True)
 class ExecutiveSummary:
-    """Five short parts, each a list of sentences; the first sentence of all is the answer."""
+    """Short parts, each a list of sentences; the first sentence of all is the answer."""
 
     ship: tuple[str, ...]
     sure: tuple[str, ...]
     drivers: tuple[str, ...]
     undecided: tuple[str, ...]
     untested: tuple[str, ...]
+    further: tuple[str, ...] = ()
 
     @property
     def answer(self) -> str:
@@ -66,8 +68,9 @@ class ExecutiveSummary:
         return self.ship[0]
 
     def parts(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Each part with its heading."""
-        return [(LABELS[field.name], getattr(self, field.name)) for field in fields(self)]
+        """Each part with its heading; empty ones are left out."""
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        return [(LABELS[name], sentences) for name, sentences in held.items() if sentences]
 
     def as_dict(self) -> dict[str, list[str]]:
         """For JSON."""
@@ -82,6 +85,7 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
         drivers=_brief(_what_drives(found)),
         undecided=_brief(_undecided(found) or ["Nothing: every comparison that was asked for is decided."]),
         untested=_brief(not_tested(ledger, study, found)),
+        further=_brief(_further(found)),
     )
 
 
@@ -123,6 +127,14 @@ def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAsses
                 f"({risks[best[0]]}, {best[1]} {risks[best[1]]}): state a scenario to say which matters."
             ]
     return []
+
+
+def _further(found: Findings) -> list[str]:
+    """The headline of every registered assessment, or why it has no answer."""
+    return [
+        f"{name}: no answer, as {one}." if isinstance(one, Unanswered) else one.headline or f"{one.title}: see below."
+        for name, one in found.further.items()
+    ]
 
 
 # How sure

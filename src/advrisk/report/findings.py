@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+from advrisk.assess.protocol import Finding
+from advrisk.core.sections import Unanswered
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
@@ -37,6 +39,7 @@ class Findings(Tabular):
     searches: Sequence[SearchRecord] = ()
     certificates: CertificateAssessment | str = ""
     gate: GateResult | str = ""
+    further: Mapping[str, Finding | Unanswered] = field(default_factory=dict)  # by registered assessments
     unfinished: str = ""  # how far a run is that is not done
     scenarios_stated: bool = False  # by the study: they lead, or it is said why they have no answer
     by_damage: bool = False  # damage was asked for, and leads where scenarios are stated, too
@@ -51,6 +54,11 @@ class Findings(Tabular):
     def rows(self) -> list[Row]:
         """The numbers that lead, of all kinds of questions, each with its interval."""
         return number_rows(self)
+
+    @property
+    def answered(self) -> list[Finding]:
+        """What registered assessments answered."""
+        return [one for one in self.further.values() if isinstance(one, Finding)]
 
 
 def or_why(found: T | str) -> tuple[T | None, str]:

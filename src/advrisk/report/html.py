@@ -12,11 +12,13 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
-from advrisk.core.names import matches, no_match
+from advrisk.core.names import cut_words, matches, no_match
 from advrisk.core.numbers import level_text, percent_text
+from advrisk.core.sections import Unanswered
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
+from advrisk.render.page import page_answer, page_figures
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
@@ -27,7 +29,7 @@ from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
-from advrisk.report.palette import Figure, Places, cut_words, model_places
+from advrisk.report.palette import Figure, Places, model_places
 from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, on_spare_arms, what_would_decide
@@ -37,7 +39,7 @@ from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.envelope import ArmComparison
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, assessments
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -76,7 +78,7 @@ MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
     *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
-    *("certificate_figures", "arm_figures"),
+    *("certificate_figures", "arm_figures", "further_figures"),
 )
 
 
@@ -87,10 +89,13 @@ def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: 
 
 def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> str:
     """The whole page as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=ChoiceLoader([PackageLoader("advrisk.report", "."), PackageLoader("advrisk.render", ".")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
     environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken}
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
@@ -119,6 +124,7 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates), places=places)
         | gate_content(*or_why(found.gate))
+        | _further_content(found)
     )
     return (
         shown
@@ -136,6 +142,18 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     )
 
 
+def _further_content(found: Findings) -> dict[str, Any]:
+    """What the template shows of registered assessments: their sections, or why there are none."""
+    figures: dict[str, Figure] = {}
+    for one in found.answered:
+        figures |= page_figures(one.name, one.sections)
+    answers = [
+        page_answer(name, assessments.get(name).traits.title, one if isinstance(one, Unanswered) else one.sections)
+        for name, one in found.further.items()
+    ]
+    return {"answers": answers, "further_figures": figures}
+
+
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
     """Anchor, title and whether it is there, in the order of the page."""
     damage = shown["assessment"] is not None
@@ -150,6 +168,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
         ("search", "Searches", bool(shown["searches"])),
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
+        *((one["anchor"], one["title"], True) for one in shown["answers"]),
         ("arms", "Arm by arm", True),
         ("attacks", "Which attacks earn their passes", bool(shown["attacks"])),
         ("examples", "Examples", bool(shown["examples"])),

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
+from advrisk.core.names import counted, cut
 from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
+from advrisk.render.markdown import markdown_lines
+from advrisk.render.marks import escaped
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.detection import on_left_out
 from advrisk.report.executive import brief, executive_summary
@@ -14,8 +16,6 @@ from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers
-from advrisk.report.marks import escaped
-from advrisk.report.palette import cut
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
 from advrisk.report.survival import median_text, number_text
@@ -43,6 +43,8 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
     for section in (_damage, _detection, _indicators, _survival, _certificates):
         lines += section(found)
+    for answer in found.answered:
+        lines += markdown_lines(answer.title, answer.sections)
     return "\n".join([*lines, *_made(made)])
 
 

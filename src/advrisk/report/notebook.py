@@ -1,9 +1,12 @@
 """What a notebook shows of each answer: its headline in words, and a short table with intervals."""
 
+from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.numbers import level_text, percent_text, size_text
+from advrisk.core.sections import Unanswered
 from advrisk.ledger.searches import SearchRecord
+from advrisk.render.notebook import sections_html
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
@@ -178,9 +181,15 @@ def _(found: Findings) -> str:
             "indicators": found.indicators,
             "survival": found.survival,
             "certificate": found.certificates,
+            **{name: str(one) if isinstance(one, Unanswered) else one for name, one in found.further.items()},
         }.items()
     ]
     return html_block(first, html_table(["question", "answer"], rows), notes=others)
+
+
+@notebook_html.register
+def _(found: Finding) -> str:
+    return sections_html(found.sections)
 
 
 def percent_of(share: float) -> str:

@@ -31,6 +31,7 @@ def number_rows(found: "Findings") -> list[Row]:
         rows += _survival(found.survival)
     if not isinstance(found.certificates, str):
         rows += _certificates(found.certificates)
+    rows += [_row(name, model, estimate) for one in found.answered for name, model, estimate in one.numbers()]
     return rows
 
 

@@ -1,8 +1,9 @@
 """What all figures share: colours, dashes and marks of models, and names as labels that plotly shows as text."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from advrisk.core.names import cut, one_line
 
 Figure = dict[str, Any]
 Places = Mapping[str, int]  # model -> its number in all figures of a report
@@ -16,7 +17,6 @@ GRAY = "#888888"
 _LABEL = 40  # characters
 _LINE = 18  # characters of a line of a label
 _SCALE_ROWS = 6  # of a heat map, below which a scale of colours is squashed; its cells say their numbers
-_JOINERS = "\u200c\u200d"  # invisible, but part of letters and emoji
 
 
 def model_places(models: Iterable[str]) -> dict[str, int]:
@@ -56,25 +56,9 @@ def short_label(name: str, width: int = _LABEL) -> str:
     return plain_label(cut(name, width))
 
 
-def cut(name: str, width: int) -> str:
-    """Cut in the middle: a name begins with what it is, and ends with what tells it from others."""
-    half = width // 2
-    return name if len(name) <= width else f"{name[: width - half - 1]}…{name[-half:]}"
-
-
-def cut_words(text: str, width: int) -> str:
-    """Text whose long words are cut in the middle."""
-    return re.sub(rf"\S{{{width + 1},}}", lambda word: cut(word.group(), width), text)
-
-
 def plain_label(name: str) -> str:
     """plotly reads a little HTML in labels, and %{…} in some; names are text."""
     return one_line(name).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%", "&#37;")
-
-
-def one_line(name: str) -> str:
-    """Without what would end the line, or what a label cannot show."""
-    return "".join(letter if letter.isprintable() or letter in _JOINERS else " " for letter in name)
 
 
 def wrapped_label(name: str, width: int = _LINE) -> str:

@@ -107,6 +107,7 @@ def commands(found: Findings, *, with_study: bool = True) -> tuple[tuple[str, st
     if not isinstance(found.damage, str):
         told.append(("The decision table", "advrisk select RUN"))
     told += [(title, f"advrisk show RUN {word}") for word, title, there in _shown(found) if there]
+    told += [(one.title, f"advrisk show {one.name} RUN") for one in found.answered]
     if not isinstance(found.certificates, str):
         told.append(("Certificates as documents", "advrisk certify RUN"))
         told.append(("Check one of them against the run", "advrisk verify RUN/certificates/MODEL.json --run RUN"))

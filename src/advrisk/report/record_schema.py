@@ -34,6 +34,7 @@ def record_schema() -> dict[str, Any]:
         **{name: {"type": ["object", "null"]} for name in QUESTIONS},
         "failures": _LIST,
         "searches": _LIST,
+        "further": {"type": "object", "additionalProperties": _OBJECT},
         "arms": _LIST,
         "flags": _rows(FLAGS, known=("flag", "model", "arm", "n_flagged", "n_cells")),
         "unanswered": {"type": "object", "additionalProperties": _TEXT},

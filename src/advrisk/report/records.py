@@ -6,13 +6,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
 from advrisk.core.plain import json_text, plain
+from advrisk.core.sections import Unanswered
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
+from advrisk.render.records import arrow_tables, tables_record
 from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.executive import executive_summary
@@ -71,11 +74,23 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         **{name: _told(answer) for name, answer in answers.items()},
         "failures": [one.as_dict() for one in found.failures],
         "searches": [one.as_dict() for one in found.searches],
+        "further": {one.name: finding_record(one) for one in found.answered},
         "arms": arm_shares(ledger, found.arms),
         "flags": list(found.flags),
-        "unanswered": {name: why for name, why in answers.items() if isinstance(why, str) and why},
+        "unanswered": {name: why for name, why in answers.items() if isinstance(why, str) and why}
+        | {name: str(why) for name, why in found.further.items() if isinstance(why, Unanswered)},
     }
     return dict(plain(record))
+
+
+def finding_record(found: Finding) -> dict[str, Any]:
+    """What a registered assessment says, for machines: its headline, its quantities and its tables."""
+    return {
+        "title": found.title,
+        "headline": found.headline,
+        "quantities": {name: estimate.as_dict() for name, estimate in found.quantities.items()},
+        "tables": tables_record(found.sections),
+    }
 
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +104,8 @@ def headlines(found: Findings) -> list[str]:
     told = list(leading(found).sentences)
     told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
     told += [] if isinstance(found.gate, str) else [gate_verdicts(found.gate).heading]
-    return told + ([] if isinstance(found.certificates, str) else certificate_headlines(found.certificates))
+    told += [] if isinstance(found.certificates, str) else certificate_headlines(found.certificates)
+    return told + [one.headline for one in found.answered if one.headline]
 
 
 def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
@@ -123,6 +139,8 @@ def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     for name, (held, columns) in several.items():
         if held:
             tables[name] = arrow_table([row for one in held for row in one.rows()], columns)
+    for one in found.answered:
+        tables |= arrow_tables(one.name, one.sections)
     return tables | {"flags": arrow_table(list[Row](found.flags), FLAGS)}
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text
-from advrisk.report.marks import code, escaped
+from advrisk.render.marks import code, escaped
 from advrisk.risk.compare.records import Compared, RunComparison
 from advrisk.risk.gate.records import GateResult, Held, Verdict
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import yaml
 
+from advrisk.assess.protocol import check_assessments
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
 from advrisk.core.extent import Extent
@@ -99,6 +100,7 @@ def refuse_impossible(
 
     Which arm meets which model is known then, without samples and recipes.
     """
+    check_assessments(study)
     models = _cards(bench, detectors)
     outline = outline_plan(study, bench.registries, models=models, detectors=detectors)
     refuse_sizes(study, bench.registries, extent_of(bench))

@@ -15,6 +15,7 @@ from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import as_written, plain_sizes, validated, written_sizes
 from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, detector_names, expanded, study_ground
+from advrisk.study.questions import AssessmentTraits, Quantity, assessment_of, assessments
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
@@ -43,6 +44,7 @@ __all__ = [
     "AlarmSpec",
     "Arm",
     "ArmEntry",
+    "AssessmentTraits",
     "CertificateSpec",
     "DamageSpec",
     "DataSpec",
@@ -57,6 +59,7 @@ __all__ = [
     "MeasureSpec",
     "ModelSpec",
     "Norm",
+    "Quantity",
     "RangeSpec",
     "RecipeSpec",
     "Requirement",
@@ -74,6 +77,8 @@ __all__ = [
     "as_written",
     "asked_level",
     "asked_of",
+    "assessment_of",
+    "assessments",
     "detector_names",
     "expanded",
     "load_recipe",

@@ -1,8 +1,8 @@
 """What is asked of the outcomes, once they are there: changing it runs nothing again, but for a certificate."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
@@ -204,10 +204,17 @@ def _asked(value: object) -> object:
 
 
 class AssessSpec(Strict):
-    """The questions to answer."""
+    """The questions to answer; others that are registered stand beside them (`study.questions`)."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
     damage: DamageSpec = DamageSpec()
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
     survival: Annotated[SurvivalSpec, BeforeValidator(_asked)] = SurvivalSpec()
     certificate: CertificateSpec | None = None
+
+    @property
+    def further(self) -> dict[str, dict[str, Any]]:
+        """What is asked beside the questions above, with its options."""
+        return {name: dict(options or {}) for name, options in (self.model_extra or {}).items()}

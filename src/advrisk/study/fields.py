@@ -109,12 +109,17 @@ def as_written(data: Any, written: Mapping[float, str], inside: bool = False) ->
     return written.get(data, data) if inside and isinstance(data, float) else data
 
 
-def validated(model: type[Checked], data: Mapping[str, Any], source: Source) -> Checked:
-    """An instance of a pydantic model, or a StudyError with every mistake on a line of its own."""
+def validated(model: type[Checked], data: Mapping[str, Any], source: Source, *, within: Loc = ()) -> Checked:
+    """An instance of a pydantic model, or a StudyError with every mistake on a line of its own.
+
+    `within` is where the data stands in the file.
+    """
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        problems = [source.error(_loc(problem, data), _complaint(problem, model)) for problem in error.errors()]
+        problems = [
+            source.error((*within, *_loc(problem, data)), _complaint(problem, model)) for problem in error.errors()
+        ]
         raise StudyError("\n".join(map(str, problems[:10]))) from None
 
 

@@ -16,9 +16,9 @@ from typing import Literal
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import parse_number
+from advrisk.study.questions import Quantity, further_quantities
 
 Op = Literal["<=", "<", ">=", ">", "=="]
-Kind = Literal["share", "number", "count", "yes"]  # what a limit may be: within [0, 1], any, a whole number, none
 EVERY = "*"
 _LONGEST = 1000  # characters of a requirement
 
@@ -28,19 +28,6 @@ _BARE = re.compile(r"[^\s\"'<>=≤≥\[\],+*%]+")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*/\s*\d+(?:\.\d+)?)?(?![\w.])(?:\s*%)?")
 _OP = re.compile(r"<=|>=|==|<|>|≤|≥")
 _SAME = {"≤": "<=", "≥": ">="}
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """Something that can be required, and how it is written."""
-
-    meaning: str
-    kind: Kind
-    of: Literal["model", "detector", "anything"] = "model"  # what stands behind the dot
-    inside: tuple[str, ...] = ()  # what may stand in brackets
-    size: Literal["needed", "allowed", "none"] = "none"
-    compared: bool = False  # whether two models can be held against each other
-    bound: bool = False  # it comes from attacks, and a better one would make it worse
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -83,7 +70,7 @@ class Term:
 
     @property
     def what(self) -> Quantity:
-        return QUANTITIES[self.quantity]
+        return QUANTITIES.get(self.quantity) or further_quantities()[self.quantity]
 
     def __str__(self) -> str:
         name = "" if self.subject is None else quoted(self.subject)
@@ -194,10 +181,11 @@ class _Reader:
 
     def _term(self) -> Term:
         name = self._match(_QUANTITY)
-        if name not in QUANTITIES:
-            hint = did_you_mean(name, QUANTITIES) if name else f"known: {', '.join(QUANTITIES)}"
+        known = QUANTITIES if name in QUANTITIES else QUANTITIES | further_quantities()
+        if name not in known:
+            hint = did_you_mean(name, known) if name else f"known: {', '.join(known)}"
             raise self._wrong(f"nothing that can be required is called so; {hint}", repr(name) if name else None)
-        what, subject, every = QUANTITIES[name], None, False
+        what, subject, every = known[name], None, False
         if self.text.startswith(".", self.place):
             self.place += 1
             subject, every = self._name(of=what.of)

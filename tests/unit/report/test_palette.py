@@ -6,8 +6,9 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from advrisk.core.names import cut
 from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
-from advrisk.report.palette import COLOURS, cut, cycled, model_places, named, places_of, plain_label, short_label
+from advrisk.report.palette import COLOURS, cycled, model_places, named, places_of, plain_label, short_label
 from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.distances import Distances
 from advrisk.study import DamageSpec

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from advrisk.render.marks import code, escaped
 from advrisk.report.evidence_page import index_markdown
-from advrisk.report.marks import code, escaped
 
 NASTY = [
     "a|b",

@@ -2,7 +2,7 @@
 
 import re
 
-from advrisk.report.palette import one_line
+from advrisk.core.names import one_line
 
 _UNSEEN = "\u200b"  # a space of no width: a page shows nothing, and what stands around it is no link
 _BEGINNING = re.compile(r"[#>+=:-]|\d+[.)]")  # of a heading, a quote, a list, a rule

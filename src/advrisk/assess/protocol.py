@@ -1,0 +1,99 @@
+"""What an assessment is, and its finding: the same for those built in and those that packages bring.
+
+@assessments.register("leakiness", traits=AssessmentTraits("Leakiness", spec=LeakinessSpec))
+class Leakiness:
+    def check(self, study, spec): ...                    # refuse before a run what could not be answered after it
+    def assess(self, ledger, spec, *, level, rng): ...   # a frozen record, or Unanswered
+    def sections(self, result): ...                      # for people
+    def quantities(self, result): ...                    # for gate, JSON, CSV, MLflow and evidence
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate, estimate_columns
+from advrisk.core.sections import Section, Unanswered, headline_of
+from advrisk.core.seeds import generator
+from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
+from advrisk.ledger import Ledger
+from advrisk.study import Source, StudySpec, validated
+from advrisk.study.questions import assessments
+
+LEVEL = 0.95  # of intervals, where nobody says another
+
+
+class Assessment(Protocol):
+    """One question. `result` is whatever `assess` returned; no other method sees the ledger."""
+
+    def check(self, study: StudySpec, spec: Any) -> None:
+        """Raise a StudyError where the study could not answer the question once it has run."""
+
+    def assess(self, ledger: Ledger, spec: Any, *, level: float, rng: np.random.Generator) -> Any:
+        """The result, or `Unanswered`; a RiskError is an `Unanswered`, too."""
+
+    def sections(self, result: Any) -> Iterable[Section]:
+        """The answer for people, a `Headline` first."""
+
+    def quantities(self, result: Any) -> Mapping[str, Estimate]:
+        """The answer for machines, by `NAME.MODEL` or `NAME`; each NAME stands in the traits."""
+
+
+@dataclass(frozen=True)
+class Finding(Tabular):
+    """What an assessment says of a run; as a table, its quantities."""
+
+    name: str
+    title: str
+    result: Any = field(repr=False)
+    sections: tuple[Section, ...] = field(repr=False)
+    quantities: Mapping[str, Estimate]
+
+    columns: ClassVar[Columns] = {"quantity": "text", "model": "text", **ESTIMATE}
+
+    @property
+    def headline(self) -> str:
+        return headline_of(self.sections)
+
+    def rows(self) -> list[Row]:
+        """A row for each quantity."""
+        return [
+            {"quantity": name, "model": model or None, **estimate_columns(estimate)}
+            for name, model, estimate in self.numbers()
+        ]
+
+    def numbers(self) -> Iterator[tuple[str, str, Estimate]]:
+        """Each quantity, the model it is of (empty: the whole run), and its estimate."""
+        for key, estimate in self.quantities.items():
+            name, _, model = key.partition(".")
+            yield name, model, estimate
+
+
+def ask(
+    name: str, ledger: Ledger, options: Mapping[str, Any], *, level: float | None = None, seed: int = 0
+) -> Finding | Unanswered:
+    """Ask one registered assessment; its random numbers depend on the study's seed and its name."""
+    part = assessments.get(name)
+    spec = validated(part.traits.spec, options, Source())
+    assessment: Assessment = part.function()
+    try:
+        result = assessment.assess(ledger, spec, level=level or LEVEL, rng=generator("assessment", name, seed))
+    except RiskError as error:
+        return Unanswered(str(error))
+    if isinstance(result, Unanswered):
+        return result
+    quantities = dict(assessment.quantities(result))
+    for key in quantities:
+        if key.partition(".")[0] not in part.traits.quantities:
+            raise TypeError(f"{name}: the quantity {key!r} stands in its answer and not in its traits")
+    return Finding(name, part.traits.title, result, tuple(assessment.sections(result)), quantities)
+
+
+def check_assessments(study: StudySpec) -> None:
+    """Refuse a study whose registered questions could not be answered once it has run."""
+    for name, options in study.assess.further.items():
+        part = assessments.get(name)
+        part.function().check(study, validated(part.traits.spec, options, study.where, within=("assess", name)))

@@ -1,0 +1,1 @@
+"""Sections to terminal, page, Markdown, notebook, CSV and JSON. Nothing here knows an assessment by name."""

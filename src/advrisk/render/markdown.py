@@ -1,0 +1,47 @@
+"""Sections as Markdown, for a pull request: of a long table the first rows; figures stand in the report only."""
+
+from collections.abc import Iterable, Sequence
+
+from advrisk.core.names import cut
+from advrisk.core.sections import Headline, Section, Table, Text
+from advrisk.render.marks import escaped
+from advrisk.render.values import value_text
+
+MOST_ROWS = 20  # of a table
+_NAME = 60  # characters
+
+
+def markdown_lines(title: str, sections: Sequence[Section]) -> list[str]:
+    """A heading and what is below it; nothing where there is nothing to show."""
+    lines: list[str] = []
+    for one in sections:
+        match one:
+            case Headline():
+                lines += [escaped(one.text), ""]
+            case Text():
+                lines += [f"**{escaped(one.title)}**", ""] if one.title else []
+                lines += [*(f"- {escaped(sentence)}" for sentence in one.sentences), ""]
+            case Table():
+                lines += _table(one)
+            case _:
+                pass
+    return [f"### {escaped(title)}", "", *lines] if lines else []
+
+
+def _table(table: Table) -> list[str]:
+    if not table.rows:
+        return []
+    marks = ["---" if column.kind == "text" else "---:" for column in table.columns]
+    rows = [
+        [escaped(cut(value_text(value, column), _NAME)) for value, column in zip(row, table.columns, strict=True)]
+        for row in table.rows[:MOST_ROWS]
+    ]
+    n_more = len(table.rows) - MOST_ROWS
+    more = [f"And {n_more} more rows.", ""] if n_more > 0 else []
+    notes = [line for note in table.notes for line in (escaped(note), "")]
+    head = [escaped(column.heading) for column in table.columns]
+    return [f"**{escaped(table.title)}**", "", _line(head), _line(marks), *map(_line, rows), "", *more, *notes]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

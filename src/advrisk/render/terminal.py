@@ -1,0 +1,118 @@
+"""Sections as text for a terminal; where it is too narrow for a table, every row becomes a block of text."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from advrisk.core.sections import Figure, Headline, Pictures, Section, Table, Text
+from advrisk.render.values import value_lines
+
+_BETWEEN = 3  # characters that a column takes beside what stands in it
+_KEPT = "\u00a0"  # a blank at which no line ends
+_INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
+
+
+def print_sections(sections: Sequence[Section], console: Console | None = None) -> None:
+    """Print sections in their order; a terminal shows no figures and no pictures."""
+    console = console or Console()
+    for one in sections:
+        match one:
+            case Headline():
+                indented(console, one.text, by=0)
+            case Text():
+                _print_text(one, console)
+            case Table():
+                _print_table(one, console)
+            case Figure() | Pictures():
+                pass
+
+
+def _print_text(text: Text, console: Console) -> None:
+    if text.title:
+        indented(console, f"{text.title}:", by=0)
+    for sentence in text.sentences:
+        indented(console, f"· {sentence}", by=0)
+
+
+def _print_table(table: Table, console: Console) -> None:
+    if not table.rows:
+        return
+    indented(console, f"{table.title}:", by=0)
+    rows = [
+        ["\n".join(value_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
+        for row in table.rows
+    ]
+    print_fitting(console, [column.heading for column in table.columns], rows)
+    for note in table.notes:
+        indented(console, f"· {note}", by=0)
+
+
+def print_fitting(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in which no line of a cell is broken, headings by words at most; or blocks, headed by the first
+    cell."""
+    wanted = [max(map(_longest, cells)) for cells in zip(columns, *rows, strict=True)]
+    needed = [
+        max(map(_longest, ("\n".join(name.split()), *cells))) for name, *cells in zip(columns, *rows, strict=True)
+    ]
+    spare = console.width - sum(needed) - _BETWEEN * len(columns)
+    if spare < 0:
+        _print_blocks(console, columns, rows)
+        return
+    table = new_table(*columns)
+    for column, least, most in zip(table.columns, needed, wanted, strict=True):
+        column.width = least + min(spare, most - least)
+        spare -= column.width - least
+    for row in rows:
+        table.add_row(*plain_cells(row))
+    console.print(table)
+
+
+def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
+    """Print text under a heading; lines that it must be broken into are indented further than its first.
+
+    No line ends between a number and its unit, or within an interval.
+    """
+    wrapped = textwrap.fill(
+        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%")),
+        console.width,
+        initial_indent=" " * by,
+        subsequent_indent=" " * (by + 2),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    console.print(wrapped.replace(_KEPT, " "), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def new_table(*columns: str) -> RichTable:
+    """A table in the style of the house, to be filled."""
+    made = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def plain_cells(values: Sequence[Any]) -> list[RichText]:
+    """A row of a table: names from outside are text, never markup."""
+    return [RichText(str(value)) for value in values]
+
+
+def _longest(text: str) -> int:
+    return max(map(len, text.split("\n")))
+
+
+def _print_blocks(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for head, *cells in rows:
+        indented(console, head, by=2)
+        named = (f"{name}: {_in_one_line(cell)}" for name, cell in zip(columns[1:], cells, strict=True))
+        indented(console, "; ".join(named), by=4)
+
+
+def _in_one_line(cell: str) -> str:
+    """The interval of a number stands behind it."""
+    return cell.replace("\n[", " [").replace("\n", ", ")
