@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from advrisk.core.registries import Registries
-from advrisk.core.registry import Part, Registry
+from advrisk.core.registry import REQUIRED, Parameter, Part, Registry
 from advrisk.core.traits import (
     DETECTOR,
     AttackTraits,
@@ -18,19 +18,22 @@ from advrisk.core.traits import (
 )
 from advrisk.parts import REGISTRIES
 from advrisk.risk.losses import losses
+from advrisk.study import AssessmentTraits, assessments
+
+_WITHOUT_TORCH: dict[str, Registry[Any]] = {losses.kind: losses, assessments.kind: assessments}
 
 
 def describe_parts(kind: str | None = None, name: str | None = None) -> dict[str, list[dict[str, Any]]]:
     """Kind -> its registered parts with parameters and defaults; all kinds if none is named, one part if it is."""
     if kind and name:
         return {kind: [_describe(_registry(kind).get(name))]}
-    kinds = [kind] if kind else sorted([*(field.name for field in fields(Registries)), losses.kind])
+    kinds = [kind] if kind else sorted([*(field.name for field in fields(Registries)), *_WITHOUT_TORCH])
     return {name: [_describe(part) for part in _registry(name)] for name in kinds}
 
 
 def _registry(kind: str) -> Registry[Any]:
-    """That of parts which need torch, or the one of losses, which do not."""
-    return losses if kind == losses.kind else REGISTRIES.of_kind(kind)
+    """That of parts which need torch, or of those that do not."""
+    return _WITHOUT_TORCH[kind] if kind in _WITHOUT_TORCH else REGISTRIES.of_kind(kind)
 
 
 def _describe(part: Part[Any]) -> dict[str, Any]:
@@ -47,6 +50,8 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
         facts = _facts_of_corruption(traits)
     if isinstance(traits, LossTraits | MeasureTraits):
         facts = [f"needs {traits.needs}"]
+    if isinstance(traits, AssessmentTraits):
+        facts = [f"can be required: {name}, the {one.meaning}" for name, one in traits.quantities.items()]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
     if isinstance(traits, DefenceTraits):
@@ -67,9 +72,19 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
                 "default": None if parameter.required else parameter.default,
                 "shown": parameter.describe() + (" (required)" if parameter.required else ""),
             }
-            for parameter in part.parameters.values()
+            for parameter in _parameters(part)
         ],
     }
+
+
+def _parameters(part: Part[Any]) -> list[Parameter]:
+    """Keyword-only arguments of a function; of an assessment, the fields of its spec."""
+    if not isinstance(part.traits, AssessmentTraits):
+        return list(part.parameters.values())
+    return [
+        Parameter(name, one.annotation, REQUIRED if one.is_required() else one.get_default(call_default_factory=True))
+        for name, one in part.traits.spec.model_fields.items()
+    ]
 
 
 def _facts_of_attack(traits: AttackTraits) -> list[str]:

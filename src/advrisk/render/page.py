@@ -8,7 +8,7 @@ from advrisk.core.sections import Figure, Headline, Pictures, Section, Table, Te
 from advrisk.render.values import value_lines
 
 
-def page_answer(name: str, title: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
+def page_finding(name: str, title: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
     """One question: its anchor and title, and its parts in order, or why there is no answer."""
     if isinstance(sections, Unanswered):
         parts: list[dict[str, Any]] = [{"is_a": "Unanswered", "text": str(sections)}]

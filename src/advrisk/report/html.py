@@ -18,7 +18,7 @@ from advrisk.core.sections import Unanswered
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.render.page import page_answer, page_figures
+from advrisk.render.page import page_figures, page_finding
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
@@ -147,11 +147,11 @@ def _further_content(found: Findings) -> dict[str, Any]:
     figures: dict[str, Figure] = {}
     for one in found.answered:
         figures |= page_figures(one.name, one.sections)
-    answers = [
-        page_answer(name, assessments.get(name).traits.title, one if isinstance(one, Unanswered) else one.sections)
+    further = [
+        page_finding(name, assessments.get(name).traits.title, one if isinstance(one, Unanswered) else one.sections)
         for name, one in found.further.items()
     ]
-    return {"answers": answers, "further_figures": figures}
+    return {"further": further, "further_figures": figures}
 
 
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
@@ -168,7 +168,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
         ("search", "Searches", bool(shown["searches"])),
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
-        *((one["anchor"], one["title"], True) for one in shown["answers"]),
+        *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
         ("attacks", "Which attacks earn their passes", bool(shown["attacks"])),
         ("examples", "Examples", bool(shown["examples"])),

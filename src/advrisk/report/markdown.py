@@ -43,8 +43,8 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
     for section in (_damage, _detection, _indicators, _survival, _certificates):
         lines += section(found)
-    for answer in found.answered:
-        lines += markdown_lines(answer.title, answer.sections)
+    for one in found.answered:
+        lines += markdown_lines(one.title, one.sections)
     return "\n".join([*lines, *_made(made)])
 
 
