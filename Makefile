@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The long tests and the benchmarks in shards, each at most half an hour on two cores: `make slow-faults`, `make bench-risk`.
 SLOW := damage evasion indicators survival attacks runs pages faults fuzz
-BENCH := engine distances peers risk validity
+BENCH := engine distances autoattack peers risk validity
 
 .PHONY: demo test check bench slow $(SLOW:%=slow-%) $(BENCH:%=bench-%) audit advisories format docs clean
 

@@ -1,11 +1,10 @@
-"""AutoAttack beside its authors' own: verdicts and time; and what Square costs beside the passes that it asks for.
+"""AutoAttack beside its authors' own: verdicts and time.
 
 With $ADVRISK_ZOO and $ADVRISK_DATA, on classifiers that others trained; else on the demo's.
 Ours runs as a cell: attacked, judged, made into rows. The other is `pyautoattack`, which packages the authors' code.
 Both have one thread and all samples in one batch.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,14 +12,11 @@ from torch import Tensor
 
 from advrisk.plan import Cell
 from advrisk.run.rows import CellResult
-from advrisk.testing import toys
 from bench import zoo
 from bench.cells import Shop, shop
-from bench.nets import SURE_LENET
 from bench.peers import pyautoattack_standard
 from bench.timing import processor_s
 
-EPS = {"linf": 0.2, "l2": 1.6, "l1": 8.0}
 DEMO = {"pgd-trained": {"linf": 0.2, "l2": 1.6}, "trades": {"l1": 8.0}, "plain": {"linf": 0.06}}  # minutes each
 FOREIGN = {
     "cifar10_cnn_a_adv": {"linf": 2 / 255, "l2": 0.25, "l1": 4.0},
@@ -31,8 +27,8 @@ FOREIGN = {
 
 
 def main(*, tiny: bool = False) -> None:
-    """Print how often verdicts agree and how the times compare, then Square's overhead."""
-    samples, queries = (1, 5) if tiny else (100, 1000)
+    """Print how often verdicts agree and how the times compare."""
+    samples = 1 if tiny else 100
     models = {"plain": {"linf": 0.5}} if tiny else FOREIGN if zoo.folder() else DEMO
     print(f"AutoAttack, standard version; {samples} samples. Same verdict: of ours and theirs; and of theirs with two")
     print("seeds, beyond which agreement means nothing. Time: the shorter of their two runs / ours.")
@@ -44,12 +40,6 @@ def main(*, tiny: bool = False) -> None:
                 _compare(model, norm, eps, samples)
             except ImportError as error:
                 print(f"  {model:27} {norm:4} not installed ({error})")
-    print(
-        f"\nSquare, {queries} queries: a cell's processor seconds / those of the same batches through the module alone"
-    )
-    for name, net in (("small CNN", {"source": "demo", "name": "trades"}), ("LeNet-5", SURE_LENET)):
-        for norm, eps in list(EPS.items())[: 1 if tiny else None]:
-            _measure_square(name, net, norm, eps, queries, samples)
 
 
 def _compare(model: str, norm: str, eps: float, samples: int) -> None:
@@ -80,33 +70,6 @@ def _theirs(place: Shop, cell: Cell, norm: str, eps: float, seed: int) -> tuple[
     wall = processor_s(lambda: answers.append(attack(x, y)[0]))
     with torch.no_grad():
         return place.module(frozen=True)(answers[0]).argmax(1) != y, wall
-
-
-def _measure_square(name: str, model: dict[str, Any], norm: str, eps: float, queries: int, samples: int) -> None:
-    arm = _arm("square", norm, eps) | {"queries": queries}
-    with shop([arm], samples=samples, shard=samples, model=model) as place:
-        (cell,) = place.cells
-        batches = list(_batches(place, cell))
-        raw = wall = 0.0
-        for _ in range(2):
-            raw += processor_s(lambda: _ask_all(place, batches))
-            wall += processor_s(lambda: place.carry_out(cell))
-    size = sum(len(batch) for batch in batches) / len(batches)
-    print(f"  {name:12} {norm:4} {eps:6g} {wall / raw:9.2f}   (batches of {size:.0f} on average)", flush=True)
-
-
-def _batches(place: Shop, cell: Cell) -> Iterator[Tensor]:
-    """What goes through the model for a cell, padding and the judge's passes included."""
-    model, record = toys.recorded(place.model)
-    place.carry_out_on(model, cell)
-    for x, _ in record.passes:
-        yield x
-
-
-def _ask_all(place: Shop, batches: list[Tensor]) -> None:
-    with torch.no_grad():
-        for x in batches:
-            place.model.answer(x)
 
 
 def _arm(attack: str, norm: str, eps: float) -> dict[str, Any]:

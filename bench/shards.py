@@ -8,7 +8,8 @@ from collections.abc import Mapping
 SHARDS: Mapping[str, tuple[str, ...]] = {
     "engine": ("startup", "ledger", "passes", "attacks", "workers", "scaling", "corruptions", "ledger_size"),
     "distances": ("distances", "walk_back", "strength", "features", "confirmation"),
-    "peers": ("autoattack", "hopskipjump"),
+    "autoattack": ("autoattack",),
+    "peers": ("hopskipjump", "square"),
     "risk": (
         *("damage", "detection", "indicators", "survival", "certificate", "search", "budget", "fitting", "labelling"),
         *("paired_share", "evasion_limits", "gate_validity", "certificate_validity"),
