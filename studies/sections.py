@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from advrisk import Run
+from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
-from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.convergence import DAMAGE, SMALLEST, Convergence, convergence
 from advrisk.risk.damage import DamageComparison, EvasionComparison, compare_damage
 from advrisk.risk.decision import Pair, decided_pairs

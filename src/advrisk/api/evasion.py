@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from advrisk.api.run import Run
+from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
@@ -26,7 +27,6 @@ from advrisk.risk.evasion import (
     unlike_groups,
     write_evasion,
 )
-from advrisk.risk.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.study import CLEAN
 
 Fit = Literal["bayesian", "logistic", "monotone"]
