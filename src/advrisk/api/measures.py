@@ -10,6 +10,7 @@ import numpy as np
 from advrisk.api.status import Status
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.distances import Distances, smallest_distances
 from advrisk.assess.damage.queries import read_queries
 from advrisk.assess.damage.tried import tried_attacks, untried
@@ -231,7 +232,7 @@ class Measures:
             unit=1.0,
             n_left_out=n_left_out,
             pending=self.pending,
-            disputed="; ".join(found.conflicts(first, second)),
+            disputed="; ".join(map(conflict_text, found.conflicts(first, second))),
             notes=(f"damage is relative to {', '.join(found.models)}",),
         )
 

@@ -32,6 +32,7 @@ from advrisk.assess.gate import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment, assess_indicators
 from advrisk.assess.indicators.reading import read_tensor
 from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.assess.survival.money import Hardware
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import counted
 from advrisk.core.seeds import generator, key
@@ -50,7 +51,6 @@ from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.convergence import Convergence
 from advrisk.risk.indicators import MissingArmsError, RiskTensor
 from advrisk.risk.monte_carlo import Threshold
-from advrisk.risk.survival.money import Hardware
 from advrisk.study import (
     DetectionSpec,
     IndicatorSpec,

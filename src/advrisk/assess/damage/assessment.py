@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from advrisk.assess.damage.clean import clean_shares, correct_samples
+from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.detector import Detection, DetectorDamage, detect
 from advrisk.assess.damage.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
 from advrisk.assess.damage.people import seen_by_people
@@ -255,7 +256,7 @@ def assess_distances(
     """The assessment of distances that are at hand; `queries` are of models that answer at random."""
     stated = stated or Stated(sizes=thresholds)
     comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, stated=stated)
-    pairs = decided_pairs(comparison) if comparison else ()
+    pairs = decided_pairs(comparison, text=conflict_text) if comparison else ()
     best_clean = _best_clean(accuracy or {}, distances)
     rows = [
         ModelDamage(

@@ -12,7 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from advrisk.assess.damage.clean import clean_shares
+from advrisk.assess.survival.covariates import default_covariates, with_covariates
+from advrisk.assess.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fitted_law, why_not_quoted
 from advrisk.assess.survival.models import ModelSurvival, model_survival, own_covariates
+from advrisk.assess.survival.money import Hardware, Limits, sizes_that_count
 from advrisk.assess.survival.reading import read_durations
 from advrisk.assess.survival.rows import COLUMNS, calibration_dict, fit_dict, survival_rows
 from advrisk.core.errors import RiskError
@@ -26,7 +29,6 @@ from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import as_names, check_units
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR
-from advrisk.risk.survival.covariates import default_covariates, with_covariates
 from advrisk.risk.survival.curves import common_end, model_curve
 from advrisk.risk.survival.durations import Durations, Measure, NoDurationsError, Tally
 from advrisk.risk.survival.families import family_named
@@ -34,8 +36,6 @@ from advrisk.risk.survival.families_table import FamilyRow
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.frames import Floats
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
-from advrisk.risk.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fitted_law, why_not_quoted
-from advrisk.risk.survival.money import Hardware, Limits, sizes_that_count
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
 from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from advrisk.assess.damage.clean import CleanShares
+from advrisk.assess.survival.covariates import of_model
+from advrisk.assess.survival.law import Fitted
+from advrisk.assess.survival.money import Limits, ModelCost, model_cost
 from advrisk.assess.survival.rows import curve_dict, estimate_dict
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival.cost import Rate, benign_rate, failure_rate
-from advrisk.risk.survival.covariates import of_model
 from advrisk.risk.survival.durations import Durations, Facts, Tally
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
-from advrisk.risk.survival.law import Fitted
-from advrisk.risk.survival.money import Limits, ModelCost, model_cost
 
 _TIMES = 20  # at which hazard and density are reported
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.assess.damage.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
+from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
@@ -174,7 +175,9 @@ class TestWhereNumbersDisagree:
         assert comparison.tied["a"] == pytest.approx((0.3, 0.55, 0.8))
         assert comparison.tied["b"] == pytest.approx((0.32, 0.45, 0.58))
         assert comparison.ties == (("a", "b"),)
-        said = Order("a", "b", comparison.tied, found.distances.by_model, Stated(), 0.95).tie_conflict()
+        tied = Order("a", "b", comparison.tied, found.distances.by_model, Stated(), 0.95).tie_conflict()
+        assert tied is not None
+        said = conflict_text(tied)
         assert "0.300 and 0.320" in said
         assert "0.550 and 0.450" in said
         assert "0.800 and 0.580" in said
@@ -212,11 +215,11 @@ class TestWhereNumbersDisagree:
         tied = {"a": TieValues(0.6, 0.6, 0.6), "b": TieValues(0.4, 0.4, 0.4)}
         correct = {"a": np.repeat([1.0, 0.0], [20, 30]), "b": np.ones(50)}
         order = Order("b", "a", tied, distances, Stated((2.0,), correct=correct), 0.95)
-        assert "robust accuracy at 2 favours a (40.0 % against 0.0 %)" in order.conflicts()[0]
+        assert "robust accuracy at 2 favours a (40.0 % against 0.0 %)" in conflict_text(order.conflicts()[0])
         targeted = Order("b", "a", tied, distances, Stated((2.0,), correct=correct, targeted=True), 0.95)
-        assert "attack success rate at 2 favours a (0.0 % against 100.0 %)" in targeted.conflicts()[0]
+        assert "attack success rate at 2 favours a (0.0 % against 100.0 %)" in conflict_text(targeted.conflicts()[0])
         written = Order("b", "a", tied, distances, Stated((2.0,), written={2.0: "32/16"}), 0.95)
-        assert "robust accuracy at 32/16 favours a (100.0 % against 0.0 %)" in written.conflicts()[0]
+        assert "robust accuracy at 32/16 favours a (100.0 % against 0.0 %)" in conflict_text(written.conflicts()[0])
 
     def test_how_often_a_model_is_best_is_not_said_against_a_contradiction(
         self, assessed: Callable[..., DamageAssessment]
@@ -240,7 +243,7 @@ class TestWhereNumbersDisagree:
         distances = {"early": np.repeat([0.0111, 0.1357], [20, 80]), "steady": np.full(100, 0.0457)}
         tied = {"early": TieValues(0.4, 0.4, 0.4), "steady": TieValues(0.6, 0.6, 0.6)}
         order = Order("early", "steady", tied, distances, Stated(tuple(written) or (0.001,), written=written), 0.95)
-        assert said in order.conflicts()[0]
+        assert said in conflict_text(order.conflicts()[0])
 
     def test_attacks_at_a_fixed_eps_need_robust_accuracy_to_say_the_same(self, found_by: Callable[..., Ledger]) -> None:
         """All samples of both break within eps; where the attack stopped says little of where the model fails."""

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from advrisk.assess.survival.covariates import default_covariates, known_covariates, with_covariates
 from advrisk.assess.survival.reading import read_durations
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
-from advrisk.risk.survival.covariates import default_covariates, known_covariates, with_covariates
 from advrisk.risk.survival.durations import Durations, Tally
 
 Rows = dict[str, tuple[Any, ...]]

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import t
 
 from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.assess.survival.money import NO_SECONDS, NO_TRAINING, Hardware
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger, table_from
@@ -28,7 +29,6 @@ from advrisk.report.survival import (
 from advrisk.report.survival_laws import coefficient_table, factor_names
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival.durations import NoDurationsError
-from advrisk.risk.survival.money import NO_SECONDS, NO_TRAINING, Hardware
 
 N, MOST = 120, 30
 SHAPE, SCALE = 1.4, 16.0

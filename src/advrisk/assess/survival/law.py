@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.survival.covariates import default_reference
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -17,7 +18,6 @@ from advrisk.core.seeds import generator
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.choice import FamilyChoice
-from advrisk.risk.survival.covariates import default_reference
 from advrisk.risk.survival.durations import COUNTED, Durations
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
