@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from advrisk.api.run import Run
+from advrisk.assess.damage.differences import unlike_groups
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -24,7 +25,6 @@ from advrisk.risk.evasion import (
     fit_logistic,
     fit_monotone,
     half_detected,
-    unlike_groups,
     write_evasion,
 )
 from advrisk.study import CLEAN

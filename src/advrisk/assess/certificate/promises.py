@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, Premise, SearchFacts
-from advrisk.assess.certificate.words import percent
+from advrisk.assess.certificate.words import NOTHING, guarantee_text, percent
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.risk.certificate.exploration import NOTHING, SearchGuarantee, search_guarantee
+from advrisk.risk.certificate.exploration import SearchGuarantee, search_guarantee
 from advrisk.risk.certificate.p_values import p_value
 
 SETTINGS = 1024  # about so many settings, on a grid over the ranges searched, stand for all of them
@@ -52,11 +52,12 @@ def promise(one: SearchFacts, zeta: float, premise: Premise | None) -> str:
         return UNSTATED
     said = _guarantee(one, zeta, premise)
     if said.level is None:
-        return str(said)
+        return guarantee_text(said)
     return (
-        f"zeta' = {said.level:.3g}: {said}, and wrongly so at most {percent(zeta + premise.delta)} of the time. This "
-        "stands on what the study states of p as a function of the setting, which nobody checked; and the search "
-        "looked at the failure rate on samples to tune with a kernel that was fitted anew, so it is not the theorem's"
+        f"zeta' = {said.level:.3g}: {guarantee_text(said)}, and wrongly so at most {percent(zeta + premise.delta)} of "
+        "the time. This stands on what the study states of p as a function of the setting, which nobody checked; and the "
+        "search looked at the failure rate on samples to tune with a kernel that was fitted anew, so it is not the "
+        "theorem's"
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.damage.differences import unlike_groups
 from advrisk.assess.damage.distances import Distances
 from advrisk.assess.damage.monte_carlo import watch
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage
-from advrisk.risk.evasion import fit_bayesian, unlike_groups
+from advrisk.risk.evasion import fit_bayesian
 from advrisk.risk.monte_carlo import MonteCarloDamage, walked_answers, walked_damage
 from advrisk.study import CLEAN, AlarmSpec
 

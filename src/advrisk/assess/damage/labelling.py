@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from advrisk.assess.damage.differences import unlike_groups
 from advrisk.core.errors import RiskError
 from advrisk.ledger.answers import Answer, Design
-from advrisk.risk.evasion import BayesianEvasion, fit_bayesian, unlike_groups
+from advrisk.risk.evasion import BayesianEvasion, fit_bayesian
 from advrisk.risk.labelling import Agreement, krippendorff_alpha
 
 _ALPHA = 0.01  # answers are looked at again and again while they come in

@@ -18,6 +18,7 @@ from advrisk.assess.survival.models import ModelSurvival, model_survival, own_co
 from advrisk.assess.survival.money import Hardware, Limits, sizes_that_count
 from advrisk.assess.survival.reading import read_durations
 from advrisk.assess.survival.rows import COLUMNS, calibration_dict, fit_dict, survival_rows
+from advrisk.assess.survival.words import choice_text
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
@@ -116,7 +117,7 @@ class SurvivalAssessment(Tabular):
             "law_holds": self.law is not None,
             "law_doubt": self.doubt or None,
             "families": [one.as_dict() for one in self.families],
-            "choice": None if self.choice is None else self.choice.message,
+            "choice": None if self.choice is None else choice_text(self.choice),
             "calibrations": [calibration_dict(one) for one in self.calibrations],
             "pareto": [one.as_dict() for one in self.pareto],
             "broken_factor": self.broken_factor,

@@ -164,7 +164,8 @@ def _fitted_with(durations: Durations, names: Sequence[str], law: Law, notes: No
     fit = next(one.fit for one in families if one.chosen)
     if isinstance(choice, str) and law.family == AUTO:
         notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
-    checked, unchecked = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
+    checked, refused = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
+    unchecked = f"it could not be checked on samples held out: {refused}" if not checked else ""
     for note in _on_models(durations, names):
         notes.add(note)
     models = frozenset(durations.columns["model"].tolist())
