@@ -55,8 +55,8 @@ def promise(one: SearchFacts, zeta: float, premise: Premise | None) -> str:
         return guarantee_text(said)
     return (
         f"zeta' = {said.level:.3g}: {guarantee_text(said)}, and wrongly so at most {percent(zeta + premise.delta)} of "
-        "the time. This stands on what the study states of p as a function of the setting, which nobody checked; and the "
-        "search looked at the failure rate on samples to tune with a kernel that was fitted anew, so it is not the "
+        "the time. This stands on what the study states of p as a function of the setting, which nobody checked; and "
+        "the search looked at the failure rate on samples to tune with a kernel that was fitted anew, so it is not the "
         "theorem's"
     )
 
