@@ -1,6 +1,6 @@
 """The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from advrisk.assess.damage.distances import Distances, measured_nothing, smalles
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.assess.damage.queries import on_queries, read_queries
 from advrisk.assess.damage.rows import COLUMNS, damage_rows
+from advrisk.assess.damage.sizes import on_threshold, on_unmeasured, on_untried, usual_thresholds
 from advrisk.assess.damage.tried import tried_attacks
 from advrisk.assess.damage.walk import nearest_arms
 from advrisk.core.errors import RiskError
@@ -38,13 +39,12 @@ from advrisk.risk.evasion import Evasion, Floats, ThresholdEvasion
 from advrisk.risk.mean_share import mean_difference, mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.queries import QueryPoints
-from advrisk.risk.tried import Attack, was_tried
+from advrisk.risk.tried import was_tried
 from advrisk.study import DamageSpec
 
 AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
 
 LEAST = "least damage"  # the verdict on the model to ship
-_FEW_SIZES = 4  # of a study, all of which are shown
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def assess_damage(
     random = {model: points for model, points in queries.items() if model in distances.by_model}
     unmeasured = [eps for eps in (*asked, *sizes) if not all(points.measured(eps) for points in random.values())]
     known = tuple(eps for eps in asked if eps not in (*beyond, *unmeasured))
-    loose = _untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
-    loose += _on_threshold(evasion, attacks, sizes, written or {})
-    loose += _unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
+    loose = on_untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
+    loose += on_threshold(evasion, attacks, sizes, written or {})
+    loose += on_unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
     limit = [evasion.tau] if isinstance(evasion, ThresholdEvasion) else []
     stated = Stated(
         sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
@@ -217,7 +217,7 @@ def assess_damage(
     return assess_distances(
         distances,
         question,
-        thresholds=known or tuple(_usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
+        thresholds=known or tuple(usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
         stated=stated,
         accuracy=clean.accuracy,
         rejection=clean.rejection,
@@ -449,64 +449,6 @@ def _clean_loss(model: str, best: str | None, correct: Mapping[str, Floats], lev
 
 def _has_sizes(found: Floats) -> bool:
     return bool(((found > 0) & (found < np.inf)).any())
-
-
-def _untried(
-    beyond: Sequence[float],
-    known: Sequence[float],
-    tried: Sequence[float],
-    attacks: Sequence[Attack],
-    written: Mapping[float, str],
-) -> tuple[str, ...]:
-    """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
-    names = {eps: size_text(eps, written) for eps in (*beyond, *known, *tried)}
-    between = [names[eps] for eps in known if not was_tried(eps, attacks)]
-    notes = []
-    if beyond:
-        notes.append(
-            f"Left out: {', '.join(names[eps] for eps in beyond)}. No attack was allowed so large a size (the largest "
-            f"eps is {names[tried[-1]]}), so what holds there is unknown."
-        )
-    if between:
-        notes.append(
-            f"No attack had an eps of {', '.join(between)}: robust accuracy there rests on what attacks at other sizes "
-            "found on the way back, and may be far too high."
-        )
-    return tuple(notes)
-
-
-def _on_threshold(
-    evasion: Evasion | None, attacks: Sequence[Attack], tried: Sequence[float], written: Mapping[float, str]
-) -> tuple[str, ...]:
-    """A note on a size up to which everything goes undetected, and which no attack had for its eps."""
-    if not (isinstance(evasion, ThresholdEvasion) and tried) or was_tried(evasion.tau, attacks):
-        return ()
-    shown, largest = size_text(evasion.tau, written), size_text(tried[-1], written)
-    if evasion.tau > tried[-1]:
-        return (
-            f"No attack was allowed a size of {shown} (the largest eps is {largest}): what goes undetected up to there "
-            "was not tried, and damage may be far too low.",
-        )
-    return (
-        f"No attack had an eps of {shown}: damage within it rests on what attacks at other sizes found on the way "
-        "back, and may be far too low.",
-    )
-
-
-def _unmeasured(left_out: Sequence[float], random: Iterable[str], written: Mapping[float, str]) -> tuple[str, ...]:
-    """A note on sizes at which queries to models that answer at random were not measured."""
-    if not left_out:
-        return ()
-    names = ", ".join(size_text(eps, written) for eps in left_out)
-    return (
-        f"Left out: {names}. No attack had that eps, and how often a query to {', '.join(random)} errs is known only "
-        "at the sizes of attacks. Add attacks with that eps, or assess the other models alone (`--model`).",
-    )
-
-
-def _usual_thresholds(sizes: Sequence[float]) -> Sequence[float]:
-    """All of a few sizes, else the smallest, a middle one and the largest."""
-    return sizes if len(sizes) <= _FEW_SIZES else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
 
 
 def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:
