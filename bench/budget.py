@@ -14,9 +14,10 @@ import yaml
 
 from advrisk.api import Run, Study
 from advrisk.api.targets import looker
+from advrisk.assess.interim import shard_order
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Stopping
-from advrisk.risk.looks import look_places, shard_order
+from advrisk.risk.looks import look_places
 from advrisk.run.rounds import taken_looks
 from advrisk.study import parse_target
 from bench.cells import here

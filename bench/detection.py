@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from advrisk.assess.detection.assessment import assess_detection
 from advrisk.ledger import Ledger, constant, table_from
 from advrisk.risk.detection import worst_case_scores
-from advrisk.risk.detection.assessment import assess_detection
 from advrisk.risk.detection.roc import exact_roc
 from bench.timing import best_of, processor_s, seconds
 

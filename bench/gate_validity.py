@@ -7,11 +7,11 @@ or a hair beyond it.
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.assess.gate import decide, measured_share
+from advrisk.assess.gate.measured import measured_damage, measured_damage_pair
 from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import fit_logistic
-from advrisk.risk.gate import decide, measured_share
-from advrisk.risk.gate.measured import measured_damage, measured_damage_pair
 
 LEVEL = 0.95
 DIFFERENT = {20: 0.3, 100: 0.1}  # share of distances that differ: with fewer of so few samples nothing could ever pass

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from advrisk.assess.indicators.reading import read_tensor
 from advrisk.ledger import Ledger, constant, table_from
 from advrisk.risk.indicators import RiskTensor, Scenario, indicator_tree, risk, uniform_scenario, what_if
-from advrisk.risk.indicators.reading import read_tensor
 from bench.timing import least_work, processor_s
 
 CLASSES, REPEATS, ATTACKS = 10, 4, 4

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.damage.labelling import fit_answers
 from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
-from advrisk.risk.labelling import fit_answers, next_size
+from advrisk.risk.labelling import next_size
 
 SIZES = np.unique(np.round(np.geomspace(1, 255, 48))) / 255
 PLAUSIBLE = (1 / 255, 1.0)

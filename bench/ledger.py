@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from advrisk.assess.damage.distances import smallest_distances
 from advrisk.ledger import Ledger, constant, table_from
-from advrisk.risk.distances import smallest_distances
 from bench.timing import best_of
 
 SHARD = 64

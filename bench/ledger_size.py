@@ -9,10 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from advrisk.assess.damage.distances import smallest_distances
 from advrisk.ledger import Ledger
 from advrisk.ledger.checking import check
 from advrisk.ledger.compacting import compact
-from advrisk.risk.distances import smallest_distances
 from bench.ledger import TINY, Grid, cells, outcomes, question
 from bench.timing import processor_s
 

@@ -10,11 +10,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.assess.gate import decide
 from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.damage import detector_free_damage
 from advrisk.risk.decision import ahead_of, decided_pairs
-from advrisk.risk.gate import decide
 from advrisk.risk.looks import look_places, look_share, strict_level
 from advrisk.risk.proportion import proportion
 

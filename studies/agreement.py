@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from advrisk import Run, Study
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.errors import AdvriskError
-from advrisk.risk.assessment import DamageAssessment
 from studies.page import fenced, fill
 from studies.text import NOTHING, table, wrapped
 from studies.zoo import registered

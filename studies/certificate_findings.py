@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advrisk import Run
+from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.core.errors import RunError
 from advrisk.ledger.searches import SearchRecord
 from advrisk.risk.certificate import CertifiedSizes, certified_sizes
-from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.risk.certificate.verdict import Certificate
 
 _SPENT = """

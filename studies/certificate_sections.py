@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from advrisk.assess.certificate.records import ListCertificate
 from advrisk.ledger.searches import SearchRecord, Trial
 from advrisk.risk.certificate import most_failures, p_value
-from advrisk.risk.certificate.records import ListCertificate
 from studies.certificate_findings import Attacked, Findings, tested
 from studies.text import NOTHING, p_text, table
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from advrisk import Run
+from advrisk.assess.damage.distances import smallest_distances
+from advrisk.assess.damage.monte_carlo import monte_carlo_damage
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger.inputs import detector_state
 from advrisk.risk.detection.groups import ADAPTIVE
-from advrisk.risk.distances import smallest_distances
-from advrisk.risk.monte_carlo import MonteCarloDamage, monte_carlo_damage
+from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.run.detectors import read_state
 from studies.text import NOTHING, table, wrapped
 

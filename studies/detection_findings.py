@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from advrisk import Run
+from advrisk.assess.detection.assessment import DetectionAssessment, DetectorTable
 from advrisk.core.errors import RiskError
-from advrisk.risk.detection.assessment import DetectionAssessment, DetectorTable
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.table import Table

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advrisk import Run
+from advrisk.assess.detection.assessment import DetectorPair
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.detection.arms import ArmDefeat
-from advrisk.risk.detection.assessment import DetectorPair
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
 from advrisk.risk.detection.survival import Survival

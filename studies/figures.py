@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.errors import RunError
 from advrisk.report.palette import COLOURS, DASHES, Figure
-from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST, Convergence
 from advrisk.risk.damage import success_ratio
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from advrisk import Run
+from advrisk.assess.damage.distances import smallest_distances
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.robustness import distances_to_wrong
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.distances import smallest_distances
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
-from advrisk.risk.indicators.robustness import Robustness, distances_to_wrong
+from advrisk.risk.indicators.robustness import Robustness
 from advrisk.risk.proportion import proportion
 from advrisk.study import Norm
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from advrisk import Run
+from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
+from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
-from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.convergence import DAMAGE, SMALLEST, Convergence, convergence
 from advrisk.risk.damage import DamageComparison, EvasionComparison, compare_damage
 from advrisk.risk.decision import Pair, decided_pairs
@@ -178,7 +179,7 @@ def agreement(found: Findings) -> list[str]:
 
 def undecided(found: Findings) -> list[str]:
     """Pairs that are not told apart: what it would take, or which numbers stand against it."""
-    open_ones = [pair for pair in decided_pairs(found.comparison) if pair.undecided]
+    open_ones = [pair for pair in decided_pairs(found.comparison, text=conflict_text) if pair.undecided]
     lines = [f"Relative damage leaves {len(open_ones)} of {counted(len(found.pairs), 'pair')} undecided."]
     rows = [
         [

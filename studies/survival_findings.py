@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk import Run
+from advrisk.assess.survival.reading import read_durations
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival import FAMILIES, SurvivalFit, fit_survival
 from advrisk.risk.survival.durations import COUNTED, Durations, Measure
-from advrisk.risk.survival.reading import read_durations
 from studies.survival_clock import train_seconds
 
 Frame = Mapping[str, NDArray[Any]]

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from advrisk.assess.survival.words import ON_BROKEN, choice_text
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival import SurvivalFit, choose_family
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
-from advrisk.risk.survival.cost import BROKEN_FACTOR, ON_BROKEN, broken, cost_ratio
+from advrisk.risk.survival.cost import BROKEN_FACTOR, broken, cost_ratio
 from studies.survival_clock import kind_of
 from studies.survival_findings import (
     BARE,
@@ -92,7 +93,7 @@ def _chosen(found: Findings) -> list[str]:
         cluster="sample",
         rng=np.random.default_rng(0),
     )
-    return wrapped([f"On samples that a fit has not seen, in {_TITLES[PASSES]}: {choice.message}."])
+    return wrapped([f"On samples that a fit has not seen, in {_TITLES[PASSES]}: {choice_text(choice)}."])
 
 
 def factors(found: Findings) -> list[str]:

@@ -11,11 +11,11 @@ import pytest
 
 from advrisk import Run, Study
 from advrisk.api import targets
+from advrisk.assess.interim import Seen
 from advrisk.cli import DONE, UNDECIDED
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import read_stopping
-from advrisk.risk.looks import Seen
 from advrisk.study import parse_targets
 from advrisk.testing.ledgers import outcome_rows
 

@@ -203,7 +203,7 @@ def answers(folder: Path) -> Loader:
 
 def certificate(folder: Path) -> Loader:
     from advrisk.api.certificates import verify_certificate
-    from advrisk.risk.certificate.document import read_document
+    from advrisk.assess.certificate.document import read_document
 
     path = folder / "certificate.json"
     seeds = [(GOLDEN / "certificate-v1.json").read_bytes()]
@@ -211,7 +211,7 @@ def certificate(folder: Path) -> Loader:
 
 
 def keys(folder: Path) -> Loader:
-    from advrisk.risk.certificate.signature import new_key, read_private_key, read_public_key
+    from advrisk.assess.certificate.signature import new_key, read_private_key, read_public_key
 
     private, public = new_key(folder / "key.pem")
     seeds, path = [private.read_bytes(), public.read_bytes()], folder / "given.pem"

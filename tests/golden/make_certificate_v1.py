@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from advrisk.assess.certificate.assessment import assess_certificates
+from advrisk.assess.certificate.document import certificate_document
 from advrisk.ledger import Ledger
-from advrisk.risk.certificate.assessment import assess_certificates
-from advrisk.risk.certificate.document import certificate_document
-from tests.unit.risk.certificate.conftest import write_rows
+from tests.unit.assess.certificate.conftest import write_rows
 
 N = 80
 MODEL = "plain <script>"

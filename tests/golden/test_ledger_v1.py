@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from advrisk.assess.damage.distances import smallest_distances
 from advrisk.ledger import TABLES, Ledger
 from advrisk.risk.damage import detector_free_damage
-from advrisk.risk.distances import smallest_distances
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "ledger-v1"

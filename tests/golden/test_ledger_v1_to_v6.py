@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from advrisk.assess.damage.distances import smallest_distances
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import TABLES, Ledger, table_from
 from advrisk.ledger.tables import SCHEMA_VERSION
-from advrisk.risk.distances import smallest_distances
 
 HERE = Path(__file__).parent
 OLD = HERE / "ledger-v1"

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from advrisk.risk.monte_carlo import MonteCarloDamage, monte_carlo_from_answers, walked_damage
-from advrisk.risk.walk import Walk
+from advrisk.risk.monte_carlo import MonteCarloDamage, Walk, monte_carlo_from_answers, walked_damage
 
 RUNS, N, LIMIT = 300, 100, 1.0
 SHARES = {"weak": 0.9, "strong": 0.3, "rare": 0.05}

@@ -8,6 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from advrisk.assess.certificate.assessment import assess_certificates, too_small
+from advrisk.assess.certificate.document import Order, certificate_document, parsed
+from advrisk.assess.certificate.promises import with_searches
+from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
+from advrisk.assess.certificate.settled import not_settled
+from advrisk.assess.certificate.signature import read_private_key, signed
+from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
+from advrisk.assess.certificate.words import LATER
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.core.files import write_whole
@@ -25,16 +33,8 @@ from advrisk.plan import (
     names_of,
 )
 from advrisk.report.certificate_page import certificate_page
-from advrisk.risk.certificate.assessment import assess_certificates, too_small
 from advrisk.risk.certificate.counts import check_rate
-from advrisk.risk.certificate.document import Order, certificate_document, parsed
 from advrisk.risk.certificate.planning import smallest_n
-from advrisk.risk.certificate.promises import with_searches
-from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
-from advrisk.risk.certificate.settled import not_settled
-from advrisk.risk.certificate.signature import read_private_key, signed
-from advrisk.risk.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
-from advrisk.risk.certificate.words import LATER
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
 
 FOLDER = "certificates"  # of a run

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from advrisk.api.damage import refuse_beyond_data
 from advrisk.api.paired import Comparing
+from advrisk.assess.compare.pairing import paired_runs, refuse_unknown
+from advrisk.assess.compare.records import DEFAULT_MARGIN, Compared, RunComparison
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import parse_number
 from advrisk.ledger.layout import EVASION_FILE
-from advrisk.risk.compare.pairing import paired_runs, refuse_unknown
-from advrisk.risk.compare.records import DEFAULT_MARGIN, Compared, RunComparison
 from advrisk.risk.evasion import Evasion, read_evasion, threshold
 from advrisk.study import AVERAGE, DamageSpec, Norm, Source, validated
 

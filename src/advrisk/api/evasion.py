@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from advrisk.api.run import Run
+from advrisk.assess.damage.differences import unlike_groups
+from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
@@ -23,10 +25,8 @@ from advrisk.risk.evasion import (
     fit_logistic,
     fit_monotone,
     half_detected,
-    unlike_groups,
     write_evasion,
 )
-from advrisk.risk.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.study import CLEAN
 
 Fit = Literal["bayesian", "logistic", "monotone"]

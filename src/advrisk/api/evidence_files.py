@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from advrisk.assess.certificate.document import strict_json
 from advrisk.core.errors import RiskError, RunError
 from advrisk.ledger.digests import FileDigest
 from advrisk.report.evidence_document import check_document
-from advrisk.risk.certificate.document import strict_json
 
 KIND, VERSION = "evidence-pack", 1
 MANIFEST = "manifest.json"

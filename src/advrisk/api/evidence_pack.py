@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, open_pack
+from advrisk.assess.certificate.document import read_document
+from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.files import unfinished_folder, whole_file, whole_folder
@@ -22,8 +24,6 @@ from advrisk.report import Findings, write_report
 from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence import REPORT, PackFile, evidence_index
 from advrisk.report.evidence_page import index_markdown, index_page
-from advrisk.risk.certificate.document import read_document
-from advrisk.risk.certificate.signature import read_private_key, signed
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run

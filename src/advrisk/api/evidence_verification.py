@@ -8,6 +8,8 @@ from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence_files import MANIFEST, Pack, open_pack
 from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
+from advrisk.assess.certificate.document import document_of, strict_json
+from advrisk.assess.certificate.verification import Verification, differences, verify_signature
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.plain import json_text
@@ -18,8 +20,6 @@ from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence_page import index_markdown, index_page
 from advrisk.report.records import lasting
-from advrisk.risk.certificate.document import document_of, strict_json
-from advrisk.risk.certificate.verification import Verification, differences, verify_signature
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run

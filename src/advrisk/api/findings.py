@@ -4,21 +4,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advrisk.api.part import ON_CERTIFICATES, asked_words, asks_for_damage, states_scenarios, why_no_gate
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.damage.assessment import DamageAssessment, assessed_convergence
+from advrisk.assess.damage.walk import detectors_of
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.failures.modes import FailureModes, failure_modes
+from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
 from advrisk.ledger.stopping import stopping_words
 from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.report.findings import Findings
-from advrisk.risk.assessment import DamageAssessment, assessed_convergence
-from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.gate.records import GateResult
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.indicators.failures import FailureModes, failure_modes
-from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.walk import detectors_of
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run

@@ -5,16 +5,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advrisk.api.measures import Measures
+from advrisk.assess.damage.walk import own_detectors
+from advrisk.assess.gate import GateResult, Held, Measured, held
+from advrisk.assess.gate.reading import assessed_models, attack_sizes, is_targeted
+from advrisk.assess.gate.records import Origin
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import counted
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.stopping import stopping_words
-from advrisk.risk.gate import GateResult, Held, Measured, held
-from advrisk.risk.gate.reading import assessed_models, attack_sizes, is_targeted
-from advrisk.risk.gate.records import Origin
 from advrisk.risk.losses import bound_losses
-from advrisk.risk.walk import own_detectors
 from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement, study_ground
 
 if TYPE_CHECKING:

@@ -8,21 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advrisk.api.status import Status
-from advrisk.assess.protocol import Finding
-from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
-from advrisk.core.names import did_you_mean
-from advrisk.core.numbers import size_text
-from advrisk.core.seeds import generator
-from advrisk.report.detection import row_label
-from advrisk.risk.absolute import EvasionComparison
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
-from advrisk.risk.damage import DamageComparison
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.distances import Distances, smallest_distances
-from advrisk.risk.evasion import Floats, ThresholdEvasion
-from advrisk.risk.gate.measured import (
+from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.conflicts import conflict_text
+from advrisk.assess.damage.distances import Distances, smallest_distances
+from advrisk.assess.damage.queries import read_queries
+from advrisk.assess.damage.tried import tried_attacks, untried
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.gate.measured import (
     Flags,
     Measured,
     counted_rows,
@@ -34,7 +27,7 @@ from advrisk.risk.gate.measured import (
     scaled,
     standard_error,
 )
-from advrisk.risk.gate.reading import (
+from advrisk.assess.gate.reading import (
     CleanAnswers,
     clean_answers,
     error_rows,
@@ -42,12 +35,21 @@ from advrisk.risk.gate.reading import (
     n_labelled,
     told_by_distances,
 )
-from advrisk.risk.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding
+from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import size_text
+from advrisk.core.seeds import generator
+from advrisk.report.detection import row_label
+from advrisk.risk.absolute import EvasionComparison
+from advrisk.risk.damage import DamageComparison
+from advrisk.risk.evasion import Floats, ThresholdEvasion
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.monte_carlo import MonteCarloDamage
-from advrisk.risk.queries import QueryPoints, read_queries
-from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.tried import tried_attacks, untried
+from advrisk.risk.queries import QueryPoints
 from advrisk.study import DamageSpec, Requirement, Term, assessment_of
 
 if TYPE_CHECKING:
@@ -246,7 +248,7 @@ class Measures:
             unit=1.0,
             n_left_out=n_left_out,
             pending=self.pending,
-            disputed="; ".join(found.conflicts(first, second)),
+            disputed="; ".join(map(conflict_text, found.conflicts(first, second))),
             notes=(f"damage is relative to {', '.join(found.models)}",),
         )
 

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
-from advrisk.core.numbers import size_text
-from advrisk.core.seeds import generator
-from advrisk.risk.absolute import compare_damage
-from advrisk.risk.compare.pairing import (
+from advrisk.assess.compare.pairing import (
     PairedDistances,
     Pairing,
     chosen_attacks,
@@ -19,25 +14,25 @@ from advrisk.risk.compare.pairing import (
     paired_distances,
     some_arms,
 )
-from advrisk.risk.compare.records import Compared, margin_text
-from advrisk.risk.distances import smallest_distances
+from advrisk.assess.compare.records import Compared, margin_text
+from advrisk.assess.damage.distances import smallest_distances
+from advrisk.assess.damage.monte_carlo import monte_carlo_damage
+from advrisk.assess.damage.queries import read_queries
+from advrisk.assess.damage.tried import untried
+from advrisk.assess.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
+from advrisk.assess.gate.reading import clean_answers, has_clean, is_targeted, n_labelled, told_by_distances
+from advrisk.assess.gate.verdict import AGAIN, UNTRIED, decide, settling
+from advrisk.assess.indicators.reading import read_tensor
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import size_text
+from advrisk.core.seeds import generator
+from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import Evasion, Floats
-from advrisk.risk.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
-from advrisk.risk.gate.reading import (
-    clean_answers,
-    has_clean,
-    is_targeted,
-    n_labelled,
-    told_by_distances,
-)
-from advrisk.risk.gate.verdict import AGAIN, UNTRIED, decide, settling
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
-from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.mean_share import difference_at_least, mean_share
-from advrisk.risk.monte_carlo import monte_carlo_damage
-from advrisk.risk.queries import QueryPoints, read_queries
-from advrisk.risk.tried import untried
+from advrisk.risk.queries import QueryPoints
 from advrisk.study import Norm
 
 if TYPE_CHECKING:

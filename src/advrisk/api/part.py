@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.damage.distances import chosen_arms
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
-from advrisk.risk.distances import chosen_arms
 from advrisk.study import DamageSpec
 
 if TYPE_CHECKING:

@@ -20,7 +20,20 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.selection import Selection, select_model
 from advrisk.api.status import Status, run_status, samples_left
+from advrisk.assess.attacks.black_box import Lead, black_box_leads, has_black_box
+from advrisk.assess.attacks.envelope import ArmComparison, arm_optimality
+from advrisk.assess.certificate.records import AnyMethod, CertificateAssessment
+from advrisk.assess.compare import RunComparison
+from advrisk.assess.damage.assessment import DamageAssessment, assessed_convergence
+from advrisk.assess.damage.distances import arm_distances
+from advrisk.assess.detection.assessment import DetectionAssessment, assess_detection
+from advrisk.assess.failures.modes import SAMPLES, FailureModes, failure_modes
+from advrisk.assess.gate import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment, assess_indicators
+from advrisk.assess.indicators.reading import read_tensor
 from advrisk.assess.protocol import Finding, ask
+from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.assess.survival.money import Hardware
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import counted
 from advrisk.core.sections import Unanswered
@@ -37,22 +50,9 @@ from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.ledger.views import ALL, AnyWhere, View
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
-from advrisk.risk.assessment import DamageAssessment, assessed_convergence
-from advrisk.risk.black_box import Lead, black_box_leads, has_black_box
-from advrisk.risk.certificate.records import AnyMethod, CertificateAssessment
-from advrisk.risk.compare import RunComparison
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.detection.assessment import DetectionAssessment, assess_detection
-from advrisk.risk.distances import arm_distances
-from advrisk.risk.envelope import ArmComparison, arm_optimality
-from advrisk.risk.gate import GateResult
 from advrisk.risk.indicators import MissingArmsError, RiskTensor
-from advrisk.risk.indicators.assessment import IndicatorAssessment, assess_indicators
-from advrisk.risk.indicators.failures import SAMPLES, FailureModes, failure_modes
-from advrisk.risk.indicators.reading import read_tensor
 from advrisk.risk.monte_carlo import Threshold
-from advrisk.risk.survival.assessment import SurvivalAssessment, assess_survival
-from advrisk.risk.survival.money import Hardware
 from advrisk.study import (
     DetectionSpec,
     IndicatorSpec,

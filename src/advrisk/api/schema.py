@@ -3,10 +3,10 @@
 from copy import deepcopy
 from typing import Any
 
+from advrisk.assess.certificate.document import CertificateDocument
 from advrisk.core.registry import Registry
 from advrisk.parts import REGISTRIES
 from advrisk.report.record_schema import record_schema
-from advrisk.risk.certificate.document import CertificateDocument
 from advrisk.risk.losses import losses
 from advrisk.study import RecipeSpec, StudySpec
 

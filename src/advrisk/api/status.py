@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from advrisk.assess.certificate.deciding import is_decided
+from advrisk.assess.damage.clean import clean_shares
 from advrisk.core.names import counted
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.tables import Columns, Row, Tabular
@@ -13,8 +15,6 @@ from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.searches import read_searches
 from advrisk.ledger.stopping import Look, Stopping, stopping_words
-from advrisk.risk.certificate.deciding import is_decided
-from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from pathlib import Path
 from advrisk.api.gate import run_ground
 from advrisk.api.measures import Measures
 from advrisk.api.run import Run
+from advrisk.assess.gate import Held
+from advrisk.assess.interim import Seen, look_level
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import level_text
 from advrisk.ledger import Ledger
-from advrisk.risk.gate import Held
-from advrisk.risk.looks import Seen, look_level
 from advrisk.study import Requirement, StudySpec, Target, Term, parse_requirement
 from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
 

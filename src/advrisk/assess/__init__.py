@@ -1,2 +1,1 @@
-"""One package for each question: it reads the ledger, calls `risk`, and yields sections for people and numbers for
-machines."""
+"""From the ledger to results: one package for each question. Reads rows, calls `risk`, and says what came of it."""

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from advrisk.assess.certificate.statements import would_take
+from advrisk.assess.certificate.words import percent
 from advrisk.cli.lines import show_result
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
@@ -11,15 +13,13 @@ from advrisk.core.plain import json_text
 from advrisk.render.terminal import indented, print_fitting
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines, certificate_words
-from advrisk.risk.certificate.statements import would_take
-from advrisk.risk.certificate.words import percent
 
 if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.api.certificates import WrittenCertificate
-    from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
+    from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
+    from advrisk.assess.certificate.verification import Verification
     from advrisk.risk.certificate.verdict import Tested
-    from advrisk.risk.certificate.verification import Verification
 
 
 def show_certificates(

@@ -97,9 +97,9 @@ def verify(
 def _verify_certificate(path: Path, key: Path | None, run: str | None, *, place: str, as_json: bool) -> NoReturn:
     from advrisk.api import Run
     from advrisk.api.certificates import verify_certificate
+    from advrisk.assess.certificate.document import read_document
+    from advrisk.assess.certificate.verification import Verification
     from advrisk.cli.certificates import print_verification
-    from advrisk.risk.certificate.document import read_document
-    from advrisk.risk.certificate.verification import Verification
 
     opened = Run.open(run) if run is not None else None
     _refuse_other(path)
@@ -120,7 +120,7 @@ def _verify_certificate(path: Path, key: Path | None, run: str | None, *, place:
 
 def _refuse_other(path: Path) -> None:
     """A file that does not even begin as JSON does, or is another kind of JSON, is the user's mistake."""
-    from advrisk.risk.certificate.document import KIND, MAX_BYTES, strict_json
+    from advrisk.assess.certificate.document import KIND, MAX_BYTES, strict_json
 
     try:
         with path.open("rb") as file:
@@ -141,7 +141,7 @@ def _refuse_other(path: Path) -> None:
 
 
 def _make_key(path: Path, *, alone: bool) -> None:
-    from advrisk.risk.certificate.signature import new_key
+    from advrisk.assess.certificate.signature import new_key
 
     if not alone:
         raise StudyError(

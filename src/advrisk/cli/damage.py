@@ -18,7 +18,7 @@ from advrisk.risk.convergence import DAMAGE
 if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
     from advrisk.api.selection import Selection
-    from advrisk.risk.assessment import DamageAssessment, ModelDamage
+    from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
     from advrisk.risk.convergence import Band, Convergence
     from advrisk.risk.damage import PerturbationSize
     from advrisk.risk.indicators.comparison import ScenarioResult

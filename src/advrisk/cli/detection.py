@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from advrisk.assess.detection.curves import RATES, group_curves
 from advrisk.cli.lines import show_result, show_rows
 from advrisk.cli.progress import short
 from advrisk.core.estimate import Estimate
@@ -26,14 +27,13 @@ from advrisk.report.detection import (
     survived,
     words,
 )
-from advrisk.risk.detection.curves import RATES, group_curves
 from advrisk.risk.detection.groups import MULTI_ARMED
 
 if TYPE_CHECKING:
     from advrisk.api import Run
+    from advrisk.assess.detection.assessment import DetectionAssessment, DetectorTable
+    from advrisk.assess.detection.curves import GroupCurves
     from advrisk.risk.detection.arms import ArmDefeat
-    from advrisk.risk.detection.assessment import DetectionAssessment, DetectorTable
-    from advrisk.risk.detection.curves import GroupCurves
     from advrisk.risk.detection.entries import Entry
     from advrisk.risk.detection.table import Row
 

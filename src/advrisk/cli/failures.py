@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from advrisk.assess.failures.modes import SAMPLES
 from advrisk.cli.lines import show_result, shown_part
 from advrisk.core.errors import StudyError
 from advrisk.ledger.places import output_file
 from advrisk.render.terminal import indented, new_table, plain_cells
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, explanation, heading, losses_text
-from advrisk.risk.indicators.failures import SAMPLES
 
 if TYPE_CHECKING:
     from advrisk.api import Run
-    from advrisk.risk.indicators.failures import FailureMode, FailureModes
+    from advrisk.assess.failures.modes import FailureMode, FailureModes
 
 
 def show_failures(

@@ -16,7 +16,7 @@ from advrisk.report.indicators import drivers, on_risk, risk_headline, short_ver
 
 if TYPE_CHECKING:
     from advrisk.api import Run
-    from advrisk.risk.indicators.assessment import IndicatorAssessment
+    from advrisk.assess.indicators.assessment import IndicatorAssessment
     from advrisk.risk.indicators.comparison import ModelRisk, ScenarioResult
     from advrisk.risk.indicators.robustness import Robustness
     from advrisk.risk.indicators.tree import Indicator
@@ -74,6 +74,7 @@ def export_tensor(folder: str, target: Path, model: str | None) -> str:
 
     Returns what it is."""
     from advrisk.api import Run
+    from advrisk.assess.indicators.tensor_file import write_tensor
 
     run = Run.open(folder)
     if model is None:
@@ -82,7 +83,7 @@ def export_tensor(folder: str, target: Path, model: str | None) -> str:
     if target.suffix not in (".nc", ".parquet"):
         raise StudyError(f"{target}: a risk tensor is written as .nc (NetCDF) or .parquet")
     tensor = run.tensor(model)
-    tensor.to_netcdf(target) if target.suffix == ".nc" else tensor.to_parquet(target)
+    write_tensor(tensor, target)
     sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
     return f"the risk tensor of {model} ({sizes})"
 

@@ -30,9 +30,9 @@ from advrisk.report.survival_laws import coefficient_table, factor_names
 
 if TYPE_CHECKING:
     from advrisk.api import Run
-    from advrisk.risk.survival.assessment import SurvivalAssessment
+    from advrisk.assess.survival.assessment import SurvivalAssessment
+    from advrisk.assess.survival.models import ModelSurvival
     from advrisk.risk.survival.families_table import FamilyRow
-    from advrisk.risk.survival.models import ModelSurvival
     from advrisk.risk.survival.records import AccelerationFactor
 
 

@@ -14,7 +14,8 @@ from advrisk.report.summary import on_spare_arms
 
 if TYPE_CHECKING:
     from advrisk.api import Status
-    from advrisk.risk.envelope import ArmComparison, ArmOptimality
+    from advrisk.assess.attacks.envelope import ArmComparison
+    from advrisk.risk.envelope import ArmOptimality
     from advrisk.run.dry import DryRun
 
 _NARROW = 100

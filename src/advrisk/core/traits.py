@@ -11,6 +11,7 @@ Capability = Literal["labels", "scores", "gradients"]
 Precision = Literal["float64", "float32", "bfloat16", "float16", "int8"]  # what a model computes in
 Accounting = Literal["sample", "batch", "none"]
 DETECTOR = "detector"  # the parameter of an arm that names the detector it knows
+TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
 CAPABILITIES: tuple[Capability, ...] = ("labels", "scores", "gradients")  # each gives all before it
 
 

@@ -10,11 +10,11 @@ from advrisk.core.errors import AdvriskError
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
-from advrisk.core.traits import DETECTOR, AttackTraits, CorruptionTraits, Norm, ObjectiveTraits
+from advrisk.core.traits import DETECTOR, TRANSFER, AttackTraits, CorruptionTraits, Norm, ObjectiveTraits
 from advrisk.plan.defences import model_names
 from advrisk.plan.grids import flat, grid, shown
 from advrisk.plan.naming import named_arms, refuse_taken_names
-from advrisk.study import CLEAN, TRANSFER, Arm, ArmEntry, Loc, Source, StudySpec, validated
+from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
 _BESIDE_PRESETS = ("keep", "max_queries", "repeats", "draws")  # these hold for every arm a preset brings
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.gate.records import GateResult
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import (
     Requirements,
@@ -18,8 +20,6 @@ from advrisk.report.headline import (
     with_requirements,
 )
 from advrisk.report.indicators import stated_results
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.gate.records import GateResult
 from advrisk.risk.indicators.comparison import ScenarioResult
 
 

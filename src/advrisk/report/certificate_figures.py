@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import size_text
 from advrisk.report.palette import (
@@ -18,7 +19,6 @@ from advrisk.report.palette import (
     places_of,
     plain_label,
 )
-from advrisk.risk.certificate.records import CertificateAssessment, ListCertificate
 
 SMALLEST_P = 1e-12  # what is below is drawn there
 _FINE = (1, 0.5, 0.1, 0.05, 0.01, 1e-3)

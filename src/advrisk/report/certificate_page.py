@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from advrisk.assess.certificate.signature import document_digest, signer
+from advrisk.assess.certificate.statements import target_text
+from advrisk.assess.certificate.words import percent, rate
 from advrisk.core.flags import FLAGS
 from advrisk.core.numbers import size_text
 from advrisk.report.certificate_figures import p_text
-from advrisk.risk.certificate.signature import document_digest, signer
-from advrisk.risk.certificate.statements import target_text
-from advrisk.risk.certificate.words import percent, rate
 
 _METHODS = {
     "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advrisk.assess.certificate.promises import promises
+from advrisk.assess.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
+from advrisk.assess.certificate.statements import claim, headline, looked_at, shared, would_take
+from advrisk.assess.certificate.words import meaning, percent
 from advrisk.core.numbers import size_text
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
 from advrisk.report.palette import Figure, Places
-from advrisk.risk.certificate.promises import promises
-from advrisk.risk.certificate.records import BETTING, CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.risk.certificate.statements import claim, headline, looked_at, shared, would_take
-from advrisk.risk.certificate.words import meaning, percent
 
 ON_ATTACKS = (
     "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "

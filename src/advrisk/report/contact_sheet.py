@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from advrisk.assess.failures.modes import FailureModes
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
 from advrisk.report.examples import Bounds, drawn
 from advrisk.report.failures import Array, Exhibit, Sheet, contact_sheets
-from advrisk.risk.indicators.failures import FailureModes
 
 _SIDE, _GAP, _TEXT = 96, 10, 13  # pixels: of a picture, between pictures, of letters
 _COLUMNS = 4

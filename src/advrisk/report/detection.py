@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.report.palette import COLOURS, GRAY, Figure, cycled, few_marks, named, plain_label, short_label
 from advrisk.report.summary import percent
 from advrisk.risk.detection.arms import ArmDefeat
-from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Roc

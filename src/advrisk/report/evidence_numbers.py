@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from advrisk.assess.damage.clean import clean_shares
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.report.findings import Findings
-from advrisk.risk.clean import clean_shares
 from advrisk.study import StudySpec
 
 SHARE, PLAIN, SIZE = "share", "number", "size"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advrisk.assess.damage.distances import Distances
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
-from advrisk.risk.distances import Distances
 
 Array = npt.NDArray[Any]
 Bounds = tuple[Array, Array]  # what is shown as black and as white: two numbers, or two for each feature

@@ -6,6 +6,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.certificate.statements import would_take
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
@@ -22,18 +30,10 @@ from advrisk.report.summary import damage_name, money, percent, what_would_decid
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
 from advrisk.report.verdicts import gate_counts
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.certificate.statements import would_take
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.envelope import ArmComparison
-from advrisk.risk.gate.records import GateResult
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.study import StudySpec
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advrisk.assess.failures.modes import Failure, FailureMode, FailureModes
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.report.examples import UNIT, Bounds, picture
 from advrisk.report.indicator_figures import loss_interval
-from advrisk.risk.indicators.failures import Failure, FailureMode, FailureModes
 from advrisk.risk.indicators.tensor import CLEAN
 
 Array = npt.NDArray[Any]

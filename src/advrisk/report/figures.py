@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.report.palette import (
     COLOURS,
@@ -22,7 +23,6 @@ from advrisk.report.palette import (
     upper_ticks,
 )
 from advrisk.report.summary import damage_name
-from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.convergence import DAMAGE, Convergence
 from advrisk.risk.damage import success_ratio
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, ThresholdEvasion, as_curve, curve_band

@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.failures.modes import FailureModes
+from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.sections import Unanswered
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
 from advrisk.ledger.views import ALL, View
 from advrisk.report.numbers import COLUMNS, number_rows
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.envelope import ArmComparison
-from advrisk.risk.gate.records import GateResult
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.indicators.failures import FailureModes
-from advrisk.risk.survival.assessment import SurvivalAssessment
 
 T = TypeVar("T")
 

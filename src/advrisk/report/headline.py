@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
+from advrisk.assess.gate.records import GateResult, Held
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import listed
@@ -11,10 +13,8 @@ from advrisk.core.numbers import percent_text
 from advrisk.report.indicator_figures import loss_text
 from advrisk.report.indicators import in_scenario
 from advrisk.report.summary import behind, damage_name, what_would_decide
-from advrisk.risk.assessment import DamageAssessment, ModelDamage
 from advrisk.risk.decision import Pair, alike
 from advrisk.risk.evasion import ThresholdEvasion
-from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.paired_share import share_difference
 from advrisk.study import Requirement, parse_requirement

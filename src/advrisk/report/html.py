@@ -8,6 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.attacks.black_box import Lead
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
@@ -35,10 +38,7 @@ from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, on_spare_arms, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.report.verdicts import gate_content
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.black_box import Lead
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.envelope import ArmComparison
 from advrisk.study import StudySpec, assessments
 
 if TYPE_CHECKING:

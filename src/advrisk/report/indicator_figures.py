@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
 from advrisk.report.palette import (
@@ -21,7 +22,6 @@ from advrisk.report.palette import (
     upper_ticks,
     wrapped_label,
 )
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import LEAST, ScenarioResult
 from advrisk.risk.indicators.tensor import KINDS
 from advrisk.risk.indicators.tree import Indicator

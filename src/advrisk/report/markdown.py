@@ -3,6 +3,11 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut
 from advrisk.core.numbers import size_text
@@ -19,11 +24,6 @@ from advrisk.report.indicators import drivers
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
 from advrisk.report.survival import median_text, number_text
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.study import StudySpec
 
 MOST_ROWS = 20  # of a table

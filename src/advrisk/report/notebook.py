@@ -1,6 +1,15 @@
 """What a notebook shows of each answer: its headline in words, and a short table with intervals."""
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.compare.records import RunComparison
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.failures.modes import FailureModes
+from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.numbers import level_text, percent_text, size_text
@@ -19,16 +28,7 @@ from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, on_spare_arms, percent
 from advrisk.report.survival import doubt_words, median_text, number_text, survival_headline
 from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.compare.records import RunComparison
 from advrisk.risk.convergence import DAMAGE, Convergence
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.envelope import ArmComparison
-from advrisk.risk.gate.records import GateResult
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.indicators.failures import FailureModes
-from advrisk.risk.survival.assessment import SurvivalAssessment
 
 _UNTOLD = "nobody asked"
 

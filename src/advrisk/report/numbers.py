@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.tables import ESTIMATE, Columns, Row
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.detection.assessment import DetectionAssessment
-from advrisk.risk.indicators.assessment import IndicatorAssessment
-from advrisk.risk.survival.assessment import SurvivalAssessment
 
 if TYPE_CHECKING:
     from advrisk.report.findings import Findings

@@ -6,6 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
@@ -26,8 +28,6 @@ from advrisk.report.provenance import provenance
 from advrisk.report.summary import findings
 from advrisk.report.survival import survival_headline
 from advrisk.report.verdicts import gate_verdicts
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.indicators.failures import FailureModes
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
 """The findings in plain words."""
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.distances import Distances
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
-from advrisk.risk.assessment import DamageAssessment
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
-from advrisk.risk.distances import Distances
-from advrisk.risk.envelope import ArmComparison
 from advrisk.risk.monte_carlo import MonteCarloDamage
 
 _GUESSED = 0.01  # a share of samples beyond the sizes asked about that is worth a word

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advrisk.assess.damage.clean import on_rejection
+from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.assess.survival.models import ModelSurvival
+from advrisk.assess.survival.money import ModelCost
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text, percent_text
@@ -24,14 +28,10 @@ from advrisk.report.survival_figures import (
 )
 from advrisk.report.survival_laws import coefficient_table, factor_names, family_name
 from advrisk.report.survival_paper import paper_figures, paper_sections, why_no_strength
-from advrisk.risk.clean import on_rejection
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.durations import COUNTED
 from advrisk.risk.survival.fit import is_extrapolated
-from advrisk.risk.survival.models import ModelSurvival
-from advrisk.risk.survival.money import ModelCost
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
 from advrisk.risk.survival.pareto import Criterion, Standing
 from advrisk.risk.survival.records import AccelerationFactor

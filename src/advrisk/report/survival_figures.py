@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.assess.survival.models import ModelSurvival
 from advrisk.core.estimate import Estimate
 from advrisk.report.palette import (
     COLOURS,
@@ -22,10 +24,8 @@ from advrisk.report.palette import (
     short_label,
 )
 from advrisk.report.survival_laws import coefficient_table, family_name
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
-from advrisk.risk.survival.models import ModelSurvival
 from advrisk.risk.survival.paired import ACCURACY, FAILURES, TRAINING
 from advrisk.risk.survival.records import AccelerationFactor, Curve
 

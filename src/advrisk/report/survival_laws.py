@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
-from advrisk.risk.survival.assessment import SurvivalAssessment
 from advrisk.risk.survival.coding import NumberCovariate
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.fit import SurvivalFit

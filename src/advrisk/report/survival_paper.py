@@ -6,6 +6,9 @@ The paper draws violins over repeated trainings; here every model is one mark, w
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.assess.survival.models import ModelSurvival
+from advrisk.assess.survival.money import ModelCost
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.report.palette import (
@@ -21,9 +24,6 @@ from advrisk.report.palette import (
     plain_label,
     wrapped_label,
 )
-from advrisk.risk.survival.assessment import SurvivalAssessment
-from advrisk.risk.survival.models import ModelSurvival
-from advrisk.risk.survival.money import ModelCost
 from advrisk.risk.survival.strength import DEFENCE, UNDEFENDED, defence_strengths
 
 _LABEL = 26

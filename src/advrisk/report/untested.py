@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.distances import Distances
 from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import size_text
-from advrisk.core.traits import DETECTOR, Norm
+from advrisk.core.traits import DETECTOR, TRANSFER, Norm
 from advrisk.ledger import Ledger
 from advrisk.report.findings import Findings
-from advrisk.risk.assessment import DamageAssessment
-from advrisk.risk.distances import Distances
-from advrisk.study import TRANSFER, StudySpec
+from advrisk.study import StudySpec
 
 FEW = 30  # samples of a class or stratum, below which its numbers say little
 _NAMED = 5  # things that a sentence names

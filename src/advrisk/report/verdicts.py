@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
+from advrisk.assess.compare.records import Compared, RunComparison
+from advrisk.assess.gate.records import GateResult, Held, Verdict
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text
 from advrisk.render.marks import code, escaped
-from advrisk.risk.compare.records import Compared, RunComparison
-from advrisk.risk.gate.records import GateResult, Held, Verdict
 
 # What XML 1.0 cannot hold, however it is written.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -1,1 +1,1 @@
-"""Arrays in, estimates out: the numeric core. It knows no ledger, no model and no torch."""
+"""Arrays in, estimates out: the numeric core. It knows no ledger, no study, no model and no torch."""

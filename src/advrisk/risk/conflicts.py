@@ -1,4 +1,4 @@
-"""Numbers that say the opposite of relative damage, in words: then no model is named.
+"""Numbers that say the opposite of relative damage: then no model is named.
 
 Relative damage counts only which distance is greater, over all sizes in one sum. An attack at a fixed eps gives upper
 bounds of distances, and many equal ones. So an order stands only if it does not depend on how equal distances are
@@ -8,20 +8,23 @@ counted, and if robust accuracy, paired on the same samples, is not decided for 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.numbers import percent_text, size_text
+from advrisk.core.numbers import size_text
 from advrisk.risk.mean_share import difference_at_least, mean_difference
 
 Floats = NDArray[np.float64]
 
-MEASURE = "add an attack that measures distances (`preset: minimal-distance`)"
 _SIZES = 10  # to compare over the range of measured distances
 _RANGE = 0.9  # quantile of distances at which that range ends
+
+# `ties`: the order depends on how equal distances are counted. `opposed`: robust accuracy at a size is decided for the
+# other model. `unbacked`: it is decided at no size, and no attack measured distances; `unmeasured`: known at none.
+Kind = Literal["ties", "opposed", "unbacked", "unmeasured"]
 
 
 class TieValues(NamedTuple):
@@ -62,6 +65,19 @@ class Stated:
     queries: Mapping[str, "Queries"] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Conflict:
+    """A number that contradicts the order of two models by relative damage, or does not back it."""
+
+    kind: Kind
+    lower: str
+    higher: str
+    tied: tuple[TieValues, TieValues]  # of both, in this order
+    stated: Stated = field(repr=False, compare=False)
+    eps: float | None = None  # the size at which robust accuracy was compared
+    shares: tuple[float, float] | None = None  # robust accuracy of both there; of targeted attacks, their success rate
+
+
 @dataclass(frozen=True, eq=False)
 class Order:
     """Two models, the one with less relative damage first, and the distances of both on the same samples."""
@@ -73,13 +89,13 @@ class Order:
     stated: Stated
     level: float
 
-    def conflicts(self) -> tuple[str, ...]:
+    def conflicts(self) -> tuple[Conflict, ...]:
         """Which numbers contradict the order or do not back it; empty where none does."""
-        found = self._contradictions()
-        unsupported = "" if len(found) > bool(self.tie_conflict()) else self._unsupported
-        return (*found, unsupported) if unsupported else found
+        tied = self.tie_conflict()
+        opposed = next((one for eps in self._sizes() if (one := self._opposed(eps))), None)
+        return tuple(one for one in (tied, opposed or self._unsupported) if one)
 
-    def obstacles(self) -> tuple[str, ...]:
+    def obstacles(self) -> tuple[Conflict, ...]:
         """What would leave the two undecided even if more samples decided their relative damage as it stands.
 
         Robust accuracy that leans the same way is none: more samples may decide it, too (`gain_to_come`).
@@ -99,21 +115,10 @@ class Order:
         ]
         return max((one for one in gains if one.value > 0), key=lambda one: one.low, default=None)
 
-    def _contradictions(self) -> tuple[str, ...]:
-        opposed = (text for eps in self._sizes() if (text := self._opposed(eps)))
-        return tuple(text for text in (self.tie_conflict(), next(opposed, "")) if text)
-
-    def tie_conflict(self) -> str:
+    def tie_conflict(self) -> Conflict | None:
         """Where counting equal distances as greater, or by half, does not keep the order."""
         below, above = self.tied[self.lower], self.tied[self.higher]
-        if below.half < above.half and below.not_less < above.not_less:
-            return ""
-        return (
-            f"the order of {self.lower} and {self.higher} depends on how equal distances are counted: relative damage "
-            f"{below.greater:.3f} and {above.greater:.3f} if an equal distance is not greater, "
-            f"{below.half:.3f} and {above.half:.3f} if it counts half, "
-            f"{below.not_less:.3f} and {above.not_less:.3f} if it is greater"
-        )
+        return None if below.half < above.half and below.not_less < above.not_less else self._conflict("ties")
 
     def _sizes(self) -> list[float]:
         """The stated sizes, and others in their range: one sum over all sizes hides that two models change places.
@@ -133,64 +138,42 @@ class Order:
     def _readable(self, size: float) -> float:
         """A readable size near this one: a multiple of 0.5/255 where the study has such, else two digits."""
         steps = round(2 * 255 * size) / 2
-        if steps and any(self._text(own).endswith("/255") for own in self.stated.sizes):
+        if steps and any(size_text(own, self.stated.written).endswith("/255") for own in self.stated.sizes):
             return steps / 255
         return float(f"{size:.2g}")
-
-    def _text(self, eps: float) -> str:
-        return size_text(eps, self.stated.written)
 
     def _measured(self, eps: float) -> bool:
         """Whether robust accuracy at a size is known of both; of a model that answers at random it may not be."""
         both = (self.stated.queries.get(model) for model in (self.lower, self.higher))
         return all(points is None or points.measured(eps) for points in both)
 
-    def _opposed(self, eps: float) -> str:
+    def _opposed(self, eps: float) -> Conflict | None:
         """Where the paired difference at a size is decided, and for the other model."""
-        if not self._ahead(self.higher, self.lower, eps):
-            return ""
-        shares = f"({self._shown(self.higher, eps)} against {self._shown(self.lower, eps)})"
-        advice = MEASURE if self.stated.fixed_eps else "say which sizes matter (`--evasion SIZE`)"
-        return f"{self._favours()}, {self._name(eps)} favours {self.higher} {shares}; {advice}"
+        return self._conflict("opposed", eps) if self._ahead(self.higher, self.lower, eps) else None
 
     @cached_property
-    def _unsupported(self) -> str:
+    def _unsupported(self) -> Conflict | None:
         """Where every attack had a fixed eps, and robust accuracy is decided for the first model at none of them."""
         if not self.stated.fixed_eps:
-            return ""
+            return None
         sizes = self._supporting()
         if not sizes:
-            return (
-                f"{self._favours()}, but no robust accuracy in this norm backs it; add an attack in this norm that "
-                "measures distances (`preset: minimal-distance`)"
-            )
-        if any(self._ahead(self.lower, self.higher, eps) for eps in sizes):
-            return ""
-        eps = sizes[-1]
-        shares = f"({self._shown(self.lower, eps)} against {self._shown(self.higher, eps)})"
-        return (
-            f"{self._favours()}, but {self._name(eps)} does not tell them apart {shares}, and attacks at a fixed eps "
-            f"do not measure distances; {MEASURE}"
-        )
+            return self._conflict("unmeasured")
+        backed = any(self._ahead(self.lower, self.higher, eps) for eps in sizes)
+        return None if backed else self._conflict("unbacked", sizes[-1])
+
+    def _conflict(self, kind: Kind, eps: float | None = None) -> Conflict:
+        tied = self.tied[self.lower], self.tied[self.higher]
+        shares = None if eps is None else (self._share(self.lower, eps), self._share(self.higher, eps))
+        return Conflict(kind, self.lower, self.higher, tied, self.stated, eps, shares)
 
     def _supporting(self) -> list[float]:
         """The sizes that an attack had: robust accuracy at others is a bound."""
         return [eps for eps in self.stated.sizes if eps not in self.stated.untried]
 
-    def _favours(self) -> str:
-        below, above = self.tied[self.lower].greater, self.tied[self.higher].greater
-        return f"relative damage favours {self.lower} ({below:.3f} against {above:.3f})"
-
-    def _name(self, eps: float) -> str:
-        share = "attack success rate" if self.stated.targeted else "robust accuracy"
-        if eps in self.stated.sizes:
-            return f"{share} at {self._text(eps)}"
-        meaning = "half of the largest eps" if self.stated.fixed_eps else "a size within the measured distances"
-        return f"{share} at {self._text(eps)}, {meaning},"
-
-    def _shown(self, model: str, eps: float) -> str:
+    def _share(self, model: str, eps: float) -> float:
         share = float(self._robust(model, eps).mean())
-        return percent_text(1 - share if self.stated.targeted else share, 1)
+        return 1 - share if self.stated.targeted else share
 
     def _ahead(self, one: str, other: str, eps: float) -> bool:
         """Whether robust accuracy at a size is surely better: by a p-value, which decides as the paired interval."""

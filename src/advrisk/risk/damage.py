@@ -24,7 +24,7 @@ from advrisk.risk.absolute import (
     shares_of_best,
 )
 from advrisk.risk.bounded_mean import mean_limits
-from advrisk.risk.conflicts import Order, Stated, TieValues
+from advrisk.risk.conflicts import Conflict, Order, Stated, TieValues
 from advrisk.risk.decision import index_of, samples_to_decide
 from advrisk.risk.evasion import (
     Evasion,
@@ -111,7 +111,7 @@ class DamageComparison:
             if self.estimates[a].value < self.estimates[b].value and self.order(a, b).tie_conflict()
         )
 
-    def conflicts(self, a: str, b: str) -> tuple[str, ...]:
+    def conflicts(self, a: str, b: str) -> tuple[Conflict, ...]:
         """Which numbers contradict the order of two models that the interval decides; empty where none does."""
         difference = self.difference(a, b)
         if difference.low <= 0 <= difference.high:

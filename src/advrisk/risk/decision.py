@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.risk.conflicts import Order
+from advrisk.risk.conflicts import Conflict, Order
 
 _MOST = 10**12  # more samples than anybody attacks
 
@@ -84,20 +84,22 @@ def alike(model: str, pairs: Sequence[Pair]) -> list[str]:
     return [pair.lower if pair.higher == model else pair.higher for pair in own]
 
 
-def decided_pairs(comparison: Comparison) -> tuple[Pair, ...]:
-    """Every two of the compared models, in the order of their damage."""
+def decided_pairs(
+    comparison: Comparison, *, text: Callable[[Conflict], str] = lambda conflict: conflict.kind
+) -> tuple[Pair, ...]:
+    """Every two of the compared models, in the order of their damage; `text` says what a conflict is called."""
     order = sorted(comparison.models, key=lambda model: comparison.estimates[model].value)
-    return tuple(_pair(comparison, lower, higher) for lower, higher in combinations(order, 2))
+    return tuple(_pair(comparison, lower, higher, text) for lower, higher in combinations(order, 2))
 
 
-def _pair(comparison: Comparison, lower: str, higher: str) -> Pair:
+def _pair(comparison: Comparison, lower: str, higher: str, text: Callable[[Conflict], str]) -> Pair:
     difference = comparison.difference(higher, lower)
     open_ = _holds_zero(difference)
     order = comparison.order(lower, higher) if isinstance(comparison, Contradictable) and difference.value else None
     if not open_:
-        conflicts = order.conflicts() if order else ()
+        conflicts = tuple(map(text, order.conflicts())) if order else ()
         return Pair(lower, higher, difference, bool(conflicts), None if conflicts else 0, conflicts)
-    obstacles = order.obstacles() if order else ()
+    obstacles = tuple(map(text, order.obstacles())) if order else ()
     more = None if obstacles else _more_samples(comparison, difference, comparison.standard_errors(higher, lower))
     if more is not None and order and (gain := order.gain_to_come):
         support = _more_samples(comparison, gain, (_standard_error(gain), 0.0))

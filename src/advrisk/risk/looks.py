@@ -9,29 +9,16 @@ sequential methods in the design and analysis of clinical trials", 1977, has equ
 normal means).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import accumulate
 
 from advrisk.core.errors import RiskError
-from advrisk.core.seeds import key
-from advrisk.study import StudySpec, Target, asked_level
-from advrisk.study.target import DECIDED
 
 GROWTH = 1.5  # of the number of shards from look to look: few looks, and none comes long after it would have decided
 LEAST = 30  # samples at a look: below, intervals say little, and a look would be wasted
 HELD = 0.2  # of the error that is allowed, for looks at samples that are added later
 _LEAST_SHARE = 1e-12
 _HIGHEST = 1 - 1e-12  # a level beyond has no quantiles
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a look at a target saw, at which level."""
-
-    met: bool
-    said: str
-    level: float
 
 
 def look_places(sizes: Sequence[int], *, growth: float = GROWTH, least: int = LEAST) -> tuple[int, ...]:
@@ -44,14 +31,6 @@ def look_places(sizes: Sequence[int], *, growth: float = GROWTH, least: int = LE
     while places[-1] < len(sizes):
         places.append(min(len(sizes), max(places[-1] + 1, round(growth * places[-1]))))
     return tuple(places)
-
-
-def shard_order(known: Iterable[str], before: Sequence[str], *, seed: int) -> tuple[str, ...]:
-    """The order in which shards are run: those that had a place keep it, others follow as the seed draws them."""
-    names = set(known)
-    kept = [name for name in before if name in names]
-    fresh = sorted(names - set(kept), key=lambda name: key("round", seed, name))
-    return (*kept, *fresh)
 
 
 def look_share(earlier: Sequence[float], own: Sequence[float], n_planned: int) -> float:
@@ -80,10 +59,3 @@ def strict_level(level: float, share: float, *, n_models: int = 2) -> float:
     them err on that side as often as one on both, so up to three models the level stays; beyond, it is split further.
     """
     return min(1 - (1 - level) * share * min(1.0, 2 / max(n_models - 1, 1)), _HIGHEST)
-
-
-def look_level(target: Target, study: StudySpec, share: float, *, n_models: int) -> float | None:
-    """The level of a look at a decision, which leaves room for the other looks; None where nothing is decided."""
-    if not target.decides:
-        return None
-    return strict_level(asked_level(target.text, study), share, n_models=n_models if target.text == DECIDED else 2)

@@ -13,35 +13,37 @@ least score. `nearest` holds that number. It is no bound: a nearer point may loo
 further away, so that a better attack lowers it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted
-from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability
-from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold as seen_above
 from advrisk.risk.proportion import proportion
-from advrisk.risk.walk import (
-    Flags,
-    Floats,
-    Walk,
-    arms_that_know,
-    calibration_scores,
-    find_detector,
-    is_imported,
-    walks,
-)
 
 FALSE_ALARMS = "false_alarms"
 Threshold = float | Mapping[str, float]  # a score, or {"false_alarms": share of clean inputs}
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """For one model, sample by sample: what its attacker arrives at, and what the detector says of it."""
+
+    size: Floats  # of the nearest kept success; 0 where the clean input is wrong already, inf where no arm succeeded
+    score: Floats  # of what is shown: the nearest success, or the clean input if that is wrong; nan where nothing is
+    least_score: Floats  # the least of all successes of the arms: what looks most innocent; nan where nothing is shown,
+    # and where any of them has no score
+    arm: tuple[str, ...]  # that made it; "" where the clean input is shown, or nothing
+    clean_score: Floats
+    correct: Flags  # the clean input is classified as its label says
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +87,6 @@ class MonteCarloDamage:
         return self._comparison.standard_errors(a, b)
 
 
-@dataclass(frozen=True, eq=False)
-class Watched:
-    """What a detector says of all that attackers arrive at, and where its alarms begin."""
-
-    detector: str  # its full name in the ledger
-    walked: Mapping[str, Walk]
-    thresholds: Mapping[str, float]
-    known_to: tuple[str, ...]  # arms
-    warnings: tuple[str, ...]
-
-
 class DetectorAnswers(NamedTuple):
     """A detector's answers about inputs of different size, as `risk.evasion.fit_…` and `differs` take them."""
 
@@ -103,43 +94,6 @@ class DetectorAnswers(NamedTuple):
     undetected: Flags
     models: tuple[str, ...]
     arms: tuple[str, ...]  # "clean" for unchanged inputs
-
-
-def monte_carlo_damage(
-    ledger: Ledger,
-    distances: Distances,
-    detector: str,
-    *,
-    threshold: Threshold,
-    level: float = 0.95,
-    rng: np.random.Generator,
-) -> MonteCarloDamage:
-    """Algorithm 1 on a run's ledger, with a detector that has scored it.
-
-    `detector` is its name (`confidence`) or full name (`confidence@22e228c9`). `threshold` is a
-    score, or `{"false_alarms": 0.05}`: then every model gets the smallest threshold above which at
-    most that share of its clean inputs lies, taken from the samples set aside to calibrate.
-    """
-    watched = watch(ledger, distances, detector, threshold=threshold)
-    return walked_damage(
-        watched.walked,
-        watched.thresholds,
-        detector=watched.detector,
-        known_to=watched.known_to,
-        warnings=watched.warnings,
-        level=level,
-        rng=rng,
-    )
-
-
-def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> Watched:
-    """What every attacker arrives at and what the detector says of it, read from a run's ledger once."""
-    name = find_detector(ledger, detector)
-    walked = walks(ledger, distances, name)
-    clean = {model: walk.clean_score for model, walk in walked.items()}
-    thresholds, lacking = alarm_thresholds(ledger, name, clean, threshold)
-    warnings = on_uncalibrated(ledger, {name: lacking})
-    return Watched(name, walked, thresholds, arms_that_know(ledger, name, distances.arms), warnings)
 
 
 def walked_damage(
@@ -178,15 +132,6 @@ def walked_damage(
         warnings=warnings,
         _comparison=comparison,
     )
-
-
-def detector_answers(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> DetectorAnswers:
-    """What the detector says of every clean input (size 0) and of every nearest success, model by model.
-
-    A curve that is fitted to them gives the surrogate estimate, to stand beside the Monte Carlo one.
-    """
-    watched = watch(ledger, distances, detector, threshold=threshold)
-    return walked_answers(watched.walked, watched.thresholds)
 
 
 def walked_answers(walked: Mapping[str, Walk], thresholds: Mapping[str, float]) -> DetectorAnswers:
@@ -254,10 +199,10 @@ def _false_alarms(walk: Walk, threshold: float, level: float) -> Estimate | None
     return proportion(int(alarms(scores, threshold).sum()), scores.size, level=level) if scores.size else None
 
 
-def alarm_thresholds(
-    ledger: Ledger, detector: str, clean_scores: Mapping[str, Floats], threshold: Threshold
+def model_thresholds(
+    clean_scores: Mapping[str, Floats], threshold: Threshold, aside: Mapping[str, Floats]
 ) -> tuple[dict[str, float], list[str]]:
-    """One for each model; and the models of which no sample to calibrate was scored, so that `clean_scores` serve."""
+    """One for each model; and the models of which no score was set `aside`, so that `clean_scores` serve."""
     given = threshold.get(FALSE_ALARMS) if isinstance(threshold, Mapping) else threshold
     unlike = isinstance(threshold, Mapping) and set(threshold) != {FALSE_ALARMS}
     if unlike or isinstance(given, bool) or not isinstance(given, Real) or np.isnan(float(given)):
@@ -265,27 +210,8 @@ def alarm_thresholds(
     number = float(given)
     if not isinstance(threshold, Mapping):
         return dict.fromkeys(clean_scores, number), []
-    aside = calibration_scores(ledger, detector)
     found = {model: threshold_at(aside.get(model, scores), number) for model, scores in clean_scores.items()}
     return found, [model for model in clean_scores if model not in aside]
-
-
-def on_uncalibrated(ledger: Ledger, lacking: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """One warning for all detectors (-> models) whose thresholds come from the very inputs they are tried on."""
-    names = [f"{detector} ({', '.join(models)})" for detector, models in lacking.items() if models]
-    if not names:
-        return ()
-    n_aside = ledger.query("SELECT count(*) AS n FROM samples WHERE split = 'calibrate'")["n"][0].as_py()
-    if not n_aside:
-        remedy = "say `calibrate: 200`, or so, under `data`"
-    elif any(is_imported(ledger, detector) for detector, models in lacking.items() if models):
-        remedy = f"import the scores of those too ({counted(n_aside, 'sample')})"
-    else:
-        remedy = "run the study again with these detectors in it, and they score them"
-    return (
-        f"Of {'; '.join(names)} the threshold for a rate of false alarms was taken from the very inputs it is tried "
-        f"on, as no sample to calibrate was scored: that rate looks better than it is; {remedy}.",
-    )
 
 
 def _as_sizes(undetected: ArrayLike) -> Floats:

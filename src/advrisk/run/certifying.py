@@ -4,11 +4,11 @@ from collections.abc import Collection, Set
 from dataclasses import replace
 from itertools import groupby
 
+from advrisk.assess.certificate.deciding import is_decided
+from advrisk.assess.certificate.records import BETTING
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, refuse_lost, write_frozen
 from advrisk.plan import Cell, Plan, calibrate_plan
-from advrisk.risk.certificate.deciding import is_decided
-from advrisk.risk.certificate.records import BETTING
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, unfinished_cells
 from advrisk.run.question import settle_searched_arms, splits

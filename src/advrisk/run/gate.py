@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
+from advrisk.assess.damage.tried import untried
+from advrisk.assess.gate.verdict import UNTRIED
 from advrisk.core.errors import StudyError
 from advrisk.core.names import matches
 from advrisk.plan import ConfiguredDetector
-from advrisk.risk.gate.verdict import UNTRIED
 from advrisk.risk.losses import bound_losses
-from advrisk.risk.tried import untried
 from advrisk.study import Arm, Ground, Requirement, StudySpec, Target, expanded, parse_requirement, study_ground
 from advrisk.study.target import GATE, refuse_decision, target_terms
 

@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from advrisk.assess.protocol import check_assessments
+from advrisk.assess.survival.covariates import CLASS
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError, RunError
 from advrisk.core.extent import Extent
@@ -41,7 +42,6 @@ from advrisk.plan import (
 from advrisk.risk.absolute import absolute_curve
 from advrisk.risk.evasion import read_evasion
 from advrisk.risk.losses import without_files
-from advrisk.risk.survival.covariates import CLASS
 from advrisk.run.bench import Workbench
 from advrisk.run.gate import refuse_gate
 from advrisk.run.overlaps import refuse_overlaps

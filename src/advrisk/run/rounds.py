@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from advrisk.assess.interim import Seen, look_level, shard_order
 from advrisk.core.digest import digest
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
 from advrisk.plan import Cell, Plan, Shard
-from advrisk.risk.looks import Seen, look_level, look_places, look_share, shard_order
+from advrisk.risk.looks import look_places, look_share
 from advrisk.run.bench import Workbench
 from advrisk.run.crew import Crew, Unfinished, finished_cells
 from advrisk.run.longest import expected_work

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from advrisk.assess.survival.covariates import CLASS, OF_ARM, OF_MODEL, PLAIN_LEVELS, refuse_outcome
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean, matches, no_match
-from advrisk.risk.survival.covariates import CLASS, OF_ARM, OF_MODEL, PLAIN_LEVELS, refuse_outcome
 from advrisk.study import Arm, StudySpec
 
 _PLACE = ("assess", "survival")

@@ -21,7 +21,6 @@ from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
 from advrisk.study.spec import (
-    TRANSFER,
     ArmEntry,
     DataSpec,
     DetectorSpec,
@@ -40,7 +39,6 @@ __all__ = [
     "CLEAN",
     "QUANTITIES",
     "THEORY",
-    "TRANSFER",
     "AlarmSpec",
     "Arm",
     "ArmEntry",

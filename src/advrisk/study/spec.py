@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from advrisk.core.names import did_you_mean, nearest
+from advrisk.core.traits import TRANSFER
 from advrisk.study.assess import AssessSpec
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import (
@@ -37,7 +38,6 @@ from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
 
-TRANSFER = "transfer"  # the attack that takes over what another crafted against another model
 _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm", "name": "name"}  # field -> key
 
 

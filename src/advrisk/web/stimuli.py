@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.assess.damage.distances import Distances, smallest_distances
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import Ledger
 from advrisk.ledger.answers import Shown
 from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
-from advrisk.risk.distances import Distances, smallest_distances
 from advrisk.study import Norm
 from advrisk.web.pictures import Array, Levels, check_image, levels, moved, size_between
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.ledger.answers import Design, Shown, Trials
 from advrisk.risk.evasion import BayesianEvasion
 from advrisk.risk.labelling import next_size
-from advrisk.risk.people import walk_order
 from advrisk.web.stimuli import Example, Pool
 
 _NEAR = 0.10  # a kept example this near to the wanted size is shown as it is

@@ -18,13 +18,13 @@ import pytest
 from advrisk import Run
 from advrisk.api import evidence_pack
 from advrisk.api.evidence_verification import verify_pack
+from advrisk.assess.certificate.signature import new_key
 from advrisk.core.errors import RunError
 from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.importing import import_outcomes
 from advrisk.report.evidence import evidence_index
 from advrisk.report.evidence_page import index_markdown, index_page
-from advrisk.risk.certificate.signature import new_key
 
 NAMES = [
     "<script>alert(1)</script>",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.api.gate import _held
-from advrisk.risk.gate.measured import measured_share
+from advrisk.assess.gate.measured import measured_share
 from advrisk.study import parse_requirement
 
 

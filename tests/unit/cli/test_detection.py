@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advrisk.assess.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
+from advrisk.assess.detection.curves import group_curves
 from advrisk.cli.detection import print_detection, print_group
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.plain import json_text
 from advrisk.report.csv_files import write_rows
 from advrisk.risk.detection.arms import defeats
-from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
-from advrisk.risk.detection.curves import group_curves
 from advrisk.risk.detection.entries import Scored, Settings
 from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
 from advrisk.risk.detection.table import detection_table

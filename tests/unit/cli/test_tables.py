@@ -8,11 +8,12 @@ import pytest
 
 from advrisk.api.parts import describe_parts
 from advrisk.api.status import Status
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.damage.distances import Distances
 from advrisk.cli.tables import print_attacks, print_parts, print_rows, print_status
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES
 from advrisk.engine import Trust
-from advrisk.risk.distances import Distances
-from advrisk.risk.envelope import ArmComparison, ArmOptimality
+from advrisk.risk.envelope import ArmOptimality
 
 
 @pytest.fixture(autouse=True)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from advrisk.assess.certificate.assessment import assess_certificates
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.certificate.signature import document_digest, new_key, signed
 from advrisk.cli.certificates import print_certificates
 from advrisk.core.numbers import size_text
 from advrisk.report.certificate_figures import SMALLEST_P, p_curves, p_text, risk_bars
 from advrisk.report.certificate_page import certificate_page
 from advrisk.report.certificates import certificate_content, certificate_headlines
-from advrisk.risk.certificate.assessment import assess_certificates
-from advrisk.risk.certificate.records import CertificateAssessment
-from advrisk.risk.certificate.signature import document_digest, new_key, signed
 from tests.golden.make_certificate_v1 import MODEL, golden_ledger
-from tests.unit.risk.certificate.conftest import write_rows
+from tests.unit.assess.certificate.conftest import write_rows
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v1.json"
 

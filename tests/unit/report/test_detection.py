@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from advrisk.assess.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.core.estimate import Estimate
 from advrisk.report.detection import (
     ON_AUROC,
@@ -17,7 +18,6 @@ from advrisk.report.detection import (
     thinned,
 )
 from advrisk.risk.detection.arms import defeats
-from advrisk.risk.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.risk.detection.entries import Scored, Settings
 from advrisk.risk.detection.groups import MULTI_ARMED, ScoredArm
 from advrisk.risk.detection.roc import exact_roc

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
+from advrisk.assess.damage.distances import Distances
+from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
 from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.indicators import risk_headline
 from advrisk.report.untested import arm_facts, not_tested
-from advrisk.risk.assessment import DamageAssessment, assess_distances
-from advrisk.risk.distances import Distances
-from advrisk.risk.envelope import ArmComparison, ArmOptimality
+from advrisk.risk.envelope import ArmOptimality
 from advrisk.risk.evasion import threshold
-from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import compare_models
 from advrisk.risk.indicators.tree import uniform_scenario
 from advrisk.study import DamageSpec

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from advrisk.assess.failures.modes import Failure, FailureMode, FailureModes
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_bounds, write_inputs
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, contact_sheets, explanation, failure_content, heading, losses_text
-from advrisk.risk.indicators.failures import Failure, FailureMode, FailureModes
 
 SEVEN = Failure(
     sample="s/7", label=7, arm="rain,level=3", repeat=0, loss=1.0, branch_loss=0.75, clean_loss=0.0, prediction=1,

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
+from advrisk.assess.damage.distances import Distances
+from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.report.answer import answer, leading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, scenario_headline, size_columns
 from advrisk.report.notebook import notebook_html
 from advrisk.report.summary import findings, what_would_decide
-from advrisk.risk.assessment import DamageAssessment, assess_distances
 from advrisk.risk.conflicts import Stated
 from advrisk.risk.decision import Pair
-from advrisk.risk.distances import Distances
 from advrisk.risk.evasion import threshold
-from advrisk.risk.gate.records import GateResult, Held
 from advrisk.risk.indicators import RiskTensor, Scenario
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from advrisk.risk.proportion import proportion
 from advrisk.study import DamageSpec

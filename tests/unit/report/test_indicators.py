@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.report.indicator_figures import (
     arm_losses,
@@ -31,7 +32,6 @@ from advrisk.report.indicators import (
 )
 from advrisk.risk.decision import Pair
 from advrisk.risk.indicators import RiskTensor, Scenario
-from advrisk.risk.indicators.assessment import IndicatorAssessment
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from advrisk.risk.indicators.tree import Indicator, arm_risks
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
+from advrisk.assess.damage.detector import Detection
+from advrisk.assess.damage.distances import Distances
 from advrisk.report.headline import headline
 from advrisk.report.summary import findings, on_spare_arms
 from advrisk.risk.absolute import compare_damage
-from advrisk.risk.assessment import DamageAssessment, assess_distances
-from advrisk.risk.detector_damage import Detection
-from advrisk.risk.distances import Distances
-from advrisk.risk.envelope import ArmComparison, ArmOptimality
+from advrisk.risk.envelope import ArmOptimality
 from advrisk.risk.evasion import threshold
-from advrisk.risk.monte_carlo import walked_damage
-from advrisk.risk.walk import Walk
+from advrisk.risk.monte_carlo import Walk, walked_damage
 from advrisk.study import DamageSpec
 
 

@@ -5,6 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from advrisk.assess.compare import Compared, RunComparison
+from advrisk.assess.gate import GateResult, Held
 from advrisk.core.estimate import Estimate
 from advrisk.report.verdicts import (
     Verdicts,
@@ -14,8 +16,6 @@ from advrisk.report.verdicts import (
     junit_xml,
     verdicts_markdown,
 )
-from advrisk.risk.compare import Compared, RunComparison
-from advrisk.risk.gate import GateResult, Held
 
 NASTY = 'a|b `c` ``d`` <script>alert("1")</script> @everyone\n## *x* _y_ [z](javascript:0) \x00\x1b[31m\ud800 ‮ & "q"'
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from advrisk.core.errors import RiskError
-from advrisk.risk.looks import HELD, look_places, look_share, shard_order, strict_level
+from advrisk.risk.looks import HELD, look_places, look_share, strict_level
 
 
 def test_looks_grow_and_end_with_everything() -> None:
@@ -60,15 +60,6 @@ def test_where_looks_that_nobody_planned_spent_more_half_of_the_rest_is_left() -
     assert look_share([0.3], [0.5], 1) == pytest.approx(0.1)
     with pytest.raises(RiskError, match="have spent all"):
         look_share([0.7], [0.7], 1)
-
-
-def test_shards_that_had_a_place_keep_it_and_others_follow_as_drawn() -> None:
-    names = [f"s{number}" for number in range(9)]
-    first = shard_order(names, (), seed=3)
-    assert sorted(first) == names
-    assert first == shard_order(reversed(names), (), seed=3) != shard_order(names, (), seed=4)
-    more = shard_order([*names[1:], "t"], first, seed=3)
-    assert more == (*(name for name in first if name != "s0"), "t")
 
 
 def test_the_level_of_a_look() -> None:

@@ -1,15 +1,13 @@
 """Means of measures, with their intervals."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from advrisk.core.errors import RiskError
-from advrisk.ledger import Ledger
-from advrisk.risk.measures import mean_estimate, read_measures
+from advrisk.risk.measures import mean_estimate
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
@@ -56,7 +54,3 @@ def test_weights_count_and_samples_without_any_do_not() -> None:
 def test_no_data_and_no_numbers_are_refused(values: list[float]) -> None:
     with pytest.raises(RiskError, match="a mean needs finite values"):
         mean_estimate(values)
-
-
-def test_nothing_measured_is_nothing_read(tmp_path: Path) -> None:
-    assert read_measures(Ledger.open(tmp_path, create=True)) == {}

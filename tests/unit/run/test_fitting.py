@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from advrisk.assess.damage.walk import detectors_of, find_detector, own_detectors
 from advrisk.core.errors import DataError, RunError, StudyError
 from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
@@ -21,7 +22,6 @@ from advrisk.ledger.known_detectors import read_known_detectors
 from advrisk.parts.attacks import attacks
 from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.models.small import SmallCnn
-from advrisk.risk.walk import detectors_of, find_detector, own_detectors
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.run.detectors import read_state, write_state
 from advrisk.study import study_from

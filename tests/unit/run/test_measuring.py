@@ -9,12 +9,13 @@ import pytest
 import yaml
 
 from advrisk.api.parts import describe_parts
+from advrisk.assess.measures import read_measures
 from advrisk.cli.app import app
 from advrisk.core.errors import StudyError
 from advrisk.core.traits import MeasureTraits
 from advrisk.ledger import Ledger
 from advrisk.parts.measures import measures
-from advrisk.risk.measures import mean_estimate, read_measures
+from advrisk.risk.measures import mean_estimate
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.run.dry import dry_run
 from advrisk.study import study_from

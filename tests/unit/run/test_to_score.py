@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from advrisk.assess.detection.assessment import assess_detection
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
 from advrisk.ledger.exporting import delete_inputs
@@ -16,7 +17,6 @@ from advrisk.ledger.inputs import calibrate_folder
 from advrisk.ledger.score_file import import_scores
 from advrisk.ledger.to_score import export_to_score
 from advrisk.parts.models.small import SmallCnn
-from advrisk.risk.detection.assessment import assess_detection
 from advrisk.run.campaign import Options, run_study
 from advrisk.study import study_from
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from advrisk.assess.detection.assessment import DetectorPair
 from advrisk.core.estimate import Estimate
 from advrisk.risk.detection.arms import ArmDefeat
-from advrisk.risk.detection.assessment import DetectorPair
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
 from advrisk.risk.detection.survival import Survival

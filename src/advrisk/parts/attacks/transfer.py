@@ -1,10 +1,9 @@
 """Transfer: what breaks one model often breaks another (Szegedy et al. 2014; Papernot et al. 2016)."""
 
-from advrisk.core.traits import AttackTraits
+from advrisk.core.traits import TRANSFER, AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import NORMS
 from advrisk.parts.attacks.registry import attacks
-from advrisk.study import TRANSFER
 
 
 @attacks.register(

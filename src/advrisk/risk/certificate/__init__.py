@@ -3,7 +3,7 @@
 Feng et al., "PROSAC: Provably Safe Certification for Machine Learning Models under Adversarial Attacks" (AAAI 2025).
 `counts` checks what was counted; `p_values` and `betting` test it, at the end or after every sample; `families` tests
 lists of arms, grids of eps and models together; `planning` says how many samples that takes; `exploration` what a
-search promises about settings that it did not try; `verdict` puts a certificate together; `words` says what it means.
+search promises about settings that it did not try; `verdict` puts a certificate together.
 """
 
 from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, look_order
@@ -13,7 +13,6 @@ from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes, f
 from advrisk.risk.certificate.p_values import certified_risk, log_p_value, most_failures, p_value
 from advrisk.risk.certificate.planning import power, samples_to_certify, smallest_n
 from advrisk.risk.certificate.verdict import Certificate, Tested, certify, certify_in_order
-from advrisk.risk.certificate.words import meaning
 
 __all__ = [
     "Certificate",
@@ -32,7 +31,6 @@ __all__ = [
     "largest_p",
     "log_p_value",
     "look_order",
-    "meaning",
     "most_failures",
     "p_value",
     "power",

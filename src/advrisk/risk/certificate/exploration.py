@@ -32,7 +32,6 @@ from advrisk.core.names import did_you_mean
 from advrisk.risk.certificate.counts import Floats, check_rate
 
 Kernel = Literal["squared-exponential", "matern-5/2"]
-NOTHING = "no guarantee from the search"
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,9 @@ class SearchGuarantee:
         """How often the claim about all settings may be wrong."""
         return None if self.level is None else self.zeta + self.delta
 
-    def __str__(self) -> str:
-        if self.level is not None:
-            return f"all settings searched are certified if the largest p found is at most {self.level:.3g}"
-        if self.beta_used < self.beta:
-            return f"{NOTHING}: it used beta = {self.beta_used:.3g}, and the theorem asks for {self.beta:.3g}"
-        return f"{NOTHING}: untried settings may have a p larger by {self.gap:.3g}, and zeta is {self.zeta:.3g}"
-
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**vars(self), "level": self.level, "error": self.error, "text": str(self)}
+        return {**vars(self), "level": self.level, "error": self.error}
 
 
 def search_guarantee(

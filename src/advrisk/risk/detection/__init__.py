@@ -1,8 +1,7 @@
 """Detection: does the detector hold against every arm that broke a sample (Granese et al., MEAD).
 
 `roc` and `performance` are the method on arrays; `measure` and `resampling` carry its uncertainty; `groups` and
-`table` put arms together as the paper does; `arms` asks which arm defeats a detector; `reading` and `assessment` take
-all that from a ledger.
+`table` put arms together as the paper does; `arms` asks which arm defeats a detector.
 """
 
 from advrisk.risk.detection.performance import DetectionPerformance, detection_performance

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.traits import TRANSFER
 from advrisk.risk.detection.entries import Scored
 from advrisk.risk.detection.roc import Flags, Floats, worst_case_scores
 from advrisk.risk.proportion import proportion
-from advrisk.study import TRANSFER
 
 
 @dataclass(frozen=True)

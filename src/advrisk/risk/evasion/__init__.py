@@ -14,7 +14,7 @@ from advrisk.risk.evasion.curve import (
     paired_distances,
     values_of,
 )
-from advrisk.risk.evasion.difference import DifferenceTest, differs, unlike_groups
+from advrisk.risk.evasion.difference import DifferenceTest, differs, tested_groups
 from advrisk.risk.evasion.files import evasion_notes, read_evasion, write_evasion
 from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average, threshold
 from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
@@ -46,8 +46,8 @@ __all__ = [
     "half_detected",
     "paired_distances",
     "read_evasion",
+    "tested_groups",
     "threshold",
-    "unlike_groups",
     "values_of",
     "write_evasion",
 ]

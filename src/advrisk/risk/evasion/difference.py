@@ -26,15 +26,6 @@ class DifferenceTest:
     p_value: float
     method: str = "likelihood ratio, posterior predictive"
 
-    def warning(self, alpha: float = 0.05) -> str | None:
-        """What to tell before the curve is used for all groups alike, or None."""
-        if self.p_value > alpha:
-            return None
-        return (
-            f"the answers differ between {', '.join(self.groups)} (p = {self.p_value:.3g}): one evasion curve for all "
-            "of them is doubtful; fit one for each"
-        )
-
 
 def differs(
     sizes: ArrayLike,
@@ -66,15 +57,14 @@ def differs(
     return DifferenceTest(names, answers.n, float(gain[0]), at_least / (resamples + 1))
 
 
-def unlike_groups(
+def tested_groups(
     sizes: ArrayLike,
     undetected: ArrayLike,
     groups: Mapping[str, Sequence[str | None]],
     *,
-    alpha: float = 0.05,
     rng: np.random.Generator,
-) -> list[str]:
-    """Warnings where answers differ between models, arms or whatever `groups` name; of very many, some are tested.
+) -> list[DifferenceTest]:
+    """Whether answers differ between models, arms or whatever `groups` name; of very many, some are tested.
 
     Answers of no group (None) and groups with few answers are left out.
     """
@@ -82,7 +72,7 @@ def unlike_groups(
     chosen = np.arange(answers.n)
     if answers.n > _MOST_TESTED:
         chosen = np.sort(rng.choice(answers.n, _MOST_TESTED, replace=False))
-    warnings = []
+    found = []
     for of_answer in groups.values():
         labels = np.array(["" if group is None else group for group in of_answer])[chosen]
         names, counts = np.unique(labels, return_counts=True)
@@ -90,10 +80,8 @@ def unlike_groups(
         kept = chosen[used]
         if any(np.unique(part).size < 2 for part in (answers.sizes[kept], answers.undetected[kept], labels[used])):
             continue
-        found = differs(answers.sizes[kept], answers.undetected[kept], labels[used], resamples=199, rng=rng)
-        if warning := found.warning(alpha):
-            warnings.append(f"{warning[0].upper()}{warning[1:]}.")
-    return warnings
+        found.append(differs(answers.sizes[kept], answers.undetected[kept], labels[used], resamples=199, rng=rng))
+    return found
 
 
 def _gains(z: Floats, every: Floats, of_answer: NDArray[np.int64], n_groups: int) -> Floats:

@@ -1,8 +1,7 @@
 """Indicators: how risky a model is in a deployment, and what drives that (Schwerdtner et al.).
 
 `tensor` holds what every answer costs, `scenario` says how likely everything is, `tree` puts the two together: these
-work on arrays. `evaluation` and `estimates` carry the means and their uncertainty, `comparison` ranks models;
-`reading` and `assessment` take all that from a ledger.
+work on arrays. `evaluation` and `estimates` carry the means and their uncertainty, `comparison` ranks models.
 """
 
 from advrisk.risk.indicators.matching import MissingArmsError

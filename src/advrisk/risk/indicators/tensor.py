@@ -300,11 +300,9 @@ class RiskTensor:
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write a NetCDF file (version 3), which xarray and many other programs read."""
-        from advrisk.ledger.places import output_file
         from advrisk.risk.indicators.files import write_netcdf
 
-        with output_file(path, keep=True) as target:
-            return write_netcdf(self.data, target)
+        return write_netcdf(self.data, Path(path))
 
     @classmethod
     def from_netcdf(cls, path: str | Path) -> "RiskTensor":
@@ -315,11 +313,9 @@ class RiskTensor:
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write a Parquet file in long form: one row for each loss, sample, arm and repeat."""
-        from advrisk.ledger.places import output_file
         from advrisk.risk.indicators.files import write_parquet
 
-        with output_file(path, keep=True) as target:
-            return write_parquet(self, target)
+        return write_parquet(self, Path(path))
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> "RiskTensor":

@@ -35,12 +35,6 @@ class FamilyChoice:
         """Whether the margin's interval lies above 0."""
         return self.margin.low > 0
 
-    @property
-    def message(self) -> str:
-        by = f"ahead of {self.runner_up} by {self.margin.value:.3g} (standard error {self.standard_error:.2g})"
-        verdict = self.family if self.decided else f"undecided; {self.family}"
-        return f"{verdict}: {by} in log-likelihood of what was held out"
-
 
 def choose_family(
     frame: Frame,

@@ -22,10 +22,6 @@ from advrisk.risk.survival.frames import Floats
 Verdict = Literal["broken", "not broken", "undecided"]
 
 BROKEN_FACTOR = 10.0
-ON_BROKEN = (
-    "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one "
-    "does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so."
-)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from advrisk.risk.survival.choice import FamilyChoice, choose_family
 from advrisk.risk.survival.families import FAMILIES
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
-from advrisk.risk.survival.telling import coefficient_dicts
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class FamilyRow:
             for name, value in vars(self).items()
             if name != "fit"
         }
-        return numbers | {"coefficients": coefficient_dicts(self.fit)}
+        return numbers | {"coefficients": [one.as_dict() for one in self.fit.coefficients]}
 
 
 def families_table(

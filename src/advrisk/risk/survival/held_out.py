@@ -36,14 +36,14 @@ def calibrated_on_half(
     try:
         half = fit_survival({name: column[first] for name, column in frame.items()}, family=family, **how)
     except RiskError as error:
-        return (), f"it could not be checked on samples held out: {error}"
+        return (), str(error)
     for time in np.unique(np.quantile(frame["duration"][event], SHARES, method="inverted_cdf")):
         try:
             found.append(calibration(half, {name: column[~first] for name, column in frame.items()}, float(time)))
         except RiskError as error:
             refused = str(error)
     if not found:
-        return (), f"it could not be checked on samples held out: {refused}"
+        return (), refused
     checked = found if clustered or not recurring else [one.without_errors() for one in found]
     return tuple(sorted(checked, key=_badness, reverse=True)), ""
 

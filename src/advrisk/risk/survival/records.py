@@ -1,7 +1,7 @@
 """What a fit says of each covariate."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,6 +40,20 @@ class Coefficient:
         own, by = self.natural.estimate, self.unit
         estimate = replace(own, value=own.value * by, low=own.low * by, high=own.high * by)
         return Effect(estimate, self.natural.standard_error * by, self.natural.z, self.natural.p_value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "name": self.name,
+            "part": self.part,
+            "reference": self.reference,
+            "unit": self.unit,
+            "unit_text": self.unit_text,
+            "per_range": self.scaled.estimate.as_dict(),
+            "per_unit": self.per_unit.estimate.as_dict(),
+            "standard_error": self.scaled.standard_error,
+            "p_value": self.scaled.p_value,
+        }
 
 
 @dataclass(frozen=True)

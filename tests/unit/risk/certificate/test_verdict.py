@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import advrisk
+from advrisk.assess.certificate.words import meaning
 from advrisk.core.errors import RiskError
 from advrisk.risk.certificate import (
     Count,
@@ -15,7 +16,6 @@ from advrisk.risk.certificate import (
     certified_risk,
     certify,
     certify_in_order,
-    meaning,
     p_value,
 )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from advrisk.assess.damage.differences import difference_warning
 from advrisk.core.errors import RiskError
 from advrisk.risk.evasion import differs
 
@@ -37,14 +38,14 @@ def test_the_statistic_is_twice_the_gain_in_penalised_log_likelihood() -> None:
 def test_a_clear_difference_is_found_and_warned_of() -> None:
     found = differs(*answers(0, 0.8), resamples=199, rng=np.random.default_rng(0))
     assert found.p_value == 1 / 200
-    assert "differ between pgd, square (p = 0.005)" in str(found.warning())
+    assert "differ between pgd, square (p = 0.005)" in str(difference_warning(found))
 
 
 def test_no_difference_is_not_warned_of() -> None:
     found = differs(*answers(3, 0.0), resamples=199, rng=np.random.default_rng(0))
     assert found.p_value > 0.05
-    assert found.warning() is None
-    assert found.warning(alpha=1.0) is not None
+    assert difference_warning(found) is None
+    assert difference_warning(found, alpha=1.0) is not None
 
 
 def test_separated_groups_and_a_group_of_one_are_no_trouble() -> None:

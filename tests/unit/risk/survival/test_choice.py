@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.assess.survival.words import choice_text
 from advrisk.core.errors import RiskError
 from advrisk.risk.survival import FAMILIES, choose_family, fit_survival
 
@@ -19,13 +20,13 @@ def test_the_right_family_is_found(draw: Callable[..., Any], family: str) -> Non
     assert found.decided
     ordered = sorted(found.log_likelihoods.values(), reverse=True)
     assert found.margin.value == pytest.approx(ordered[0] - ordered[1])
-    assert found.message.startswith(f"{family}: ahead of {found.runner_up} by")
+    assert choice_text(found).startswith(f"{family}: ahead of {found.runner_up} by")
 
 
 def test_few_rows_leave_it_undecided(draw: Callable[..., Any]) -> None:
     found = choose_family(draw("loglogistic", n=60), **GIVEN, folds=3, rng=np.random.default_rng(0))
     assert not found.decided
-    assert found.message.startswith("undecided; ")
+    assert choice_text(found).startswith("undecided; ")
     assert found.margin.low <= 0 <= found.margin.value
 
 

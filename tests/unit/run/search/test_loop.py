@@ -10,15 +10,15 @@ import pytest
 from advrisk import Run
 from advrisk.api.certificates import assess_run
 from advrisk.api.status import run_status
+from advrisk.assess.certificate.assessment import assess_certificates
+from advrisk.assess.certificate.document import certificate_document
+from advrisk.assess.certificate.verification import verify_document
 from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report.search import search_words
 from advrisk.risk.certificate import look_order
-from advrisk.risk.certificate.assessment import assess_certificates
-from advrisk.risk.certificate.document import certificate_document
-from advrisk.risk.certificate.verification import verify_document
 from advrisk.run.progress import Progress
 from advrisk.run.search.racing import can_still_win
 from advrisk.run.search.tally import Tally

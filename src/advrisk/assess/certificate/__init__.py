@@ -1,0 +1,1 @@
+"""Certificates of a run: counted, decided, put into words, signed and verified."""

@@ -1,0 +1,331 @@
+"""The question of certificates, answered from a ledger: every model, norm and eps, and all of them together.
+
+A *list* is the attacks on one model within one norm and eps. Lists of one model and norm are tested in ascending eps
+until the first that fails; models and norms share zeta (`families`). So all claims of an assessment together are wrong
+at most zeta of the time, although there are many of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+
+from advrisk.assess.certificate.calibration import CalibrationSet, Population, read_calibration
+from advrisk.assess.certificate.reading import AttackRows, Flags, ModelRows, read_rows
+from advrisk.assess.certificate.records import (
+    BETTING,
+    AnyMethod,
+    AttackFacts,
+    CertificateAssessment,
+    ListCertificate,
+    Look,
+    ModelCertificates,
+    of_counts,
+)
+from advrisk.assess.certificate.settled import used_before
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted, did_you_mean
+from advrisk.ledger import Ledger
+from advrisk.risk.certificate.betting import betting_p_values
+from advrisk.risk.certificate.counts import Count, check_rate
+from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes
+from advrisk.risk.certificate.p_values import most_failures
+from advrisk.risk.certificate.planning import samples_to_certify, smallest_n
+from advrisk.risk.certificate.verdict import Certificate, certify, certify_in_order
+from advrisk.risk.proportion import proportion
+
+METHODS: tuple[AnyMethod, ...] = get_args(AnyMethod)
+SMALLEST_ZETA = 1e-15
+POWER = 0.9  # with which a planned number of samples certifies
+
+
+def assess_certificates(
+    ledger: Ledger,
+    *,
+    alpha: float = 0.1,
+    zeta: float = 0.05,
+    method: AnyMethod = "exact",
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+    population: Population | None = None,
+    seed: int = 0,
+    notes: Sequence[str] = (),
+) -> CertificateAssessment:
+    """Test every list of every model of a run on its samples to calibrate.
+
+    All models of the run share zeta, whatever `models` names: these are merely the ones to tell of. `arms` are names or
+    patterns of attacks; by default all within some eps, and always those that a search froze.
+    """
+    check_rate("alpha", alpha)
+    check_rate("zeta", zeta)
+    if zeta < SMALLEST_ZETA:
+        raise RiskError(f"zeta must be at least {SMALLEST_ZETA:g}, found {zeta:g}: 1 - zeta would be 1 to the computer")
+    if method not in METHODS:
+        raise RiskError(f"no method is called {method!r}; {did_you_mean(method, METHODS)}")
+    calibration = read_calibration(ledger, seed=seed, population=population)
+    if method == BETTING and calibration.population == "balanced":
+        raise RiskError(
+            "a balanced set is not drawn sample by sample, and bets are made on the next draw: `method: betting` and "
+            "`population: balanced` do not go together; choose another method"
+        )
+    every = read_rows(ledger, calibration, arms=arms)
+    at_first = zeta / len({(rows.model, attack.norm) for rows in every for attack in rows.attacks})
+    lists = {
+        rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
+    }
+    sizes = _sizes(lists, zeta)
+    found = CertificateAssessment(
+        alpha=alpha,
+        zeta=zeta,
+        method=method,
+        calibration=calibration,
+        models=tuple(_model(rows, lists[rows.model], sizes) for rows in every),
+        most_failures=int(most_failures(calibration.n, alpha, at_first, method=of_counts(method))),
+        smallest_n=smallest_n(alpha, at_first, method=method),
+        notes=(*notes, *used_before(ledger)),
+        n_claims=sum(map(len, lists.values())),
+        n_sequences=len(sizes),
+    )
+    return _of_models(found, models)
+
+
+def _of_models(found: CertificateAssessment, models: Sequence[str] | None) -> CertificateAssessment:
+    chosen = found.models if models is None else tuple(found.of(name) for name in models)
+    notes = (*found.notes, *found.calibration.notes, *_notes(found))
+    return replace(found, models=chosen, notes=notes)
+
+
+Groups = dict[tuple[str, float], tuple[AttackRows, ...]]
+
+
+def _groups(rows: ModelRows) -> Groups:
+    """(norm, eps) -> the attacks within it, ascending."""
+    found: dict[tuple[str, float], list[AttackRows]] = {}
+    for attack in rows.attacks:
+        found.setdefault((str(attack.norm), float(attack.eps or 0.0)), []).append(attack)
+    return {key: tuple(found[key]) for key in sorted(found)}
+
+
+def _lists(
+    rows: ModelRows, calibration: CalibrationSet, *, alpha: float, zeta: float, share: float, method: AnyMethod
+) -> list[ListCertificate]:
+    """Each list by itself; what all of them together say is added later. `share` of zeta is what each has at least."""
+    return [
+        _list(rows, norm, eps, attacks, calibration, alpha=alpha, zeta=zeta, share=share, method=method)
+        for (norm, eps), attacks in _groups(rows).items()
+    ]
+
+
+def _list(
+    rows: ModelRows,
+    norm: str,
+    eps: float,
+    attacks: Sequence[AttackRows],
+    calibration: CalibrationSet,
+    *,
+    alpha: float,
+    zeta: float,
+    share: float,
+    method: AnyMethod,
+) -> ListCertificate:
+    seen = _seen(attacks) if method == BETTING else calibration.n
+    broken = {attack.arm: attack.broken[:seen] for attack in attacks}
+    union, wrong = np.logical_or.reduce(list(broken.values())), rows.wrong[:seen]
+    lost = union | _not_right(rows, attacks)[:seen]
+    certificate = None
+    if method == BETTING and seen:
+        certificate = _by_betting(broken, wrong, lost, calibration, alpha=alpha, zeta=zeta)
+    elif method != BETTING and all(attack.there.all() for attack in attacks):
+        certificate = _by_counts(broken, union, wrong, lost, calibration, alpha=alpha, zeta=zeta, method=method)
+    return ListCertificate(
+        model=rows.model,
+        norm=norm,
+        eps=eps,
+        attacks=_worst_first([_facts(one, seen) for one in attacks], certificate),
+        certificate=certificate,
+        look=_look(attacks, calibration, alpha=alpha, share=share),
+        certified=False,
+        level=zeta,
+        n_total=calibration.n,
+        union_at=_places(union),
+        wrong_at=_places(lost),
+    )
+
+
+def _not_right(rows: ModelRows, attacks: Sequence[AttackRows]) -> Flags:
+    """Samples that are answered wrongly when clean, or refused, clean or by some try of some attack."""
+    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *(one.refused.any(axis=0) for one in attacks)]))
+
+
+def _facts(attack: AttackRows, seen: int) -> AttackFacts:
+    return AttackFacts(
+        arm=attack.arm,
+        origin=attack.origin,
+        family=attack.family,
+        objective=attack.objective,
+        params=dict(attack.params),
+        tries=attack.tries,
+        failures=int(attack.broken[:seen].sum()),
+        first_try=int(attack.failed[0, :seen].sum()),
+        untold=int((attack.untold & attack.failed)[:, :seen].any(axis=0).sum()),
+        flags=attack.flags,
+        failed_at=_places(attack.broken[:seen]),
+        keep=attack.keep,
+        max_queries=attack.max_queries,
+        version=attack.version,
+    )
+
+
+def _worst_first(attacks: Sequence[AttackFacts], certificate: Certificate | None) -> tuple[AttackFacts, ...]:
+    """In the order of their p-values, once there are any."""
+    names = [] if certificate is None else [test.name for test in certificate.arms]
+    place = {name: number for number, name in enumerate(names)}
+    return tuple(sorted(attacks, key=lambda one: (place.get(one.arm, 0), -one.failures, one.arm)))
+
+
+def _places(marks: Flags) -> tuple[int, ...]:
+    return tuple(int(place) for place in np.flatnonzero(marks))
+
+
+def _by_counts(
+    broken: Mapping[str, Flags],
+    union: Flags,
+    wrong: Flags,
+    lost: Flags,
+    calibration: CalibrationSet,
+    *,
+    alpha: float,
+    zeta: float,
+    method: AnyMethod,
+) -> Certificate:
+    def count(marks: Flags) -> Count:
+        return Count(int(marks.sum()), calibration.n, calibration.fingerprint)
+
+    return certify(
+        {arm: count(marks) for arm, marks in broken.items()},
+        alpha=alpha,
+        zeta=zeta,
+        union=count(union),
+        clean=count(wrong),
+        wrong=count(lost),
+        method=of_counts(method),
+    )
+
+
+def _by_betting(
+    broken: Mapping[str, Flags], wrong: Flags, lost: Flags, calibration: CalibrationSet, *, alpha: float, zeta: float
+) -> Certificate:
+    return certify_in_order(
+        broken, alpha=alpha, zeta=zeta, calibration=calibration.fingerprint, clean=wrong, wrong=lost
+    )
+
+
+def _seen(attacks: Sequence[AttackRows]) -> int:
+    """How many of the first samples, in the preset order, every attack of a list was run on."""
+    finished = np.logical_and.reduce([attack.finished for attack in attacks])
+    return int(finished.size if finished.all() else np.argmin(finished))
+
+
+def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, share: float) -> Look:
+    seen = _seen(attacks)
+    if not seen or calibration.population == "balanced":
+        return Look(seen, 1.0, None)
+    p = np.max([betting_p_values(attack.broken[:seen].astype(np.float64), alpha) for attack in attacks], axis=0)
+    decided = np.flatnonzero(p <= share)
+    return Look(seen, float(p[-1]), int(decided[0]) + 1 if decided.size else None)
+
+
+def _sizes(lists: Mapping[str, Sequence[ListCertificate]], zeta: float) -> dict[tuple[str, str], CertifiedSizes]:
+    """(model, norm) -> its grid of eps; a list that is not finished is not certified."""
+    grids: dict[tuple[str, str], dict[float, float]] = {}
+    for model, found in lists.items():
+        for one in found:
+            grids.setdefault((model, one.norm), {})[one.eps] = 1.0 if one.p is None else one.p
+    return certified_sizes(grids, zeta)
+
+
+def _model(
+    rows: ModelRows, lists: Sequence[ListCertificate], sizes: Mapping[tuple[str, str], CertifiedSizes]
+) -> ModelCertificates:
+    own = {norm: found for (model, norm), found in sizes.items() if model == rows.model}
+    told = [
+        replace(one, certified=one.eps in own[one.norm].eps[: own[one.norm].n_certified], level=own[one.norm].level)
+        for one in lists
+    ]
+    told = [replace(one, waits=_waits(one, told)) for one in told]
+    n_wrong = int(rows.wrong.sum())
+    return ModelCertificates(
+        model=rows.model,
+        criterion=rows.criterion,
+        clean_error=proportion(n_wrong, max(1, int(rows.known.sum()))),
+        n_wrong=n_wrong,
+        n_refused=int(rows.refused.sum()),
+        lists=tuple(told),
+        sizes=own,
+        rows=rows.digest,
+        targets=rows.targets,
+    )
+
+
+def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
+    """Whether a list could be certified but for a smaller eps that is not finished."""
+    smaller = [other for other in every if other.norm == one.norm and other.eps < one.eps]
+    return one.p is not None and one.p <= one.level and any(other.pending for other in smaller)
+
+
+def _notes(found: CertificateAssessment) -> list[str]:
+    notes = []
+    if found.calibration.n < found.smallest_n:
+        notes.append(too_small(found.calibration.n, found.alpha, found.zeta, found.smallest_n))
+    untold = sum(attack.untold for one in found.lists for attack in one.attacks)
+    if untold:
+        notes.append(f"Rows that ended with an error or a timeout count as failures: {untold}.")
+    if refusing := [model for model in found.models if model.n_refused]:
+        told = ", ".join(f"{one.model} {one.n_refused} of {one.clean_error.n:,}" for one in refusing)
+        notes.append(
+            f"Clean inputs that are refused: {told}. To refuse is no failure, but they are not answered rightly: they "
+            "count as wrong in the end, as do those that are refused when attacked."
+        )
+    flagged: dict[str, dict[str, None]] = {}
+    for one in found.lists:
+        for flag in (flag for attack in one.attacks for flag in attack.flags):
+            flagged.setdefault(flag, {})[one.model] = None
+    if flagged:
+        told = "; ".join(f"{flag}, against {' and '.join(models)}" for flag, models in sorted(flagged.items()))
+        notes.append(
+            f"Some attacks on samples to calibrate are flagged ({told}): they may be weaker than they could be, and a "
+            "certificate against a weak attack says little."
+        )
+    looked = max(one.look.n for one in found.lists)
+    if found.method == BETTING and found.decided and looked < found.calibration.n:
+        notes.append(
+            f"All lists were decided after {looked:,} of {found.calibration.n:,} samples, and the run stopped."
+        )
+    if not found.finished:
+        notes.append(
+            "The run is not finished. Until then only the betting p-value may be looked at; and where the study's "
+            f"method is {found.method}, it does not decide."
+        )
+    return notes
+
+
+def too_small(n: int, alpha: float, zeta: float, needed: int) -> str:
+    """Why a calibration set can never certify."""
+    return (
+        f"{counted(n, 'sample')} to calibrate can never certify a risk of {alpha:.4g} at {zeta:.4g}: with what else is "
+        f"tested, at least {needed:,} are needed, and no failure among them."
+    )
+
+
+def samples_needed(rate: float, alpha: float, zeta: float, method: AnyMethod) -> int | None:
+    """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough.
+
+    Of betting it is the number of the exact test, which is smaller.
+    """
+    if rate >= alpha:
+        return None
+    try:
+        return samples_to_certify(rate, alpha, zeta, power=POWER, method=of_counts(method))
+    except RiskError:  # more than anybody has
+        return None

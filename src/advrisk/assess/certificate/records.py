@@ -1,0 +1,308 @@
+"""What an assessment of certificates holds: attacks, lists of them, models, and all of a run."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from advrisk.assess.certificate.calibration import CalibrationSet
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import did_you_mean
+from advrisk.core.plain import plain
+from advrisk.core.tables import Columns, Row, Tabular
+from advrisk.risk.certificate.exploration import Kernel
+from advrisk.risk.certificate.families import CertifiedSizes
+from advrisk.risk.certificate.p_values import Method
+from advrisk.risk.certificate.verdict import Certificate, Tested
+
+AnyMethod = Literal["exact", "hoeffding-bentkus", "betting"]
+BETTING: AnyMethod = "betting"
+NO_P_VALUE = "the paper's mean p over the rounds of the search, on the samples searched on; it is no valid p-value"
+
+
+def of_counts(method: AnyMethod) -> Method:
+    """A method that needs no more than counts, in place of betting: for plans, and for what stands beside."""
+    return "hoeffding-bentkus" if method == "hoeffding-bentkus" else "exact"
+
+
+@dataclass(frozen=True)
+class AttackFacts:
+    """One attack of a list: how it was configured, and what it did."""
+
+    arm: str
+    origin: str  # study | frozen
+    family: str | None
+    objective: str | None
+    params: Mapping[str, Any]
+    tries: int
+    failures: int  # samples that some try broke
+    first_try: int  # samples that the first try broke
+    untold: int  # samples counted as failures because of an error or a timeout
+    flags: tuple[str, ...]
+    failed_at: tuple[int, ...]  # the failures by their place in the order of looks, from 0
+    keep: str | None = None
+    max_queries: int | None = None
+    version: int | None = None  # of the attack, as a part of the program
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        own = {name: value for name, value in vars(self).items() if name != "failed_at"}
+        return {**own, "params": dict(self.params), "flags": list(self.flags)}
+
+
+@dataclass(frozen=True)
+class Premise:
+    """What a study states of p as a function of an attack's setting, for the theorem of `exploration`."""
+
+    norm_bound: float  # B
+    noise: float  # R
+    kernel: Kernel
+    length_scale: float  # as a share of the range of each parameter
+    delta: float
+
+
+@dataclass(frozen=True)
+class SearchFacts:
+    """A search that looked for attacks of a list; `beta` is the least it used, of which it took the root."""
+
+    name: str
+    method: str
+    rounds: int
+    parameters: tuple[str, ...]
+    beta: float | None
+    mean_p: float | None = None  # the paper's mean over all rounds, on samples to tune: no valid p-value
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        own = {name: value for name, value in vars(self).items() if name != "mean_p"}
+        printed = {"mean_p_as_printed": self.mean_p, "mean_p_is": NO_P_VALUE}
+        return {**own, "parameters": list(self.parameters), **printed}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The betting p-value of a list, which may be looked at while a run goes on."""
+
+    n: int  # samples that were looked at, the first ones of the preset order
+    p: float
+    decided_at: int | None  # the number of samples after which p was at most the list's share of zeta, come what may
+
+
+@dataclass(frozen=True, eq=False)
+class ListCertificate:
+    """The attacks on one model within one norm and eps, and what is certified of them."""
+
+    model: str
+    norm: str
+    eps: float
+    attacks: tuple[AttackFacts, ...]  # the worst first
+    certificate: Certificate | None  # taken by itself; None while the run is not finished
+    look: Look
+    certified: bool  # together with all other lists of the run
+    level: float  # the share of zeta that it was held against
+    n_total: int
+    union_at: tuple[int, ...]  # samples that any attack broke, by their place in the order of looks
+    wrong_at: tuple[int, ...]  # samples that are wrong, clean or attacked
+    waits: bool = False  # a smaller eps is not finished, which must be certified before
+    searches: tuple[SearchFacts, ...] = ()
+
+    @property
+    def p(self) -> float | None:
+        """Of the whole list: the largest of its attacks'."""
+        return None if self.certificate is None else self.certificate.p
+
+    @property
+    def verdict(self) -> str:
+        """In two words."""
+        if self.certified:
+            return "certified"
+        return "not finished" if self.pending else "not certified"
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is not certified so far, and may be once the run is finished."""
+        if self.certified or self.certificate is None:
+            return not self.certified
+        return self.waits or (self.certificate.method == BETTING and self.certificate.n < self.n_total)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "norm": self.norm,
+            "eps": self.eps,
+            "verdict": self.verdict,
+            "level": self.level,
+            "n": None if self.certificate is None else self.certificate.n,
+            "by_itself": None if self.certificate is None else _by_itself(self.certificate),
+            "attacks": [one.as_dict() | self._uncounted for one in self.attacks],
+            "searches": [one.as_dict() for one in self.searches],
+            "look": vars(self.look),
+        }
+
+    @property
+    def _uncounted(self) -> dict[str, None]:
+        """Counts of some of the samples say nothing where a p-value of counts is looked at once."""
+        return dict.fromkeys(("failures", "first_try", "untold")) if self.certificate is None else {}
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCertificates:
+    """One model: its lists in ascending eps, and the largest eps of every norm that is certified."""
+
+    model: str
+    criterion: str
+    clean_error: Estimate
+    n_wrong: int
+    lists: tuple[ListCertificate, ...]
+    sizes: Mapping[str, CertifiedSizes]  # by norm
+    rows: str  # digest of every row that decided
+    n_refused: int = 0  # clean inputs that it refuses to answer
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
+
+    @property
+    def certified(self) -> bool:
+        """Whether all its lists are."""
+        return all(one.certified for one in self.lists)
+
+    def of(self, norm: str, eps: float) -> ListCertificate:
+        """The list within that norm and eps."""
+        for one in self.lists:
+            if (one.norm, one.eps) == (norm, eps):
+                return one
+        known = ", ".join(f"{one.norm} {one.eps:g}" for one in self.lists)
+        raise RiskError(f"{self.model} was not attacked within {norm} {eps:g}; known: {known}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "model": self.model,
+            "certified": self.certified,
+            "criterion": self.criterion,
+            "targets": {str(label): list(targets) for label, targets in self.targets.items()},
+            "clean_error": self.clean_error.as_dict(),
+            "clean_refused": self.n_refused,
+            "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
+            "lists": [one.as_dict() for one in self.lists],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateAssessment(Tabular):
+    """Every list of every model of a run, tested once on one calibration set."""
+
+    alpha: float
+    zeta: float
+    method: AnyMethod
+    calibration: CalibrationSet
+    models: tuple[ModelCertificates, ...]
+    most_failures: int  # with which a list of the smallest eps is certified, whatever the others do; -1: none
+    smallest_n: int  # the fewest samples that can certify anything
+    notes: tuple[str, ...] = ()
+    n_claims: int = 0  # that share zeta, also those of models that are not told of here
+    n_sequences: int = 0  # pairs of a model and a norm among them
+    premise: Premise | None = None  # of what searches promise
+
+    columns: ClassVar[Columns] = {
+        **dict.fromkeys(("model", "norm"), "text"),
+        "eps": "number",
+        "list_verdict": "text",
+        "level": "number",
+        "attack": "text",
+        **dict.fromkeys(("tries", "failures", "n", "first_try", "untold"), "count"),
+        **dict.fromkeys(("p", "certified_risk"), "number"),
+        **dict.fromkeys(("clean_wrong", "clean_refused", "clean_n"), "count"),
+    }
+
+    @property
+    def lists(self) -> tuple[ListCertificate, ...]:
+        """Those of all models."""
+        return tuple(one for model in self.models for one in model.lists)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every attack was run on every sample."""
+        return all(one.certificate is not None for one in self.lists)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the bets on every list were won, each at the share of zeta that it has at least."""
+        return all(one.look.decided_at is not None for one in self.lists)
+
+    def of(self, model: str) -> ModelCertificates:
+        """What is certified of a model."""
+        found = {one.model: one for one in self.models}
+        if model not in found:
+            raise RiskError(f"no certificate of {model!r}; {did_you_mean(model, found)}")
+        return found[model]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        told = {
+            "alpha": self.alpha,
+            "zeta": self.zeta,
+            "method": self.method,
+            "n": self.calibration.n,
+            "calibration": self.calibration.fingerprint,
+            "population": self.calibration.population,
+            "most_failures": self.most_failures,
+            "smallest_n": self.smallest_n,
+            "search_guarantee": None if self.premise is None else vars(self.premise),
+            "models": [one.as_dict() for one in self.models],
+            "notes": list(self.notes),
+        }
+        return dict(plain(told))
+
+    def rows(self) -> list[Row]:
+        """One row for each attack, and one for the union of each list."""
+        return [row for model in self.models for one in model.lists for row in _lines(model, one)]
+
+
+def _by_itself(certificate: Certificate) -> dict[str, Any]:
+    """The numbers of a list's own test, without its verdict: that depends on the other lists."""
+    return {name: value for name, value in certificate.as_dict().items() if name != "verdict"}
+
+
+def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:
+    shared = {"model": one.model, "norm": one.norm, "eps": one.eps, "list_verdict": one.verdict, "level": one.level}
+    clean = {"clean_wrong": model.n_wrong, "clean_refused": model.n_refused, "clean_n": model.clean_error.n}
+    n = None if one.certificate is None else one.certificate.n
+    tested = {} if one.certificate is None else {test.name: test for test in one.certificate.arms}
+    for attack in one.attacks:
+        test = tested.get(attack.arm)
+        yield (
+            shared
+            | {
+                "attack": attack.arm,
+                "tries": attack.tries,
+                "failures": attack.failures,
+                "n": n,
+                "first_try": attack.first_try,
+                "untold": attack.untold,
+                "p": None if test is None else test.p,
+                "certified_risk": None if test is None else test.certified_risk,
+            }
+            | one._uncounted
+            | clean
+        )
+    for name, test in _together(one.certificate):
+        yield (
+            shared
+            | {
+                "attack": name,
+                "tries": None,
+                "failures": test.count.failures,
+                "n": test.count.n,
+                "first_try": None,
+                "untold": None,
+                "p": test.p,
+                "certified_risk": test.certified_risk,
+            }
+            | clean
+        )
+
+
+def _together(certificate: Certificate | None) -> list[tuple[str, Tested]]:
+    if certificate is None:
+        return []
+    found = [("any of them", certificate.union)]
+    return found if certificate.wrong is None else [*found, ("wrong, clean or attacked", certificate.wrong)]

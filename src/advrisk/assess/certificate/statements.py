@@ -1,0 +1,238 @@
+"""What a certificate says in plain words: the claim, what it rests on, what it does not claim, and what it would take.
+
+These words are part of a certificate and are checked when it is verified: to change them is a new version of the
+document (`document.VERSION`).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advrisk.assess.certificate.assessment import samples_needed, too_small
+from advrisk.assess.certificate.records import (
+    BETTING,
+    CertificateAssessment,
+    ListCertificate,
+    ModelCertificates,
+    of_counts,
+)
+from advrisk.assess.certificate.words import LATER, meaning, percent, rate
+from advrisk.core.numbers import size_text
+from advrisk.risk.certificate.p_values import most_failures
+
+_NAMED = 10  # classes whose target is told in a sentence
+_BREAKS = {
+    "label": "turns more than {alpha} of the inputs to {model} from right to wrong",
+    "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
+    "target": "makes {model} read more than {alpha} of inputs, which it reads correctly otherwise, as {target}",
+}
+
+
+def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
+    """Certified, in part, or not; or not finished, which is neither."""
+    held, fell, pending = _held(lists), _fell(lists), _pending(lists)
+    rest = f"; not finished {pending}" if pending else ""
+    if held and fell:
+        return f"{model.model} is certified in part: {held}; not {fell}{rest}"
+    if held and rest:
+        return f"{model.model} is certified so far: {held}{rest}"
+    if held:
+        return f"{model.model} is certified against the attacks listed here: {held}"
+    if fell:
+        return f"{model.model} is not certified: {fell}{rest}"
+    return f"{model.model} is not decided yet: not finished {pending}"
+
+
+def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
+    """What is claimed, in one paragraph."""
+    alpha, zeta = percent(found.alpha), percent(found.zeta)
+    held, fell = _held(lists), _fell(lists)
+    pending = _pending(lists)
+    if not held and not fell:
+        return (
+            f"It is not decided yet whether the attacks listed here break at most {alpha} of the inputs to "
+            f"{model.model}: the run is not finished.{looked_at(lists)}"
+        )
+    if not held:
+        return (
+            f"It is not certified that the attacks listed here break at most {alpha} of the inputs to {model.model}. "
+            "That does not show that they break more: for so few samples there were too many failures to rule it out "
+            f"by a procedure that is wrong at most {zeta} of the time.{looked_at(lists)}"
+        )
+    breaks = _BREAKS.get(model.criterion, _BREAKS["label"])
+    breaks = breaks.format(alpha=alpha, model=model.model, target=target_text(model.targets))
+    rest = f" This is not certified {fell}." if fell else ""
+    rest += f" It is not decided yet {pending}: the run is not finished." if pending else ""
+    return (
+        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. "
+        f"{meaning(found.alpha, found.zeta)}{rest}{looked_at(lists)}"
+    )
+
+
+def looked_at(lists: Sequence[ListCertificate]) -> str:
+    """Of bets: how many samples were looked at, where the run is not finished."""
+    told = [
+        f"{one.certificate.n:,} of {one.n_total:,} samples looked at within {one.norm} {size_text(one.eps)}"
+        for one in lists
+        if one.certificate is not None and one.certificate.n < one.n_total
+    ]
+    return f" The run is not finished: {', '.join(told)}." if told else ""
+
+
+def target_text(targets: Mapping[Any, Sequence[int]]) -> str:
+    """What an attack with a target makes of an input: one class for all, or another for each."""
+    wanted = {target for found in targets.values() for target in found}
+    if len(wanted) == 1:
+        return f"class {wanted.pop()}"
+    if all(len(found) == 1 for found in targets.values()) and 0 < len(targets) <= _NAMED:
+        told = ", ".join(f"{label} as {found[0]}" for label, found in targets.items())
+        return f"another class that was chosen beforehand (class {told})"
+    return "another class that was chosen beforehand"
+
+
+def _held(lists: Sequence[ListCertificate]) -> str:
+    """`within linf up to eps = 4/255, l2 up to eps = 1`: what is certified."""
+    largest: dict[str, float] = {}
+    for one in lists:
+        if one.certified:
+            largest[one.norm] = max(one.eps, largest.get(one.norm, 0.0))
+    told = [f"{norm} up to eps = {size_text(eps)}" for norm, eps in largest.items()]
+    return f"within {' and '.join(told)}" if told else ""
+
+
+def _fell(lists: Sequence[ListCertificate]) -> str:
+    """`within linf 8/255, 16/255`: what is not."""
+    return _within([one for one in lists if not one.certified and not one.pending])
+
+
+def _pending(lists: Sequence[ListCertificate]) -> str:
+    """`within linf 16/255`: what is neither, so far."""
+    return _within([one for one in lists if one.pending])
+
+
+def _within(lists: Sequence[ListCertificate]) -> str:
+    sizes: dict[str, list[str]] = {}
+    for one in lists:
+        sizes.setdefault(one.norm, []).append(size_text(one.eps))
+    told = [f"{norm} {', '.join(found)}" for norm, found in sizes.items()]
+    return f"within {' and '.join(told)}" if told else ""
+
+
+def _like(found: CertificateAssessment) -> str:
+    how = f"like the {found.calibration.n:,} samples to calibrate"
+    if found.calibration.population == "balanced":
+        return f"{how}, from a population in which every {_evened(found)} is equally frequent"
+    return how
+
+
+def _evened(found: CertificateAssessment) -> str:
+    names = ["class" if name == "class" else f"value of {name}" for name in found.calibration.evened]
+    return " and every ".join(names)
+
+
+def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str:
+    """How many claims share zeta, and how."""
+    zeta = percent(found.zeta)
+    if any(LATER in note for note in found.notes):
+        return f"alpha was chosen after a look: each claim is wrong at most {zeta} of the time, taken by itself only."
+    if n_claims == 1:
+        return f"One claim is made, and wrongly so at most {zeta} of the time."
+    how = "in ascending eps, each only if all smaller ones are certified"
+    if n_sequences > 1:
+        how += f"; the {n_sequences} pairs of a model and a norm share {zeta} as in Holm's procedure"
+    return f"All {n_claims} claims of this run together are wrong at most {zeta} of the time: they are tested {how}."
+
+
+def assumptions(found: CertificateAssessment, model: ModelCertificates, *, order: str = "shuffled") -> list[str]:
+    """What the claim rests on, and how much of that was checked."""
+    drawn = "the population that the model will meet"
+    if found.calibration.population == "balanced":
+        drawn = f"a population in which every {_evened(found)} is equally frequent, whatever the model will meet"
+    told = [
+        f"The {found.calibration.n:,} samples to calibrate are independent draws from {drawn}.",
+        "None of them was used to train the model, to tune the attacks, or to choose among models. Checked: none is "
+        "also among the samples that the study trains or tunes on, by id or content. What the model learned from "
+        "elsewhere is not known here.",
+        "The list of attacks, the sizes, the method and zeta were settled before these samples were looked at.",
+        _looked(found),
+        _draws(model),
+        "The model in use is the one with the digest given here.",
+    ]
+    if order == "file":
+        told.append("The samples were taken in the order of their file, so that order must mean nothing.")
+    return told
+
+
+def _looked(found: CertificateAssessment) -> str:
+    if found.method == BETTING:
+        return (
+            "Samples were looked at in an order that was drawn beforehand, and the p-value is the one by betting, "
+            "which holds whenever one stops."
+        )
+    return "They were looked at once, when all attacks had been run on all of them."
+
+
+def _draws(model: ModelCertificates) -> str:
+    most = max(attack.tries for one in model.lists for attack in one.attacks)
+    if most == 1:
+        return "The attacker draws the attack's random numbers once; they were drawn from the seed of the study."
+    return (
+        "The attacker draws an attack's random numbers as often as its number of tries says, and a sample fails if any "
+        "try breaks it; they were drawn from the seed of the study."
+    )
+
+
+def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[str]:
+    """What a reader might take it for, and must not."""
+    zeta, alpha = percent(found.zeta), percent(found.alpha)
+    return [
+        "Nothing is claimed about attacks, settings, norms or sizes that are not listed here. A better attack may "
+        "break more.",
+        "Nothing is claimed about a single input: which ones break is not known beforehand.",
+        f"{zeta} is not the probability that the risk is above {alpha}. It is how often, at most, this procedure "
+        "certifies what it should not.",
+        "Nothing is claimed about inputs of another kind than those sampled, nor about a time when they have changed.",
+        "Inputs that are read wrongly without any attack do not count in the risk. This clean error is "
+        f"{rate(model.clean_error.value)} here ({model.n_wrong} of {model.clean_error.n:,} samples). How many are "
+        "wrong with or without an attack stands beside every list.",
+        *_on_refused(model),
+        "It does not say that the model is fit for a purpose, or that it conforms to a law or a norm.",
+    ]
+
+
+def _on_refused(model: ModelCertificates) -> list[str]:
+    if not model.n_refused:
+        return []
+    return [
+        f"The model refuses to answer {model.n_refused} of these clean samples. To refuse is no failure, but what is "
+        "refused, clean or attacked, counts among those that are wrong with or without an attack."
+    ]
+
+
+def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None:
+    """What it would take to certify a list; None where it is, or may be once the run is finished."""
+    if one.certified or one.pending or one.certificate is None:
+        return None
+    n, level = one.certificate.n, one.level
+    if found.calibration.n < found.smallest_n:
+        return too_small(found.calibration.n, found.alpha, found.zeta, found.smallest_n)
+    worst = one.certificate.worst
+    if one.certificate.p <= level:
+        return "Its own p-value is small enough, but a smaller eps is not certified, and none is skipped."
+    told = [f"{worst.name} broke {worst.count.failures} of {n:,} samples."]
+    if found.method != BETTING:
+        most = int(most_failures(n, found.alpha, level, method=of_counts(found.method)))
+        told.append(f"At most {most} would have been few enough." if most >= 0 else "Even none would be too many.")
+    seen = rate(worst.risk.value)
+    needed = samples_needed(worst.risk.value, found.alpha, level, found.method)
+    if needed is None:
+        told.append(
+            f"That is {seen}, not below {percent(found.alpha)}, so more samples are not likely to "
+            "help: a more robust model, a smaller eps or a larger alpha would."
+        )
+    else:
+        other = " by the exact test; bets take more" if found.method == BETTING else ""
+        told.append(
+            f"If {seen} is the true risk, {needed:,} new samples would certify it nine times out of ten{other}."
+        )
+    told.append(f"What these samples certify, taken by itself, is a risk of at most {rate(worst.certified_risk)}.")
+    return " ".join(told)

@@ -1,0 +1,33 @@
+"""What a certificate means, what a search promises, and shares as people write them: the one place for all."""
+
+from advrisk.risk.certificate.exploration import SearchGuarantee
+
+NOTHING = "no guarantee from the search"
+LATER = "Chosen after a look, it holds for each list taken by itself, not for all of them together."
+
+
+def meaning(alpha: float, zeta: float) -> str:
+    """What "certified" says, and no more."""
+    return (
+        f"Were the true risk above {percent(alpha)}, this procedure would certify it at most {percent(zeta)} of the "
+        "time."
+    )
+
+
+def guarantee_text(said: SearchGuarantee) -> str:
+    """What a search promises about settings that it did not try; or why nothing."""
+    if said.level is not None:
+        return f"all settings searched are certified if the largest p found is at most {said.level:.3g}"
+    if said.beta_used < said.beta:
+        return f"{NOTHING}: it used beta = {said.beta_used:.3g}, and the theorem asks for {said.beta:.3g}"
+    return f"{NOTHING}: untried settings may have a p larger by {said.gap:.3g}, and zeta is {said.zeta:.3g}"
+
+
+def percent(share: float) -> str:
+    """`10 %`."""
+    return f"{100 * share:.4g} %"
+
+
+def rate(share: float) -> str:
+    """`6.67 %`: what was seen, as exactly as it is worth."""
+    return f"{100 * share:.3g} %"

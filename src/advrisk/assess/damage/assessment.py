@@ -1,0 +1,489 @@
+"""The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from advrisk.assess.damage.clean import clean_shares, correct_samples
+from advrisk.assess.damage.conflicts import conflict_text
+from advrisk.assess.damage.detector import Detection, DetectorDamage, detect
+from advrisk.assess.damage.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
+from advrisk.assess.damage.people import seen_by_people
+from advrisk.assess.damage.queries import on_queries, read_queries
+from advrisk.assess.damage.rows import COLUMNS, damage_rows
+from advrisk.assess.damage.sizes import on_threshold, on_unmeasured, on_untried, usual_thresholds
+from advrisk.assess.damage.tried import tried_attacks
+from advrisk.assess.damage.walk import nearest_arms
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.numbers import size_text
+from advrisk.core.plain import plain
+from advrisk.core.seeds import generator
+from advrisk.core.tables import Columns, Row, Tabular
+from advrisk.ledger import Ledger
+from advrisk.ledger.answers import Answer
+from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
+from advrisk.risk.conflicts import Stated
+from advrisk.risk.convergence import Convergence, convergence
+from advrisk.risk.damage import (
+    DamageComparison,
+    PerturbationSize,
+    detector_free_damage,
+    mean_perturbation_size,
+    minimal_perturbation_size,
+)
+from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
+from advrisk.risk.evasion import Evasion, Floats, ThresholdEvasion
+from advrisk.risk.mean_share import mean_difference, mean_share
+from advrisk.risk.monte_carlo import MonteCarloDamage
+from advrisk.risk.queries import QueryPoints
+from advrisk.risk.tried import was_tried
+from advrisk.study import DamageSpec
+
+AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
+
+LEAST = "least damage"  # the verdict on the model to ship
+
+
+@dataclass(frozen=True)
+class ModelDamage:
+    """What is known of one model; sizes are None where no attack succeeded on a correctly classified sample."""
+
+    model: str
+    clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
+    clean_rejection: Estimate | None  # share of clean inputs refused; None where no model of the run refuses anything
+    clean_loss: Estimate | None  # clean accuracy given up against the best clean model, paired; None: it is the best
+    robust_accuracy: Mapping[float, Estimate]  # eps -> share correct clean and not broken within it; none of a target
+    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it: the attack success rate. Of a
+    # random model, as the robust accuracy, of queries
+    damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
+    relative_damage: Estimate | None  # without either; None for a single model: the number is relative
+    clean_error_part: float | None
+    extrapolated: float | None  # share of samples whose distance nobody asked the detector about
+    by_detector: DetectorDamage | None  # None where no detector was named
+    by_people: Estimate | None  # None where people were not asked about this model's attacks, one by one
+    operational_risk: Estimate | None  # damage x cost
+    probability_best: float | None
+    minimal_size: PerturbationSize | None
+    mean_size: PerturbationSize | None
+    verdict: str
+
+    @property
+    def ranked_by(self) -> Estimate | None:
+        """The damage that models are ranked by."""
+        return self.damage or self.relative_damage
+
+
+@dataclass(frozen=True)
+class DamageAssessment(Tabular):
+    """Models compared on the same samples, by the smallest perturbation any arm needed."""
+
+    distances: Distances
+    targeted: bool
+    level: float
+    thresholds: tuple[float, ...]
+    models: tuple[ModelDamage, ...]  # least damage first
+    comparison: AnyComparison | None
+    pairs: tuple[Pair, ...]  # every two models
+    best_clean: str | None = None  # the model with the highest clean accuracy
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it, where as a fraction
+    untried: tuple[float, ...] = ()  # sizes that no attack had, so that shares there are bounds at best
+    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
+    curve: Evasion | None = None  # what goes undetected
+    detector: MonteCarloDamage | None = None  # asked about the attacks themselves
+    cost: float | None = None  # of one damage
+    crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
+    part: tuple[str, ...] = ()  # which models and samples of the run these are, where not all
+    notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
+
+    columns: ClassVar[Columns] = COLUMNS
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """Damage by model: relative damage if no evasion curve was given."""
+        if self.comparison is None:
+            raise RiskError(
+                "relative damage compares models, and this run holds one; add another to the study, or give an "
+                "evasion curve"
+            )
+        return self.comparison.estimates
+
+    @property
+    def relative(self) -> bool:
+        """Whether damage is relative to the compared models."""
+        return self.comparison is None or isinstance(self.comparison, DamageComparison)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the evidence names one model."""
+        return self.models[0].verdict == LEAST
+
+    @property
+    def least_bad(self) -> str | None:
+        """The model with the least damage, or None where the evidence does not decide."""
+        return self.models[0].model if self.decided else None
+
+    def size_text(self, eps: float) -> str:
+        """A size as the study writes it."""
+        return size_text(eps, self.written)
+
+    def of(self, model: str) -> ModelDamage | None:
+        """What is known of a model, if it was compared."""
+        return next((row for row in self.models if row.model == model), None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        relative = self.comparison if isinstance(self.comparison, DamageComparison) else None
+        told = {
+            "norm": self.distances.norm,
+            "targeted": self.targeted,
+            "n_samples": len(self.distances.samples),
+            "n_unfinished": self.distances.n_unfinished,
+            "n_without_verdict": self.distances.n_without_verdict,
+            "arms": list(self.distances.arms),
+            "relative": self.relative,
+            "cost": self.cost,
+            "detector": _detector_dict(self.detector),
+            "decided": self.decided,
+            "least_bad": self.least_bad,
+            "sizes": [
+                {"eps": eps, "written": self.size_text(eps), "tried": eps not in self.untried}
+                for eps in self.thresholds
+            ],
+            "best_clean": self.best_clean,
+            "samples_left": self.samples_left,
+            "crafted_on": list(self.crafted_on),
+            "models": [_model_dict(row, self.size_text) for row in self.models],
+            "pairs": [pair.as_dict() for pair in self.pairs],
+            "order_changes": [vars(change) for change in relative.order_changes] if relative else [],
+            "ties": {model: values._asdict() for model, values in relative.tied.items()} if relative else {},
+            "part": list(self.part),
+            "notes": list(self.notes),
+        }
+        return dict(plain(told))
+
+    def rows(self) -> list[Row]:
+        """Every number of every model, then the difference of every two."""
+        return damage_rows(self)
+
+
+def assess_damage(
+    ledger: Ledger,
+    question: DamageSpec,
+    *,
+    seed: int,
+    evasion: Evasion | None = None,
+    answers: Sequence[Answer] = (),
+    cost: float | None = None,
+    notes: Sequence[str] = (),
+    skewed: bool = False,
+    samples_left: int | None = None,
+    written: Mapping[float, str] | None = None,
+) -> DamageAssessment:
+    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative.
+
+    `skewed` is that of `detector_free_damage`.
+    """
+    distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
+    _refuse_corruptions(ledger, distances.arms)
+    detection = None
+    if question.detector:
+        detection = detect(ledger, distances, question.detector, level=question.level, rng=generator("detector", seed))
+    clean = clean_shares(ledger, level=question.level)
+    queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
+    crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
+    sizes, fixed_eps = tried_sizes(ledger, distances), measured_nothing(ledger, distances)
+    asked = tuple(question.thresholds or ())
+    attacks = tried_attacks(ledger, distances.norm, distances.arms)
+    beyond = [eps for eps in asked if sizes and eps > sizes[-1] and not was_tried(eps, attacks)]
+    random = {model: points for model, points in queries.items() if model in distances.by_model}
+    unmeasured = [eps for eps in (*asked, *sizes) if not all(points.measured(eps) for points in random.values())]
+    known = tuple(eps for eps in asked if eps not in (*beyond, *unmeasured))
+    loose = on_untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
+    loose += on_threshold(evasion, attacks, sizes, written or {})
+    loose += on_unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
+    limit = [evasion.tau] if isinstance(evasion, ThresholdEvasion) else []
+    stated = Stated(
+        sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
+        untried=tuple(eps for eps in (*known, *limit) if not was_tried(eps, attacks)),
+        fixed_eps=fixed_eps,
+        correct=correct_samples(ledger, distances),
+        targeted=_targeted(ledger),
+        written=written or {},
+        queries=random,
+    )
+    return assess_distances(
+        distances,
+        question,
+        thresholds=known or tuple(usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
+        stated=stated,
+        accuracy=clean.accuracy,
+        rejection=clean.rejection,
+        samples_left=samples_left,
+        crafted_on=tuple(sorted(crafted_on & distances.by_model.keys())) if len(distances.by_model) > 1 else (),
+        evasion=evasion,
+        detection=detection,
+        people=_unnoticed_by_people(ledger, answers, distances, question.level, seed),
+        queries=queries,
+        cost=cost,
+        notes=(*notes, *loose, *on_queries(model for model in queries if model in distances.by_model)),
+        skewed=skewed,
+        rng=generator("damage", seed),
+    )
+
+
+def assess_distances(
+    distances: Distances,
+    question: DamageSpec,
+    *,
+    thresholds: tuple[float, ...] = (),
+    stated: Stated | None = None,
+    accuracy: Mapping[str, Estimate] | None = None,
+    rejection: Mapping[str, Estimate] | None = None,
+    samples_left: int | None = None,
+    crafted_on: tuple[str, ...] = (),
+    evasion: Evasion | None = None,
+    detection: Detection | None = None,
+    people: Mapping[str, Estimate] | None = None,
+    queries: Mapping[str, QueryPoints] | None = None,
+    cost: float | None = None,
+    notes: Sequence[str] = (),
+    skewed: bool = False,
+    rng: np.random.Generator,
+) -> DamageAssessment:
+    """The assessment of distances that are at hand; `queries` are of models that answer at random."""
+    stated = stated or Stated(sizes=thresholds)
+    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, stated=stated)
+    pairs = decided_pairs(comparison, text=conflict_text) if comparison else ()
+    best_clean = _best_clean(accuracy or {}, distances)
+    rows = [
+        ModelDamage(
+            model=model,
+            clean_accuracy=(accuracy or {}).get(model),
+            clean_rejection=(rejection or {}).get(model),
+            clean_loss=_clean_loss(model, best_clean, stated.correct, question.level),
+            robust_accuracy=_robust(found, model, thresholds, question.level, stated, queries),
+            success_ratio={eps: _ratio(found, eps, question.level, (queries or {}).get(model)) for eps in thresholds},
+            minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
+            mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
+            verdict=_verdict(model, pairs, distances),
+            by_detector=detection.of(model) if detection else None,
+            by_people=(people or {}).get(model),
+            **_damage_fields(model, comparison, cost, pairs),
+        )
+        for model, found in distances.by_model.items()
+    ]
+    rows.sort(key=lambda row: row.ranked_by.value if row.ranked_by else 0.0)
+    return DamageAssessment(
+        distances=distances,
+        targeted=stated.targeted,
+        level=question.level,
+        thresholds=thresholds,
+        models=tuple(rows),
+        comparison=comparison,
+        pairs=pairs,
+        best_clean=best_clean,
+        untried=stated.untried,
+        samples_left=samples_left,
+        written=stated.written,
+        curve=_curve(comparison, detection),
+        detector=detection.monte_carlo if detection else None,
+        cost=cost,
+        crafted_on=crafted_on,
+        notes=(*notes, *(detection.notes if detection else ())),
+    )
+
+
+def _unnoticed_by_people(
+    ledger: Ledger, answers: Sequence[Answer], distances: Distances, level: float, seed: int
+) -> dict[str, Estimate]:
+    """Damage of the models whose samples people walked through in random order: Algorithm 1 with human detectors."""
+    if not answers:
+        return {}
+    arms = nearest_arms(ledger, distances)
+    found = seen_by_people(answers, distances.samples, distances.by_model, seed=seed, nearest_arms=arms)
+    return {model: seen.estimate(level=level) for model, seen in found.items() if seen.samples}
+
+
+def assessed_convergence(
+    found: DamageAssessment, *, points: int = 40, resamples: int = 50, rng: np.random.Generator
+) -> Convergence:
+    """How the numbers of an assessment settle as samples are added."""
+    if (comparison := found.comparison) is None:
+        raise RiskError(
+            "relative damage compares models, and this run holds one: nothing can be said of how it settles; "
+            "give an evasion curve"
+        )
+    return convergence(
+        found.distances.by_model,
+        evasion=comparison.evasion if isinstance(comparison, EvasionComparison) else None,
+        damage=comparison.damaged if isinstance(comparison, MonteCarloDamage) else None,
+        thresholds=found.thresholds,
+        written=found.written,
+        points=points,
+        resamples=resamples,
+        rng=rng,
+    )
+
+
+def _compared(
+    distances: Distances,
+    question: DamageSpec,
+    evasion: Evasion | None,
+    detection: Detection | None,
+    cost: float | None,
+    rng: np.random.Generator,
+    *,
+    skewed: bool = False,
+    stated: Stated,
+) -> AnyComparison | None:
+    """None for a single model without a curve: its damage would be relative to itself."""
+    if evasion is not None:
+        return compare_damage(distances.by_model, evasion, level=question.level, rng=rng)
+    if detection is not None:
+        return detection.monte_carlo
+    if cost is not None:
+        raise RiskError(
+            "a cost was given, but no evasion curve and no detector: relative damage is no probability and has no "
+            "cost; give a curve (`evasion`)"
+        )
+    if len(distances.by_model) == 1 and question.evasion is None:
+        return None
+    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed}
+    return detector_free_damage(distances.by_model, rng=rng, stated=stated, **given)
+
+
+def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:
+    if comparison is None or isinstance(comparison, MonteCarloDamage):
+        return detection.by_curve.evasion if detection and detection.by_curve else None
+    return comparison.evasion
+
+
+def _damage_fields(
+    model: str, comparison: AnyComparison | None, cost: float | None, pairs: Sequence[Pair]
+) -> dict[str, Any]:
+    """How often a model is best is not said where another number contradicts the order."""
+    disputed = any(pair.conflicts for pair in pairs if model in (pair.lower, pair.higher))
+    estimate = comparison.estimates[model] if comparison else None
+    damage = None if isinstance(comparison, DamageComparison) else estimate
+    return {
+        "damage": damage,
+        "relative_damage": estimate if isinstance(comparison, DamageComparison) else None,
+        "clean_error_part": comparison.clean_error[model] if comparison else None,
+        "extrapolated": comparison.extrapolated[model] if isinstance(comparison, EvasionComparison) else None,
+        "operational_risk": costed(damage, cost) if damage and cost is not None else None,
+        "probability_best": (
+            comparison.probability_best[model] if comparison and len(comparison.models) > 1 and not disputed else None
+        ),
+    }
+
+
+def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
+    """`least damage`, `more damage than …`, or `undecided` with the reason."""
+    if not pairs:
+        return "no other model to compare with"
+    if distances.too_few:
+        n_left_out = distances.n_samples - len(distances.samples)
+        return f"undecided: {n_left_out} of {distances.n_samples} samples have no verdict"
+    if lower := ahead_of(model, pairs):
+        return f"more damage than {', '.join(lower)}"
+    undecided = alike(model, pairs)
+    return f"undecided against {', '.join(undecided)}" if undecided else LEAST
+
+
+def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
+    """Arms none of which attacks: a corruption is no adversary, and how far it goes is no adversarial distance."""
+    kinds = ledger.query("SELECT DISTINCT kind FROM arms WHERE list_contains($arms, arm)", {"arms": list(arms)})
+    if kinds["kind"].to_pylist() == ["corruption"]:
+        raise RiskError(
+            f"{', '.join(arms[:3])}{' …' if len(arms) > 3 else ''}: found corruptions alone, and damage is what "
+            "attacks do; name attacks too (`--arm`), or see what corruptions do (`advrisk show RUN indicators`)"
+        )
+
+
+def _targeted(ledger: Ledger) -> bool:
+    found = ledger.query("SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1")
+    return len(found) > 0
+
+
+def _ratio(found: Floats, eps: float, level: float, points: QueryPoints | None) -> Estimate:
+    """The share of samples broken within eps; of a model that answers at random, the share of queries."""
+    return mean_share(found <= eps if points is None else points.broken(eps), level=level)
+
+
+def _robust(
+    found: Floats,
+    model: str,
+    thresholds: Sequence[float],
+    level: float,
+    stated: Stated,
+    queries: Mapping[str, QueryPoints] | None,
+) -> dict[float, Estimate]:
+    """The share of samples, or of queries to a model that answers at random, that stay correct within each size.
+
+    Of samples that are not broken, those that are correct clean, where that is known sample by sample: judged by the
+    label, what is wrong clean has the distance 0. Of a target there is none.
+    """
+    if stated.targeted:
+        return {}
+    if points := (queries or {}).get(model):
+        return {eps: mean_share(points.correct(eps), level=level) for eps in thresholds}
+    held = stated.correct.get(model, np.ones(len(found)))
+    return {eps: mean_share(held * (found > eps), level=level) for eps in thresholds}
+
+
+def _best_clean(accuracy: Mapping[str, Estimate], distances: Distances) -> str | None:
+    """The compared model with the highest clean accuracy; of equals, the first by name."""
+    known = {model: found.value for model, found in sorted(accuracy.items()) if model in distances.by_model}
+    return max(known, key=known.__getitem__, default=None)
+
+
+def _clean_loss(model: str, best: str | None, correct: Mapping[str, Floats], level: float) -> Estimate | None:
+    """The paired difference of clean accuracy, on the samples that are compared."""
+    if best in (None, model) or model not in correct or best not in correct:
+        return None
+    return mean_difference(correct[best], correct[model], level=level)
+
+
+def _has_sizes(found: Floats) -> bool:
+    return bool(((found > 0) & (found < np.inf)).any())
+
+
+def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:
+    return {
+        "model": row.model,
+        "clean_accuracy": row.clean_accuracy.as_dict() if row.clean_accuracy else None,
+        "clean_rejection": row.clean_rejection.as_dict() if row.clean_rejection else None,
+        "clean_loss": row.clean_loss.as_dict() if row.clean_loss else None,
+        "robust_accuracy": [_at_size(eps, size(eps), share) for eps, share in row.robust_accuracy.items()],
+        "attack_success_rate": [_at_size(eps, size(eps), ratio) for eps, ratio in row.success_ratio.items()],
+        "damage": row.damage.as_dict() if row.damage else None,
+        "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,
+        "clean_error_part": row.clean_error_part,
+        "extrapolated": row.extrapolated,
+        "by_detector": row.by_detector.as_dict() if row.by_detector else None,
+        "by_people": row.by_people.as_dict() if row.by_people else None,
+        "operational_risk": row.operational_risk.as_dict() if row.operational_risk else None,
+        "probability_best": row.probability_best,
+        "minimal_distance": _size_dict(row.minimal_size),
+        "mean_distance": _size_dict(row.mean_size),
+        "verdict": row.verdict,
+    }
+
+
+def _at_size(eps: float, written: str, share: Estimate) -> dict[str, Any]:
+    return {"eps": eps, "size": written, **share.as_dict()}
+
+
+def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"name": found.detector, "thresholds": dict(found.thresholds), "known_to": list(found.known_to)}
+
+
+def _size_dict(size: PerturbationSize | None) -> dict[str, Any] | None:
+    if size is None:
+        return None
+    return {**size.estimate.as_dict(), "n_already_wrong": size.n_already_wrong, "n_resisted": size.n_resisted}

@@ -1,0 +1,84 @@
+"""The curve of people's answers, whether it holds for all models, and how far people agree.
+
+Nothing here knows pictures, pages or databases.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from advrisk.assess.damage.differences import unlike_groups
+from advrisk.core.errors import RiskError
+from advrisk.ledger.answers import Answer, Design
+from advrisk.risk.evasion import BayesianEvasion, fit_bayesian
+from advrisk.risk.labelling import Agreement, krippendorff_alpha
+
+_ALPHA = 0.01  # answers are looked at again and again while they come in
+FORCED_CHOICE_UNTESTED = "Whether answers differ between models or arms is not tested for forced choices."
+_BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
+
+
+def fit_answers(
+    answers: Sequence[Answer],
+    *,
+    design: Design | None = None,
+    plausible: tuple[float, float] | None = None,
+    few: bool = False,
+) -> BayesianEvasion:
+    """The evasion curve of a new labeller and a new picture; false alarms and lapses are learned from the answers.
+
+    With several labellers, or pictures that were asked about twice, their differences are learned, too. Sizes are
+    chosen in the light of earlier answers, so the curve is a posterior and nothing is resampled. `few` takes any
+    number of answers, even none, of which `design` then says how they would be given.
+    """
+    forced = _design(answers, design) == "forced-choice"
+    return fit_bayesian(
+        [answer.size for answer in answers],
+        [answer.undetected for answer in answers],
+        guess=0.0 if forced else None,  # of two pictures one is changed: there is no false alarm
+        lapse=None,
+        plausible=plausible,
+        few=few,
+        forced_choice=forced,
+        labellers=[answer.labeller for answer in answers],
+        images=[answer.sample for answer in answers],
+    )
+
+
+def group_warnings(answers: Sequence[Answer]) -> list[str]:
+    """What to say before one curve is used for all models and arms: where their answers differ.
+
+    Answers to unchanged pictures belong to no model and are left out; of a forced choice, which is no yes or no, it
+    is said that nothing was tested. Differences between labellers are part of the curve.
+    """
+    if any(answer.design == "forced-choice" for answer in answers):
+        return [FORCED_CHOICE_UNTESTED]
+    asked = [answer for answer in answers if answer.size > 0]
+    if len({answer.undetected for answer in asked}) < 2 or len({answer.size for answer in asked}) < 2:
+        return []
+    return unlike_groups(
+        [answer.size for answer in asked],
+        [answer.undetected for answer in asked],
+        {"model": [answer.model for answer in asked], "arm": [answer.arm for answer in asked]},
+        alpha=_ALPHA,
+        rng=np.random.default_rng(0),
+    )
+
+
+def agreement(answers: Iterable[Answer]) -> Agreement:
+    """Alpha over originals at about the same size, whatever changed them; of a labeller the last answer counts."""
+    said: dict[tuple[str, int | None], dict[str, bool]] = {}
+    for answer in answers:
+        step = None if answer.size == 0 else round(float(np.log(answer.size) / _BIN))
+        said.setdefault((answer.sample, step), {})[answer.labeller] = answer.undetected
+    shared = [unit for unit in said.values() if len(unit) >= 2]
+    names = sorted({name for unit in shared for name in unit})
+    table = np.array([[float(unit[name]) if name in unit else np.nan for unit in shared] for name in names])
+    return Agreement(krippendorff_alpha(table) if shared else None, len(shared), len(names))
+
+
+def _design(answers: Sequence[Answer], given: Design | None) -> Design:
+    designs = {answer.design for answer in answers} | ({given} if given else set())
+    if len(designs) > 1:
+        raise RiskError(f"answers of {' and '.join(sorted(designs))} do not belong to one curve; fit them apart")
+    return designs.pop() if designs else "yes-no"

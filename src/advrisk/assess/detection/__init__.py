@@ -1,0 +1,1 @@
+"""Whether detectors hold against every arm that broke a sample."""

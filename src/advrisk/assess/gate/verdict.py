@@ -1,0 +1,119 @@
+"""The verdict on one requirement: the interval decides, not the point.
+
+`x <= c` passes if the whole interval is at most c, and fails if all of it is above. Intervals here have two sides, each
+of which is missed with a probability of at most (1 - level) / 2; so a requirement that is not met passes at most that
+often. A gate passes only if all of its requirements do, so the same holds for the gate without any correction: to pass
+wrongly, the worst of them must. Wrong fails do add up.
+"""
+
+from advrisk.assess.gate.measured import Measured
+from advrisk.assess.gate.records import Held, Origin, Verdict
+from advrisk.core.estimate import Estimate
+from advrisk.risk.decision import samples_needed
+from advrisk.study import Requirement
+
+_MOST = 10**9  # more samples than anybody attacks
+
+
+def decide(estimate: Estimate, op: str, limit: float) -> Verdict:
+    """Whether the whole interval is on one side of the limit."""
+    if op == "==":
+        exact = estimate.low == estimate.high == limit
+        return "pass" if exact else "fail" if not estimate.low <= limit <= estimate.high else "undecided"
+    if op in (">", ">="):
+        below = decide(estimate, "<" if op == ">=" else "<=", limit)
+        return {"pass": "fail", "fail": "pass", "undecided": "undecided"}[below]  # type: ignore[return-value]
+    strict = op == "<"
+    if estimate.high < limit or (estimate.high == limit and not strict):
+        return "pass"
+    return "fail" if estimate.low > limit or (estimate.low == limit and strict) else "undecided"
+
+
+def held(
+    requirement: Requirement, found: Measured, *, origin: Origin, cautions: tuple[str, ...] = (), strict: str = ""
+) -> Held:
+    """A requirement held against what was measured.
+
+    `cautions` stand beside a pass. `strict` says why a pass is not to count, where it is not.
+    """
+    op, limit = (requirement.op, requirement.limit) if requirement.op else ("==", 1.0)
+    text = str(requirement)
+    if found.estimate is None or found.pending:
+        reason = found.pending or found.why_not
+        settle = "finish the run: the same command resumes it" if found.pending else ""
+        return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, found.notes)
+    if found.disputed:
+        return Held(text, "undecided", origin, found.estimate, limit, found.disputed, "", None, found.notes)
+    verdict = decide(found.estimate, op, limit)
+    reason = _in_words(found.estimate, verdict, op, requirement)
+    if verdict == "pass" and found.n_left_out:
+        settle = f"a verdict on them ({AGAIN})"
+        return Held(text, "undecided", origin, found.estimate, limit, found.on_unknown, settle, None, found.notes)
+    if verdict == "pass" and found.untried:
+        return Held(
+            text,
+            "undecided",
+            origin,
+            found.estimate,
+            limit,
+            found.untried,
+            found.on_untried or UNTRIED,
+            None,
+            found.notes,
+        )
+    if verdict == "pass" and strict:
+        return Held(text, "undecided", origin, found.estimate, limit, strict, "", None, (*cautions, *found.notes))
+    settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
+    beside = (*(text for text in (found.on_unknown, found.untried) if text), *found.notes)
+    return Held(
+        text,
+        verdict,
+        origin,
+        found.estimate,
+        limit,
+        reason,
+        settle,
+        more,
+        (*cautions, *beside) if verdict == "pass" else beside,
+    )
+
+
+AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"
+UNTRIED = "an attack with that eps, or one that keeps the smallest success (`keep: smallest`)"
+
+
+def _in_words(estimate: Estimate, verdict: Verdict, op: str, requirement: Requirement) -> str:
+    if requirement.op is None:
+        return "it was given" if verdict == "pass" else "it was not given"
+    if estimate.method == "count":
+        return f"{estimate.value:,.0f} were counted"
+    what = "interval of the difference" if requirement.right else "interval"
+    limit = (
+        requirement.limit_text if requirement.right is None or requirement.limit >= 0 else f"-{requirement.limit_text}"
+    )
+    if verdict == "undecided":
+        return f"{limit} lies within the {what}"
+    side = _SIDES[op] if verdict == "pass" else _SIDES[_OTHER[op]]
+    return f"the whole {what} is {side} {limit}"
+
+
+_SIDES = {"<=": "at most", "<": "below", ">=": "at least", ">": "above"}
+_OTHER = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
+
+
+def settling(found: Measured, op: str, limit: float) -> tuple[str, int | None]:
+    """What would probably settle it, in words; and how many samples, if that is what is needed."""
+    known = found.known
+    assert known is not None
+    if found.n_unknown and decide(known, op, limit) != "undecided":
+        return f"a verdict on the samples that have none ({AGAIN})", None
+    if known.value == limit:
+        return "the value is the limit itself: no number of samples is seen to settle it", None
+    settles = found.settles
+    if settles is None:
+        return "nobody can say how many samples would settle it", None
+    n = found.n_samples or known.n
+    more = samples_needed(lambda n_more: settles(n_more, limit), n, most=max(_MOST, n))
+    if more is None:
+        return f"more samples alone will not settle it: {found.on_floor or 'the value is too near to the limit'}", None
+    return f"about {more:,} more samples would probably settle it", more

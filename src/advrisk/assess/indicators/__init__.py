@@ -1,0 +1,1 @@
+"""How risky models are in the scenarios of a study, and what drives that."""

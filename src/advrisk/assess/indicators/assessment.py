@@ -1,0 +1,173 @@
+"""The question of scenarios, answered from a ledger: the risk of every model, what drives it, and which to ship."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from advrisk.assess.damage.clean import clean_shares, on_rejection
+from advrisk.assess.indicators.reading import LedgerTensors, read_tensors
+from advrisk.assess.indicators.robustness import robustness
+from advrisk.assess.measures import read_measures
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted, did_you_mean
+from advrisk.core.plain import plain
+from advrisk.core.seeds import generator
+from advrisk.core.tables import Columns, Row, Tabular
+from advrisk.ledger import Ledger
+from advrisk.risk.indicators.comparison import COLUMNS, ScenarioResult, compare_models
+from advrisk.risk.indicators.robustness import Robustness
+from advrisk.risk.indicators.scenario import Scenario
+from advrisk.risk.indicators.tree import arm_risks, uniform_scenario
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorAssessment(Tabular):
+    """Every scenario under every loss, for all models; and the robustness numbers beside them."""
+
+    results: tuple[ScenarioResult, ...]  # by scenario, then by loss
+    arms: Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # loss -> model -> arm -> its mean loss
+    robustness: tuple[Robustness, ...]
+    measures: Mapping[str, Mapping[str, Estimate]]  # model -> measure, such as CLEVER
+    level: float
+    notes: tuple[str, ...] = ()
+    tensors: LedgerTensors | None = field(default=None, repr=False)
+
+    columns: ClassVar[Columns] = COLUMNS
+
+    def of(self, scenario: str, loss: str | None = None) -> ScenarioResult:
+        """The result of a scenario; under the first loss, unless it is named."""
+        found = [one for one in self.results if one.scenario.name == scenario and loss in (None, one.loss)]
+        if not found:
+            known = [f"{one.scenario.name}, {one.loss}" for one in self.results]
+            wanted = scenario if loss is None else f"{scenario}, {loss}"
+            raise RiskError(f"no result of {wanted}; {did_you_mean(wanted, known)}")
+        return found[0]
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """The scenarios, each once."""
+        return tuple(dict.fromkeys(one.scenario.name for one in self.results))
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses, each once."""
+        return tuple(dict.fromkeys(one.loss for one in self.results))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        told = {
+            "level": self.level,
+            "results": [one.as_dict() for one in self.results],
+            "arms": {
+                loss: {model: {arm: one.as_dict() for arm, one in found.items()} for model, found in of_model.items()}
+                for loss, of_model in self.arms.items()
+            },
+            "robustness": [one.as_dict() for one in self.robustness],
+            "measures": {
+                model: {name: one.as_dict() for name, one in found.items()} for model, found in self.measures.items()
+            },
+            "notes": list(self.notes),
+        }
+        return dict(plain(told))
+
+    def rows(self) -> list[Row]:
+        """One row for each model and branch, class or stratum of every result."""
+        return [row for one in self.results for row in one.rows()]
+
+
+def assess_indicators(
+    ledger: Ledger,
+    scenarios: Sequence[Scenario] = (),
+    losses: Sequence[object] = (),
+    *,
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> IndicatorAssessment:
+    """Answer every scenario under every loss from a run's ledger.
+
+    Without a scenario all corruptions count alike (`uniform_scenario`), which describes no deployment, and a note says
+    so. `losses` are as a study names them; without any, `misclassified`. `arms` are names or patterns of those that
+    count; by default the study's own. A scenario that cannot be answered is left out with a note; if that is so for all
+    of them, the first says why.
+    """
+    tensors = read_tensors(ledger, losses, models=models, arms=arms)
+    notes: list[str] = []
+    asked = list(scenarios)
+    if not asked:
+        asked = [uniform_scenario(next(iter(tensors.values())))]
+        notes.append("No scenario was stated: all corruptions count alike. This describes no deployment.")
+    names = [loss.label for loss in tensors.losses]
+    results, unanswered = _answered(tensors, asked, names, level=level, seed=seed)
+    beside, left_out = robustness(ledger, models=models, arms=arms, level=level)
+    refused = {model: one for model, one in clean_shares(ledger, level=level).rejection.items() if model in tensors}
+    return IndicatorAssessment(
+        results=tuple(results),
+        arms={
+            loss: {model: arm_risks(tensor, loss=loss, level=level) for model, tensor in tensors.items()}
+            for loss in names
+        },
+        robustness=beside,
+        measures=read_measures(ledger, models=models, level=level),
+        level=level,
+        notes=tuple(
+            dict.fromkeys(
+                [
+                    *notes,
+                    *unanswered,
+                    *(note for one in results for note in _on_left_out(one)),
+                    *left_out,
+                    *on_rejection(refused),
+                    *_on_random(ledger, tensors),
+                ]
+            )
+        ),
+        tensors=tensors,
+    )
+
+
+def _on_random(ledger: Ledger, tensors: LedgerTensors) -> list[str]:
+    """What the numbers of models that answer at random are, and what is not known of them."""
+    rows = ledger.query("SELECT model FROM models WHERE random ORDER BY model")["model"].to_pylist()
+    drawn = [name for name in rows if name in tensors and tensors[name].is_random]
+    others = [name for name in rows if name in tensors and not tensors[name].is_random]
+    notes = []
+    if drawn:
+        notes.append(f"Answers at random: {', '.join(drawn)}. Its loss is that of a query, the mean over draws.")
+    if others:
+        notes.append(
+            f"Answers at random, and what it said in each draw is not stored: {', '.join(others)}. The loss "
+            "misclassified is that of a query; other losses count what it says most. Run the study again to have them."
+        )
+    return notes
+
+
+def _answered(
+    tensors: LedgerTensors, scenarios: Sequence[Scenario], losses: Sequence[str], *, level: float, seed: int
+) -> tuple[list[ScenarioResult], list[str]]:
+    """Every scenario under every loss, and notes on those that have no answer."""
+    results, refused = [], []
+    for scenario in scenarios:
+        for loss in losses:
+            rng = generator("indicators", seed, scenario.name)
+            try:
+                results.append(compare_models(tensors, scenario, loss=loss, level=level, rng=rng))
+            except RiskError as error:
+                refused.append((scenario.name, error))
+    if refused and not results:
+        raise refused[0][1]
+    return results, [f"The scenario {name} is left out: {error}." for name, error in refused]
+
+
+def _on_left_out(found: ScenarioResult) -> list[str]:
+    notes = []
+    if found.n_unfinished:
+        notes.append(f"{found.scenario.name}: not finished, and left out: {counted(found.n_unfinished, 'sample')}.")
+    if found.n_without_verdict:
+        notes.append(
+            f"{found.scenario.name}: left out because an arm gave no verdict: "
+            f"{counted(found.n_without_verdict, 'sample')}. An error is never counted as harmless."
+        )
+    return notes

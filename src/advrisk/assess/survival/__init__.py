@@ -1,0 +1,1 @@
+"""How long models survive, and what breaking them costs beside training."""

@@ -1,0 +1,229 @@
+"""The fitted law of an assessment: covariates chosen, families fitted, and whether the law may be quoted at all.
+
+A law is for what covariates do. It is quoted only where it holds: on samples that it has not seen (calibration), and of
+every model beside the curve of the rows (Kaplan and Meier).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from advrisk.assess.survival.covariates import default_reference
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
+from advrisk.core.seeds import generator
+from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.checks import FEWEST_CLUSTERS
+from advrisk.risk.survival.choice import FamilyChoice
+from advrisk.risk.survival.durations import COUNTED, Durations
+from advrisk.risk.survival.families_table import FamilyRow, families_table
+from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.held_out import calibrated_on_half
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
+from advrisk.risk.survival.records import Curve
+from advrisk.risk.survival.units import default_units
+
+AUTO = "auto"
+TOLERANCE = 0.02  # a law that is off by no more is taken to hold, however little chance alone would do
+OFF_THE_BAND = 0.05  # by how much a law may leave the band of the rows' curve: the band holds at each time by itself
+
+
+@dataclass
+class Notes:
+    """Sentences, each once."""
+
+    said: list[str] = field(default_factory=list)
+
+    def add(self, note: str) -> None:
+        if note and note not in self.said:
+            self.said.append(note)
+
+
+@dataclass(frozen=True)
+class Law:
+    """Which law is to be fitted, and how."""
+
+    shape: tuple[str, ...]  # covariates of the shape
+    family: str
+    level: float
+    until: float
+    seed: int
+    asked: bool  # whether the covariates were named
+    reference: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, float | str] = field(default_factory=dict)
+    tolerance: float = TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The law that was taken, all families beside it, and how it stands up to samples held out."""
+
+    fit: SurvivalFit | None = None
+    families: tuple[FamilyRow, ...] = ()
+    choice: FamilyChoice | None = None
+    calibrations: tuple[Calibration, ...] = ()  # at several times, the worst first
+    names: tuple[str, ...] = ()  # of the covariates
+    models: frozenset[str] = frozenset()  # in the rows: a model that no attack broke may not be
+    why_not: str = ""  # why there is no fit
+    unchecked: str = ""  # why there is no calibration
+
+
+def fitted_law(durations: Durations, names: Sequence[str], law: Law, notes: Notes) -> Fitted:
+    """The fit of the chosen family, and all families beside it; or why there is none.
+
+    Covariates that the user did not name are dropped from the last one on until the rest can be fitted.
+    """
+    durations, kept = _breakable(durations, names, notes)
+    law = replace(law, shape=tuple(name for name in law.shape if name in kept or name not in names))
+    first: RiskError | None = None
+    for n in range(len(kept), -1, -1):
+        try:
+            found = _fitted_with(durations, kept[:n], law, notes)
+        except RiskError as error:
+            if law.asked or law.shape:
+                raise
+            first = first or error
+            continue
+        if first is not None:
+            notes.add(f"Not among the covariates: {', '.join(kept[n:])}. With it, {first}.")
+        return found
+    return Fitted(why_not=str(first))
+
+
+def why_not_quoted(
+    fitted: Fitted, durations: Durations, curves: Mapping[str, tuple[Curve, KaplanMeier]], tolerance: float
+) -> str:
+    """Why no number of the law may be quoted; empty where it holds.
+
+    `curves` are those of the law and of the fitted rows, by model.
+    """
+    if fitted.fit is None:
+        return fitted.why_not
+    if not fitted.calibrations:
+        return fitted.unchecked
+    for checked in fitted.calibrations:
+        if complaint := _off_on_held_out(checked, durations.unit, tolerance):
+            return complaint
+    for model, (own, seen) in curves.items():
+        if complaint := _off_the_curve(model, own, seen, durations):
+            return complaint
+    return ""
+
+
+def _off_on_held_out(checked: Calibration, unit: str, tolerance: float) -> str:
+    """A calibration that is off by more than is tolerated and than chance explains."""
+    off = (
+        f"of samples held out, the shares that fail by {checked.at_time:g} {unit} are off by {100 * checked.ici:.1f} "
+        "points on average"
+    )
+    if checked.ici <= tolerance:
+        return ""
+    if checked.by_chance is None:
+        needed = f"({2 * FEWEST_CLUSTERS} are needed)"
+        return f"{off}, and there are too few samples to say whether chance explains that {needed}"
+    if checked.ici <= checked.by_chance:
+        return ""
+    return f"{off}, where chance takes a correct law up to {100 * checked.by_chance:.1f}"
+
+
+def _off_the_curve(model: str, law: Curve, curve: KaplanMeier, durations: Durations) -> str:
+    """A law that leaves the band of the rows' own curve, somewhere by more than `OFF_THE_BAND`.
+
+    A success that is noticed at pass k came after the query before. Where a query is one pass, both curves mean the
+    same at k; where it is several, that of the rows is up to so many passes late.
+    """
+    events = durations.columns["event"].astype(np.bool_)
+    late = durations.columns["duration"][events] - durations.columns["lower"][events]
+    shift = max(float(late.mean()) - 1, 0.0) if durations.measure in COUNTED and events.any() else 0.0
+    ends = np.minimum(np.searchsorted(curve.times, law.times + shift, side="right") - 1, curve.times.size - 1)
+    starts = np.searchsorted(curve.times, law.times, side="right") - 1
+    beyond = np.maximum(curve.low[ends] - law.survival, law.survival - curve.high[starts])
+    worst = int(np.argmax(beyond))
+    if not beyond.size or beyond[worst] <= OFF_THE_BAND:
+        return ""
+    place = starts[worst]
+    seen = f"{percent_text(curve.survival[place])} [{100 * curve.low[place]:.0f}, {100 * curve.high[place]:.0f}]"
+    return (
+        f"after {law.times[worst]:g} {durations.unit} it has {percent_text(law.survival[worst])} of {model} left, "
+        f"where the attempts show {seen}"
+    )
+
+
+def _fitted_with(durations: Durations, names: Sequence[str], law: Law, notes: Notes) -> Fitted:
+    frame, options = _frame(durations, names, law, notes)
+    families, choice = families_table(
+        frame,
+        options,
+        chosen=None if law.family == AUTO else law.family,
+        until=law.until,
+        rng=generator("survival", law.seed),
+    )
+    fit = next(one.fit for one in families if one.chosen)
+    if isinstance(choice, str) and law.family == AUTO:
+        notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
+    checked, refused = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
+    unchecked = f"it could not be checked on samples held out: {refused}" if not checked else ""
+    for note in _on_models(durations, names):
+        notes.add(note)
+    models = frozenset(durations.columns["model"].tolist())
+    decided = None if isinstance(choice, str) else choice
+    return Fitted(fit, families, decided, checked, tuple(names), models, unchecked=unchecked)
+
+
+def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
+    """Covariates that are one value for each model: samples say nothing of what another such model would do."""
+    columns = durations.columns
+    models = np.unique(columns["model"])
+    own = [
+        name
+        for name in names
+        if name != "model" and all(len(np.unique(columns[name][columns["model"] == one])) == 1 for one in models)
+    ]
+    if own and len(models) > 1:
+        yield (
+            f"{', '.join(own)}: one value for each of {counted(len(models), 'model')}. The interval and the p-value "
+            "know of samples only, not of how models differ otherwise: they hold for these models, not for others."
+        )
+
+
+def _breakable(durations: Durations, names: Sequence[str], notes: Notes) -> tuple[Durations, list[str]]:
+    """Without the models that no attack broke, where the model is a covariate: their effect would be infinite."""
+    columns = durations.columns
+    never = [model for model in durations.models if not columns["event"][columns["model"] == model].any()]
+    if "model" not in names or not never or len(never) == len(durations.models):
+        return durations, list(names)
+    notes.add(f"Not in the fit, as no attack broke any of its samples: {', '.join(never)}.")
+    alone = len(never) == len(durations.models) - 1
+    kept = durations.kept(np.asarray(~np.isin(columns["model"], never), dtype=np.bool_))
+    return kept, [name for name in names if not (alone and name == "model")]
+
+
+def _frame(durations: Durations, names: Sequence[str], law: Law, notes: Notes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The rows to fit, and how."""
+    columns, every = durations.columns, list(dict.fromkeys([*names, *law.shape]))
+    reference, unused = default_reference(durations, every, law.reference)
+    for note in unused:
+        notes.add(note)
+    options: dict[str, Any] = {
+        "duration": "duration",
+        "event": "event",
+        "covariates": list(names),
+        "shape_covariates": list(law.shape),
+        "level": law.level,
+        "reference": reference,
+        "units": default_units(durations, every, law.units),
+    }
+    if durations.measure in COUNTED:
+        options["lower"] = "lower"
+    if (n := len(set(columns["sample"]))) >= FEWEST_CLUSTERS:
+        options["cluster"] = "sample"
+    else:
+        notes.add(
+            f"Rows count as independent, as {counted(n, 'sample')} are too few for errors by sample "
+            f"({FEWEST_CLUSTERS} are needed): the fit's intervals are too narrow where samples recur."
+        )
+    wanted = ("duration", "event", "sample", *every, *([options["lower"]] if "lower" in options else []))
+    return {name: columns[name] for name in dict.fromkeys(wanted)}, options

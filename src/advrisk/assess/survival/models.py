@@ -1,0 +1,128 @@
+"""One model of an assessment: what became of its rows, how long it survives, and how often it fails."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advrisk.assess.damage.clean import CleanShares
+from advrisk.assess.survival.covariates import of_model
+from advrisk.assess.survival.law import Fitted
+from advrisk.assess.survival.money import Limits, ModelCost, model_cost
+from advrisk.assess.survival.rows import curve_dict, estimate_dict
+from advrisk.core.estimate import Estimate
+from advrisk.risk.survival.cost import Rate, benign_rate, failure_rate
+from advrisk.risk.survival.durations import Durations, Facts, Tally
+from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.kaplan_meier import KaplanMeier
+
+_TIMES = 20  # at which hazard and density are reported
+
+
+@dataclass(frozen=True)
+class ModelSurvival:
+    """One model. Mean and median are those of its rows (Kaplan and Meier); `law_…` those of the fitted law."""
+
+    model: str
+    tally: Tally
+    facts: Facts
+    curve: KaplanMeier | None  # None where it has no row with a duration
+    clean_accuracy: Estimate | None
+    clean_rejection: Estimate | None  # None also where no model ever refuses anything
+    at: Mapping[str, Any]  # the covariates that are its own
+    mean: Estimate | None  # restricted to the limit of the assessment
+    median: Estimate | None  # infinite where it was not reached
+    law_mean: Estimate | None  # up to the limit; None, as are the next two, where no law holds
+    law_median: Estimate | None
+    endless_mean: Estimate | None
+    hazard: tuple[tuple[float, Estimate, Estimate], ...]  # time, h(t) and f(t) by the law
+    benign: Rate | None  # failures of clean inputs
+    adversarial: Rate | None  # failures under attack
+    cost: ModelCost | None
+    times: tuple[float, ...]  # for which rates are given as probabilities: one unit, and the limit
+
+    @property
+    def reached(self) -> bool:
+        """Whether half of its attempts had succeeded by the end of the curve."""
+        return self.median is not None and bool(np.isfinite(self.median.value))
+
+    def as_dict(self) -> dict[str, Any]:
+        facts, names = self.facts, ("mean", "median", "law_mean", "law_median", "endless_mean")
+        return {
+            "model": self.model,
+            "rows": self.tally.as_dict(),
+            "clean_accuracy": estimate_dict(self.clean_accuracy),
+            "clean_rejection": estimate_dict(self.clean_rejection),
+            "clean_rejected": facts.n_clean_rejected,
+            "inference_s": facts.inference_s,
+            "train_s": facts.train_s,
+            "train_process_s": facts.train_process_s,
+            "train_samples": facts.train_samples,
+            "at": dict(self.at),
+            "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
+            "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
+            **{name: estimate_dict(getattr(self, name)) for name in names},
+            "median_reached": self.reached,
+            "hazard": [{"time": t, "hazard": h.as_dict(), "density": f.as_dict()} for t, h, f in self.hazard],
+            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
+            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
+            "cost": None if self.cost is None else self.cost.as_dict(),
+        }
+
+
+def model_survival(
+    model: str,
+    whole: Durations,
+    curve: KaplanMeier | None,
+    law: SurvivalFit | None,
+    at: Mapping[str, Any],
+    limits: Limits,
+    clean: CleanShares,
+) -> ModelSurvival:
+    """Curve, tally, rates and costs are of all its rows; `law` is None where it does not hold for this model."""
+    facts = whole.facts[model]
+    benign = _benign(whole, facts, limits.level)
+    return ModelSurvival(
+        model=model,
+        tally=whole.tallies[model],
+        facts=facts,
+        curve=curve,
+        clean_accuracy=clean.accuracy.get(model),
+        clean_rejection=clean.rejection.get(model),
+        at=at,
+        mean=None if curve is None else curve.mean(min(limits.until, curve.end)),
+        median=None if curve is None else curve.median(),
+        law_mean=None if law is None else law.mean(at=at, until=limits.until),
+        law_median=None if law is None else law.median(at=at, seen=None if curve is None else curve.end),
+        endless_mean=None if law is None else law.mean(at=at),
+        hazard=() if law is None else _hazard(law, at, limits.until),
+        benign=benign,
+        adversarial=_adversarial(whole, model, limits.level),
+        cost=None if curve is None else model_cost(model, whole, limits, law=law, at=at, benign=benign),
+        times=tuple(dict.fromkeys((1.0, float(limits.until)))),
+    )
+
+
+def own_covariates(fitted: Fitted, durations: Durations, model: str) -> dict[str, Any]:
+    """The model's values of the law's covariates."""
+    names = fitted.names if fitted.fit is None else fitted.fit.covariates
+    return of_model(durations, model, names)
+
+
+def _hazard(law: SurvivalFit, at: Mapping[str, Any], until: float) -> tuple[tuple[float, Estimate, Estimate], ...]:
+    times = [float(time) for time in np.linspace(0, until, _TIMES + 1)[1:]]
+    return tuple((time, law.hazard(time, at=at), law.density(time, at=at)) for time in times)
+
+
+def _benign(durations: Durations, facts: Facts, level: float) -> Rate | None:
+    """Clean inputs follow each other: one forward pass apart, or so many seconds. A refusal is no failure."""
+    time = {"forward": 1.0, "seconds": facts.inference_s}.get(durations.measure)
+    if not facts.right or not time:
+        return None
+    return benign_rate(list(facts.wrong.values()), time, unit=durations.unit, level=level)
+
+
+def _adversarial(durations: Durations, model: str, level: float) -> Rate | None:
+    failures, spent = durations.by_sample(model)
+    return failure_rate(failures, spent, unit=durations.unit, level=level) if spent.sum() > 0 else None

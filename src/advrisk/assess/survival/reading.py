@@ -1,0 +1,306 @@
+"""From a run's outcome rows to durations; every row and arm that is not fitted is counted or named with its reason."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from advrisk.assess.damage.clean import CLEAN_ROWS
+from advrisk.core.errors import RiskError
+from advrisk.core.names import did_you_mean, matches, no_match
+from advrisk.ledger import Ledger
+from advrisk.risk.survival.durations import (
+    COUNTED,
+    MEASURES,
+    UNITS,
+    Column,
+    Durations,
+    Facts,
+    Flags,
+    Measure,
+    NoDurationsError,
+    Tally,
+)
+from advrisk.risk.survival.frames import Floats
+
+_ROWS = """
+    SELECT o.model, o.arm, o.sample, o.outcome, o.n_forward, o.n_backward, o.n_forward_first, o.n_backward_first,
+           o.n_forward - coalesce(o.n_confirm, 0) AS n_proposed, o.n_forward_before, o.n_backward_before,
+           o.first_s, o.spent_s, c.wall_s, c.process_s, c.accounting
+    FROM outcomes o JOIN cells c USING (cell) JOIN samples s USING (sample)
+    WHERE s.split = 'evaluate' AND o.model IN (SELECT unnest($models)) AND o.arm IN (SELECT unnest($arms))
+    ORDER BY o.model, o.arm, o.sample, o.repeat
+"""
+_INFERENCE = """
+    SELECT model, sum(inference_s * n_samples ORDER BY inference_s * n_samples) / sum(n_samples) AS seconds
+    FROM cells WHERE inference_s IS NOT NULL GROUP BY model
+"""
+_ONE_STEP = "fgsm"
+_TWO_PASSES = 2  # of one step: where it begins, and where it ends
+_NOT_BY_SAMPLE = {
+    "batch": "its passes are counted for a batch as a whole",
+    "none": "it asks the model nothing",
+    "imported": "nobody counted its passes here",
+}
+
+
+def read_durations(
+    ledger: Ledger,
+    *,
+    measure: Measure = "forward",
+    models: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+) -> Durations:
+    """The durations of the study's own attacks (or of those named, by patterns) on the samples to be evaluated.
+
+    Not fitted, and named with the reason: arms of one step, arms whose passes are not counted sample by sample, and,
+    in gradient passes, arms that use no gradient.
+    """
+    if measure not in MEASURES:
+        raise RiskError(f"durations are measured in forward, gradient, seconds or process-seconds; found {measure!r}")
+    chosen = _arm_rows(ledger, arms, models)
+    table = ledger.query(
+        _ROWS, {"models": sorted({row["model"] for row in chosen}), "arms": sorted({row["arm"] for row in chosen})}
+    )
+    rows = _Rows.of(table)
+    known = {row["arm"]: row for row in chosen}
+    left_out = {arm: why for arm in known if (why := _why_not(arm, known[arm], rows, measure))}
+    fitted = np.array([arm not in left_out for arm in rows.arm], dtype=np.bool_)
+    if not fitted.any():
+        raise NoDurationsError(_nothing_to_fit(known, left_out, measure))
+    rows = rows.kept(fitted)
+    timed = _timed(rows, measure, {arm: row["keep"] for arm, row in known.items()})
+    samples = ledger.query("SELECT sample, label, strata, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
+    return Durations(
+        measure=measure,
+        columns=timed.columns,
+        zero=timed.zero,
+        seconds=timed.seconds,
+        arms={arm: row for arm, row in known.items() if arm not in left_out},
+        left_out=left_out,
+        by_arm=timed.by_arm,
+        facts=_facts(ledger, dict.fromkeys(model for model, _ in timed.by_arm)),
+        samples=_samples(samples),
+        n_missing=_n_missing(chosen, left_out, len(samples), rows.size),
+        weighted=len(set(samples["weight"].to_pylist())) > 1,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Outcome rows as arrays; counts are -1 and seconds nan where there are none."""
+
+    model: Column
+    arm: Column
+    sample: Column
+    outcome: Column
+    accounting: Column
+    spent: Mapping[str, Floats]  # by measure
+    first: Mapping[str, Floats]
+    before: Mapping[str, Floats]  # of pass counts: up to the query before the one that succeeded first
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "_Rows":
+        def number(name: str) -> Floats:
+            return np.asarray(table[name].cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+        def text(name: str) -> Column:
+            return np.asarray(table[name].cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object)
+
+        wall, process = number("wall_s"), number("process_s")
+        share = np.divide(process, wall, out=np.full(wall.shape, np.nan), where=wall > 0)
+        first_s, spent_s = number("first_s"), number("spent_s")
+        names = ("model", "arm", "sample", "outcome", "accounting")
+        return cls(
+            **{name: text(name) for name in names},
+            spent={
+                "forward": number("n_proposed"),  # what only confirmed a success kept no attack waiting
+                "gradient": number("n_backward"),
+                "seconds": spent_s,
+                "process-seconds": spent_s * share,
+            },
+            first={
+                "forward": number("n_forward_first"),
+                "gradient": number("n_backward_first"),
+                "seconds": first_s,
+                "process-seconds": first_s * share,
+            },
+            before={"forward": number("n_forward_before"), "gradient": number("n_backward_before")},
+        )
+
+    @property
+    def size(self) -> int:
+        return len(self.model)
+
+    def kept(self, rows: Flags) -> "_Rows":
+        return _Rows(
+            model=self.model[rows],
+            arm=self.arm[rows],
+            sample=self.sample[rows],
+            outcome=self.outcome[rows],
+            accounting=self.accounting[rows],
+            spent={name: column[rows] for name, column in self.spent.items()},
+            first={name: column[rows] for name, column in self.first.items()},
+            before={name: column[rows] for name, column in self.before.items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Timed:
+    columns: dict[str, Column]
+    zero: dict[str, Column]
+    seconds: Floats
+    by_arm: dict[tuple[str, str], Tally]
+
+
+def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Timed:
+    """Durations of all rows that have one, the rows at zero, and a tally of everything."""
+    seen, spent = np.isfinite(rows.first["forward"]), rows.spent[measure]
+    last = np.array([keep[arm] == "last" for arm in rows.arm], dtype=np.bool_)
+    success = rows.outcome == "success"
+    wrong, error = rows.outcome == "already_wrong", rows.outcome == "error"
+    broken = (success | (seen & last)) & ~wrong & ~error
+    held = ~broken & ~wrong & ~error
+    duration = np.where(broken & seen, rows.first[measure], spent)
+    at_once = broken & (duration == 0)  # a random start that was wrong already needed no gradient
+    worked = duration > 0
+    event, censored = broken & worked, held & worked
+    reasons = {
+        "events": event,
+        "resisted": censored & (rows.outcome == "resisted") & ~seen,
+        "rejected": censored & (rows.outcome == "rejected") & ~seen,
+        "timeout": censored & (rows.outcome == "timeout") & ~seen,
+        "unconfirmed": censored & seen,
+        "already_wrong": wrong,
+        "without_work": at_once,
+        "error": error,
+        "not_attacked": (held | broken) & ~worked & ~at_once,
+    }
+    places = dict.fromkeys(zip(rows.model.tolist(), rows.arm.tolist(), strict=True))
+    by_arm = {}
+    for model, arm in places:
+        own = (rows.model == model) & (rows.arm == arm)
+        by_arm[model, arm] = Tally(**{name: int(flags[own].sum()) for name, flags in reasons.items()})
+    fitted, zero = event | censored, wrong | at_once
+    lower = _lower(rows, duration, measure)
+    lower = np.where(broken & ~seen, 0.0, lower)  # the judge saw it first: some time before the end
+    names = {"model": rows.model, "arm": rows.arm, "sample": rows.sample}
+    seconds = np.where(broken & seen, rows.first["seconds"], rows.spent["seconds"])
+    columns = {name: column[fitted] for name, column in names.items()}
+    columns |= {"duration": duration[fitted], "lower": lower[fitted], "event": event[fitted]}
+    return _Timed(columns, {name: column[zero] for name, column in names.items()}, seconds[fitted], by_arm)
+
+
+def _lower(rows: _Rows, duration: Floats, measure: Measure) -> Floats:
+    """Until when there was surely no success: up to the query before, which may have been several passes ago.
+
+    Ledgers before version 5 do not tell: there, a query is one pass.
+    """
+    if measure not in COUNTED:
+        return duration
+    one_pass = np.maximum(duration - 1, 0.0)
+    return np.fmin(one_pass, rows.before[measure])  # where it is not told, fmin leaves it out
+
+
+def _why_not(arm: str, known: Mapping[str, Any], rows: _Rows, measure: Measure) -> str | None:
+    """Why an arm cannot be fitted; None where it can."""
+    own = rows.arm == arm
+    if not own.any():
+        return "it was not run yet"
+    if others := set(rows.accounting[own]) - {"sample"}:
+        return _NOT_BY_SAMPLE.get(others.pop() or "imported", _NOT_BY_SAMPLE["imported"])
+    if _one_step(known, rows, own):
+        return "it takes one step, so it has no duration"
+    spent = rows.spent[measure][own]
+    if measure == "gradient" and not (spent > 0).any():
+        return "it uses no gradient"
+    attacked = own & ~np.isin(rows.outcome, ("already_wrong", "error")) & (rows.spent["forward"] > 0)
+    if measure not in COUNTED and np.isnan(rows.spent[measure][attacked]).any():  # also of those that broke: no choice
+        return "its rows were made before seconds were kept; run the study in another folder"
+    return None
+
+
+def _one_step(known: Mapping[str, Any], rows: _Rows, own: Flags) -> bool:
+    """Whether an arm ends after one step: by its name, by its settings, or since it never went on."""
+    params = json.loads(known["params"] or "{}")
+    if known["family"] == _ONE_STEP or (params.get("steps") == 1 and params.get("restarts", 1) == 1):
+        return True
+    held = own & (rows.outcome == "resisted") & (rows.spent["forward"] > 0)
+    return bool(held.any() and rows.spent["forward"][own].max() <= _TWO_PASSES)
+
+
+def _arm_rows(ledger: Ledger, patterns: Sequence[str] | None, models: Sequence[str] | None) -> list[dict[str, Any]]:
+    """The attacks that count against each model; by default the study's own, or those imported without a study."""
+    table: list[dict[str, Any]] = ledger.query(
+        "SELECT * FROM arms WHERE origin NOT IN ('dropped', 'surrogate') AND coalesce(kind, 'attack') = 'attack' "
+        "ORDER BY model, arm"
+    ).to_pylist()
+    if not table:
+        raise NoDurationsError("this run holds no attack, so nothing was broken and there is nothing to wait for")
+    for model in models or ():
+        if model not in (names := {row["model"] for row in table}):
+            raise RiskError(f"no model called {model!r} was attacked in this run; {did_you_mean(model, names)}")
+    table = [row for row in table if models is None or row["model"] in models]
+    if patterns is None:
+        own = "study" if any(row["origin"] == "study" for row in table) else "import"
+        return [row for row in table if row["origin"] == own]
+    for pattern in patterns:
+        if complaint := no_match(pattern, {row["arm"] for row in table}):
+            raise RiskError(complaint)
+    return [row for row in table if matches(row["arm"], patterns)]
+
+
+def _nothing_to_fit(known: Mapping[str, Any], left_out: Mapping[str, str], measure: Measure) -> str:
+    reasons: dict[str, list[str]] = {}
+    for arm in known:
+        reasons.setdefault(left_out.get(arm, "it has no row"), []).append(arm)
+    said = "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+    return (
+        f"no arm has a duration in {UNITS[measure]}. {said}. Add an attack of several steps to the study, as in "
+        "{attack: pgd, norm: linf, eps: [0.05, 0.1]}"
+    )
+
+
+def _facts(ledger: Ledger, models: Mapping[str, Any]) -> dict[str, Facts]:
+    known = {row["model"]: row for row in ledger.query("FROM models").to_pylist()}
+    clean: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in ledger.query(f"{CLEAN_ROWS} ORDER BY o.model, o.sample").to_pylist():
+        clean.setdefault(row["model"], {})[row["sample"]] = row
+    inference = {row["model"]: row["seconds"] for row in ledger.query(_INFERENCE).to_pylist()}
+    return {model: _fact(known.get(model, {}), clean.get(model), inference.get(model)) for model in models}
+
+
+def _fact(known: Mapping[str, Any], clean: Mapping[str, Mapping[str, Any]] | None, inference_s: float | None) -> Facts:
+    told = clean or {}
+    return Facts(
+        tags=json.loads(known.get("tags") or "{}"),
+        train_s=known.get("train_s"),
+        train_samples=known.get("train_samples"),
+        inference_s=inference_s,
+        right={name: said["correct"] for name, said in told.items()} or None,
+        n_clean_rejected=sum(said["is_refused"] for said in told.values()),
+        train_process_s=known.get("train_process_s"),
+        train_cost=known.get("train_cost"),
+        wrong={name: max(1 - said["correct"] - said["refused"], 0.0) for name, said in told.items()},
+    )
+
+
+def _samples(table: pa.Table) -> dict[str, dict[str, Any]]:
+    strata = (json.loads(text or "{}") for text in table["strata"].to_pylist())
+    labels: Iterator[Any] = iter(pc.fill_null(table["label"], -1).to_pylist())
+    return {
+        sample: {"class": label, **own}
+        for sample, label, own in zip(table["sample"].to_pylist(), labels, strata, strict=True)
+    }
+
+
+def _n_missing(arms: Sequence[Mapping[str, Any]], left_out: Mapping[str, str], n_samples: int, n_rows: int) -> int:
+    """Rows that the study asks for and that are not there; of imported ones nobody knows."""
+    if any(row["origin"] != "study" for row in arms):
+        return 0
+    expected = sum((row["repeats"] or 1) * n_samples for row in arms if row["arm"] not in left_out)
+    return max(0, expected - n_rows)
