@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from advrisk.ledger.answers import Answer, Design
+from advrisk.answers.records import Answer, Design
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
 from advrisk.risk.labelling import fit_answers, next_size

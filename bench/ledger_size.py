@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from advrisk.ledger import Ledger
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
 from advrisk.risk.distances import smallest_distances
 from bench.ledger import TINY, Grid, cells, outcomes, question
 from bench.timing import processor_s

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, lease, remote, table_from, working_folder
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
+from advrisk.ledger import Ledger, table_from, working_folder
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.sync import lease, remote
 
 from .servers import served
 

@@ -14,12 +14,13 @@ from pyarrow import fs
 
 from advrisk import Run, Study
 from advrisk.core.errors import LedgerError, RunError
-from advrisk.ledger import Ledger, lease, pulling, readable_folder, remote, table_from, working_folder
-from advrisk.ledger.compacting import compact
-from advrisk.ledger.diffing import diff_ledgers
-from advrisk.ledger.mirror import copy_folder
+from advrisk.ledger import Ledger, readable_folder, table_from, working_folder
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.diffing import diff_ledgers
 from advrisk.ledger.rewriting import read_tables
 from advrisk.ledger.segments import publish, segment_folders
+from advrisk.ledger.sync import lease, pull, remote
+from advrisk.ledger.sync.copies import copy_folder
 from advrisk.report.examples import Example, nearest_examples
 
 from .conftest import study_of
@@ -485,7 +486,7 @@ def test_a_run_that_was_killed_early_is_called_by_its_name(
 
     with monkeypatch.context() as patch:
         patch.setattr(remote.Remote, "put", breaks)
-        patch.setattr("advrisk.ledger.mirror._Copy.push_rest", lambda _: None)  # as after a kill
+        patch.setattr("advrisk.ledger.sync.copies._Copy.push_rest", lambda _: None)  # as after a kill
         with pytest.raises(LedgerError, match="the network is down"):
             Study.from_dict(content).run(url, workers=1)
     assert "study.yaml" in keys(storage, "bucket/runs/early")
@@ -530,7 +531,7 @@ def test_a_reader_starts_anew_where_segments_are_merged_meanwhile(
         real(self, name, target)
 
     machine("second")
-    monkeypatch.setattr(pulling, "_AT_ONCE", 1)
+    monkeypatch.setattr(pull, "_AT_ONCE", 1)
     monkeypatch.setattr(remote.Remote, "fetch", fetch)
     assert Ledger.open(url).query("SELECT model FROM models ORDER BY ALL")["model"].to_pylist() == ["a", "b", "c"]
     assert len(segment_folders(Ledger.open(url).path)) == 1

@@ -131,7 +131,7 @@ class Elsewhere:
     def fetch(self) -> None:
         """What is there now becomes what the trial is judged by; a lease or half a file is not left."""
         from advrisk.ledger import readable_folder
-        from advrisk.ledger.remote import Remote
+        from advrisk.ledger.sync.remote import Remote
 
         with mock.patch.dict(os.environ, self.storage.environment(self.trial.home / "judge")):
             names = list(Remote.open(self.url).listing())
@@ -146,7 +146,7 @@ class Elsewhere:
 
 
 def _prepared(names: dict[str, str], prepare: Prepare | None) -> None:
-    from advrisk.ledger import lease
+    from advrisk.ledger.sync import lease
 
     os.environ.update(names)
     lease.LASTS_S, lease._RENEW_S, lease._SETTLE_S = LASTS_S, RENEW_S, SETTLE_S

@@ -55,9 +55,9 @@ class _Ground:
         """Check, repair, check, read and compact: after a repair nothing is damaged, and all of it can be read."""
         from advrisk.core.errors import LedgerError
         from advrisk.ledger import Ledger
-        from advrisk.ledger.checking import check
-        from advrisk.ledger.compacting import compact
-        from advrisk.ledger.repairing import repair
+        from advrisk.ledger.maintenance.checking import check
+        from advrisk.ledger.maintenance.compacting import compact
+        from advrisk.ledger.maintenance.repairing import repair
 
         try:
             found = check(self.run)
@@ -74,9 +74,9 @@ class _Ground:
 
 def _make_run(folder: Path, run: Path) -> None:
     from advrisk.ledger import Ledger
-    from advrisk.ledger.compacting import compact
-    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.exchange.importing import import_outcomes
     from advrisk.ledger.inputs import cell_inputs, write_inputs
+    from advrisk.ledger.maintenance.compacting import compact
 
     def add(model: str, target: Path) -> None:
         import_outcomes(written(folder / f"{model}.csv", _ROWS.format(model).encode()), target)
@@ -100,8 +100,8 @@ def packed_segment(folder: Path) -> Loader:
     from pyarrow import fs
 
     from advrisk.ledger import Ledger, readable_folder
-    from advrisk.ledger.checking import check
-    from advrisk.ledger.remote import Remote
+    from advrisk.ledger.maintenance.checking import check
+    from advrisk.ledger.sync.remote import Remote
 
     ground, storage, caches = _Ground(folder), folder / "storage", folder / "caches"
     segments = sorted((ground.run / "ledger" / "segments").iterdir())

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.answers.file import AnswerRows
+from advrisk.answers.records import Answer, read_answers
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.ledger.answer_file import AnswerRows
-from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.layout import EVASION_FILE, read_extent
 from advrisk.ledger.stopping import stopping_words
 from advrisk.plan import refuse_asked_sizes

@@ -8,7 +8,7 @@ from rich.console import Console
 from advrisk.cli.lines import show_result, shown_part
 from advrisk.cli.tables import indented, new_table, plain
 from advrisk.core.errors import StudyError
-from advrisk.ledger.places import output_file
+from advrisk.ledger.sync.files import output_file
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, explanation, heading, losses_text
 from advrisk.risk.indicators.failures import SAMPLES

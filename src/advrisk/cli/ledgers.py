@@ -30,8 +30,8 @@ def import_(
     Example: advrisk import distances.csv runs/theirs --norm linf
     """
     from advrisk.ledger import working_folder
-    from advrisk.ledger.importing import import_outcomes
-    from advrisk.ledger.score_file import holds_scores, import_scores, incomplete
+    from advrisk.ledger.exchange.importing import import_outcomes
+    from advrisk.ledger.exchange.score_file import holds_scores, import_scores, incomplete
 
     if holds_scores(source):
         if norm is not None:
@@ -83,8 +83,8 @@ def export(
     from advrisk.cli.indicators import TENSOR, export_tensor
     from advrisk.cli.targets import hint_at_rest
     from advrisk.ledger import Ledger
-    from advrisk.ledger.exporting import export_inputs, export_table
-    from advrisk.ledger.places import output_file
+    from advrisk.ledger.exchange.exporting import export_inputs, export_table
+    from advrisk.ledger.sync.files import output_file
 
     if mlflow is not None:
         from advrisk.cli.mlflow import export_to_mlflow
@@ -96,7 +96,7 @@ def export(
     ledger = Ledger.open(folder).named()
     with output_file(target) as path:
         if to_score:
-            from advrisk.ledger.to_score import export_to_score
+            from advrisk.ledger.exchange.to_score import export_to_score
 
             if path.suffix != ".npz":
                 raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
@@ -145,7 +145,7 @@ def ledger_delete_inputs(
     Example: advrisk ledger delete-inputs runs/signs --sample signs/000017
     """
     from advrisk.ledger import Ledger, working_folder
-    from advrisk.ledger.exporting import delete_inputs
+    from advrisk.ledger.maintenance.deleting import delete_inputs
 
     with working_folder(folder) as home:
         ledger = Ledger.open(home)

@@ -9,7 +9,7 @@ from rich.console import Console
 from advrisk.cli.tables import indented
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
-from advrisk.ledger.places import output_file
+from advrisk.ledger.sync.files import output_file
 from advrisk.report.csv_files import write_rows
 
 if TYPE_CHECKING:

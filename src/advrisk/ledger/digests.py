@@ -23,10 +23,9 @@ import pyarrow.compute as pc
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.ledger.answers import ANSWERS_FILE
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
-from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.layout import ANSWERS_FILE, EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.tables import TABLES

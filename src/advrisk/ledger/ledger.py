@@ -20,8 +20,8 @@ from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.manifest import ADVICE, read_replaces
 from advrisk.ledger.naming import Names, detector_names, scores_by_name, show_names
-from advrisk.ledger.remote import url_of
 from advrisk.ledger.segments import publish, segment_folders
+from advrisk.ledger.sync.remote import url_of
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Ledger:
     @classmethod
     def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
         """The ledger in a run's folder (or the ledger's own folder); of a URL, a copy of what is there now."""
-        from advrisk.ledger.mirror import readable_folder  # which needs what is below
+        from advrisk.ledger.sync.copies import readable_folder  # which needs what is below
 
         folder = home = readable_folder(path, inputs=False)
         if (folder / "ledger").is_dir():

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger.remote import url_of
+from advrisk.ledger.sync.remote import url_of
 
 _WAITS_S = (0.01, 0.05, 0.0)
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.compacting import merge_neighbours
 from advrisk.ledger.ledger import Ledger
-from advrisk.ledger.remote import UnreachableError, patiently
+from advrisk.ledger.maintenance.compacting import merge_neighbours
 from advrisk.ledger.segments import last_number, segment_folders, tidy
+from advrisk.ledger.sync.remote import UnreachableError, patiently
 
 _LOG = logging.getLogger(__name__)
 PUBLISH_EVERY_S = 3.0

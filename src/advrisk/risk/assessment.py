@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from advrisk.answers.records import Answer
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import size_text
@@ -13,7 +14,6 @@ from advrisk.core.plain import plain
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
-from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
 from advrisk.risk.clean import clean_shares, correct_samples
 from advrisk.risk.conflicts import Stated

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from advrisk.answers.records import Answer, Design
 from advrisk.core.errors import RiskError
-from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.evasion import BayesianEvasion, fit_bayesian, unlike_groups
 
 _ALPHA = 0.01  # answers are looked at again and again while they come in

@@ -11,10 +11,10 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
+from advrisk.answers.records import Answer
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import key
-from advrisk.ledger.answers import Answer
 from advrisk.risk.evasion import Floats
 from advrisk.risk.monte_carlo import monte_carlo_from_answers
 

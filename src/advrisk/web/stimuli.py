@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.answers.records import Shown
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import Ledger
-from advrisk.ledger.answers import Shown
 from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
 from advrisk.risk.distances import Distances, smallest_distances
 from advrisk.study import Norm

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.answers.records import Answer, Labeller, Settings
 from advrisk.core.estimate import Estimate
-from advrisk.ledger.answers import Answer, Labeller, Settings
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, curve_band, half_detected
 from advrisk.risk.labelling import Agreement, agreement, fit_answers, group_warnings

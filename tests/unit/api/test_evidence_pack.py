@@ -21,7 +21,7 @@ from advrisk.api.evidence_verification import verify_pack
 from advrisk.core.errors import RunError
 from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.report.evidence import evidence_index
 from advrisk.report.evidence_page import index_markdown, index_page
 from advrisk.risk.certificate.signature import new_key

@@ -11,9 +11,10 @@ import pytest
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, SegmentWriter
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.repairing import repair
 from advrisk.ledger.manifest import (
     Manifest,
     Stamp,
@@ -22,7 +23,6 @@ from advrisk.ledger.manifest import (
     read_replaces,
     stamp_file,
 )
-from advrisk.ledger.repairing import repair
 from advrisk.ledger.segments import segment_folders, tidy
 
 Tables = dict[str, Any]

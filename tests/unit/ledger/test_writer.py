@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, SegmentWriter, remote, segments, table_from, writer
-from advrisk.ledger.checking import check
-from advrisk.ledger.remote import UnreachableError
+from advrisk.ledger import TABLES, Ledger, SegmentWriter, segments, table_from, writer
+from advrisk.ledger.maintenance.checking import check
 from advrisk.ledger.segments import all_segments, segment_folders
+from advrisk.ledger.sync import remote
+from advrisk.ledger.sync.remote import UnreachableError
 
 Tables = dict[str, Any]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advrisk.answers.records import Answer, Design
 from advrisk.core.errors import RiskError
-from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
 from advrisk.risk.labelling import (

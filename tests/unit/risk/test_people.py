@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.answers.records import Answer
 from advrisk.core.errors import RiskError
-from advrisk.ledger.answers import Answer
 from advrisk.risk.people import SeenByPeople, seen_by_people, walk_order
 
 

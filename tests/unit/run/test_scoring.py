@@ -12,8 +12,8 @@ from torch import nn
 
 from advrisk.core.errors import LedgerError, RunError, StudyError
 from advrisk.ledger import Ledger
-from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs
+from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.risk.damage import compare_damage
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import threshold

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from advrisk.answers.records import Design, Labeller, Settings
 from advrisk.core.errors import LedgerError, RiskError, RunError
-from advrisk.ledger.answers import Design, Labeller, Settings
 from advrisk.risk.evasion import evasion_notes
 from advrisk.risk.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.web import labelling as module

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advrisk.answers.records import Shown
 from advrisk.core.errors import RunError
-from advrisk.ledger.answers import Shown
 from advrisk.risk.labelling import fit_answers
 from advrisk.risk.people import walk_order
 from advrisk.web.labelling import Labelling

@@ -300,7 +300,7 @@ class RiskTensor:
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write a NetCDF file (version 3), which xarray and many other programs read."""
-        from advrisk.ledger.places import output_file
+        from advrisk.ledger.sync.files import output_file
         from advrisk.risk.indicators.files import write_netcdf
 
         with output_file(path, keep=True) as target:
@@ -315,7 +315,7 @@ class RiskTensor:
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write a Parquet file in long form: one row for each loss, sample, arm and repeat."""
-        from advrisk.ledger.places import output_file
+        from advrisk.ledger.sync.files import output_file
         from advrisk.risk.indicators.files import write_parquet
 
         with output_file(path, keep=True) as target:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from advrisk.ledger import Ledger
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
-from advrisk.ledger.importing import import_outcomes
-from advrisk.ledger.repairing import repair
+from advrisk.ledger.exchange.importing import import_outcomes
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.repairing import repair
 
 
 @pytest.fixture

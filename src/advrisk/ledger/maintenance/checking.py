@@ -15,9 +15,9 @@ from advrisk.ledger.inputs import deleted_inputs, inputs_folder, unreadable_inpu
 from advrisk.ledger.ledger import Ledger, create_views, interrupts_kept, quiet_connection
 from advrisk.ledger.lock import holder
 from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
-from advrisk.ledger.mirror import readable_folder
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.segments import FOLDER, all_segments
+from advrisk.ledger.sync.copies import readable_folder
 
 _TRIES = 20
 _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again and nothing else"

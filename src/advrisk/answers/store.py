@@ -15,9 +15,8 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from advrisk.core.errors import LedgerError
-from advrisk.ledger import answer_tables as tables
-from advrisk.ledger.answers import (
+from advrisk.answers import tables
+from advrisk.answers.records import (
     Answer,
     AnswerRefusedError,
     Labeller,
@@ -27,6 +26,7 @@ from advrisk.ledger.answers import (
     Trial,
     undetected,
 )
+from advrisk.core.errors import LedgerError
 
 _LONGEST_NAME = 80
 _SHOWN = [field.name for field in fields(Shown)]

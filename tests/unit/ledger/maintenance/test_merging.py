@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, locked, merging, table_from
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
-from advrisk.ledger.diffing import diff_ledgers
+from advrisk.ledger import Ledger, locked, table_from
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
-from advrisk.ledger.merging import merge_ledgers
+from advrisk.ledger.maintenance import merging
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.diffing import diff_ledgers
+from advrisk.ledger.maintenance.merging import merge_ledgers
 from advrisk.ledger.segments import segment_folders
 from advrisk.ledger.stopping import Look, Stopping, read_stopping, write_stopping
 from advrisk.study import load_study

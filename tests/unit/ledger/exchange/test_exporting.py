@@ -11,8 +11,9 @@ import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, table_from
-from advrisk.ledger.exporting import delete_inputs, export_inputs, export_table
+from advrisk.ledger.exchange.exporting import export_inputs, export_table
 from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs, write_inputs
+from advrisk.ledger.maintenance.deleting import delete_inputs
 
 Tables = dict[str, Any]
 

@@ -1,5 +1,5 @@
-"""Whether two ledgers tell of the same study: the same models, samples and settings, and the same rows where both have
-a cell; and what of the question only the second one knows."""
+"""Whether two ledgers hold the same study: the same models, samples and settings, and the same rows where both have
+a cell; what of the question only the second one holds; and the study of both, which names the models of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
-from advrisk.core.errors import LedgerError
+from advrisk.core.errors import AdvriskError, LedgerError
+from advrisk.core.files import whole_file
 from advrisk.core.names import counted
-from advrisk.ledger.diffing import COMPARED, TIMES, digest_of_rows
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.ledger.ledger import SOUND_CELL, Ledger
+from advrisk.ledger.maintenance.diffing import COMPARED, TIMES, digest_of_rows
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.stopping import Stopping, read_stopping
 from advrisk.ledger.tables import KEYS, table_from
+from advrisk.study import as_written, load_study, plain_sizes, study_from, written_sizes
 
 _DROPPED = "dropped"
+_MODELS = "models"
 # What must be the same of a thing that both name; null where one does not know it, as of imported samples.
 _SAME = {
     "models": ("digest",),
@@ -33,8 +37,6 @@ _WHY = {
 
 def refuse_unlike(one: Path, other: Path) -> None:
     """Two runs that cannot be one: of other studies, models, samples or settings, or with other rows for a cell."""
-    from advrisk.study import load_study  # heavy
-
     studies = [folder / STUDY_FILE for folder in (one, other)]
     if all(path.is_file() for path in studies):
         names = [load_study(path).name for path in studies]
@@ -200,3 +202,64 @@ def _is_news(table: str, ours: Mapping[str, Any] | None, theirs: Mapping[str, An
         dropped = [str(row["split"]).startswith(_DROPPED) for row in (ours, theirs)]
         return dropped == [True, False] or (ours["shard"] is None and theirs["shard"] is not None)
     return False
+
+
+def join_studies(source: Path, target: Path) -> None:
+    """Let the study of the target name the models of both, if the studies differ in nothing else."""
+    text = _joined_text(target, source)
+    if text is None:
+        return
+    try:
+        with whole_file(target / STUDY_FILE) as file:
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LedgerError(f"{target / STUDY_FILE}: cannot be written: {error.strerror}") from None
+
+
+def unjoined(one: Path, other: Path) -> list[str]:
+    """The models of both, where their studies cannot be joined; nothing where they can, or one of them has none."""
+    studies = [folder / STUDY_FILE for folder in (one, other)]
+    if not all(path.is_file() for path in studies) or _joined_text(one, other) is not None:
+        return []
+    ours, theirs = map(_compared_study, studies)
+    if ours == theirs | {_MODELS: ours[_MODELS] | theirs[_MODELS]}:
+        return []  # the first one asks all that the other does
+    return sorted(ours[_MODELS].keys() | theirs[_MODELS].keys())
+
+
+def _joined_text(one: Path, other: Path) -> str | None:
+    """The text of the first study with the models of both; None where that says nothing new, or is no study."""
+    studies = [folder / STUDY_FILE for folder in (one, other)]
+    if not all(path.is_file() for path in studies):
+        return None
+    ours, theirs = map(_compared_study, studies)
+    models, added = ours[_MODELS], {name: one for name, one in theirs[_MODELS].items() if name not in ours[_MODELS]}
+    if not added or theirs | {_MODELS: models | added} != ours | {_MODELS: models | theirs[_MODELS]}:
+        return None
+    content = as_written(ours | {_MODELS: models | added}, written_sizes(_read_study(studies[0])))
+    try:
+        study_from(content)
+    except AdvriskError:
+        return None
+    head = _comments(studies[0])
+    if (others := _comments(studies[1])) != head:
+        head += [f"# Of {', '.join(added)}: {line.removeprefix('# ')}" for line in others]
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
+    return "".join(f"{line}\n" for line in head) + text
+
+
+def _read_study(path: Path) -> dict[str, Any]:
+    """What stands in the file of a study that was read before."""
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return content
+
+
+def _compared_study(path: Path) -> dict[str, Any]:
+    """The same with sizes as numbers: 8/255 is not another question than 0.03137254901960784."""
+    content: dict[str, Any] = plain_sizes(_read_study(path))
+    return content
+
+
+def _comments(path: Path) -> list[str]:
+    """What is said of where relative paths are meant."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted, did_you_mean
-from advrisk.ledger.importing import read_table
+from advrisk.ledger.exchange.importing import read_table
 from advrisk.ledger.known_detectors import add_imported_detectors, nameable, read_known_detectors
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked

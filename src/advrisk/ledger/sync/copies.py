@@ -17,8 +17,9 @@ from pathlib import Path
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import inputs as kept
-from advrisk.ledger import lease, manifest, segments
-from advrisk.ledger.pulling import (
+from advrisk.ledger import manifest, segments
+from advrisk.ledger.sync import lease
+from advrisk.ledger.sync.pull import (
     INPUTS,
     SEGMENTS,
     at_once,
@@ -31,7 +32,7 @@ from advrisk.ledger.pulling import (
     zip_name,
     zips,
 )
-from advrisk.ledger.remote import Remote, Seen, local_path, patiently, url_of
+from advrisk.ledger.sync.remote import Remote, Seen, local_path, patiently, url_of
 
 _DELETED_THERE = (INPUTS, "detectors/")  # what is deleted here is deleted there
 

@@ -14,9 +14,9 @@ from advrisk.ledger.inputs import deleted_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.manifest import Replaces, inputs_of, number_of, read_replaces
-from advrisk.ledger.mirror import working_folder
 from advrisk.ledger.rewriting import read_tables, refuse_damaged, together
 from advrisk.ledger.segments import publish, segment_folders, tidy
+from advrisk.ledger.sync.copies import working_folder
 
 LARGEST_MB = 256
 

@@ -10,7 +10,7 @@ import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, table_from
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 
 Import = Callable[..., Ledger]
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger.remote import Remote
+from advrisk.ledger.sync.remote import Remote
 
 FILE = "lease.json"
 _CLOCK = "lease-{}.json"  # written and deleted at once: when, says the clock there

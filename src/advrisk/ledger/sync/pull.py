@@ -17,9 +17,10 @@ from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
-from advrisk.ledger import lease, manifest, segments
-from advrisk.ledger.remote import Remote, Seen
+from advrisk.ledger import manifest, segments
 from advrisk.ledger.rewriting import faults_of
+from advrisk.ledger.sync import lease
+from advrisk.ledger.sync.remote import Remote, Seen
 from advrisk.ledger.tables import TABLES
 
 SEGMENTS = f"ledger/{segments.FOLDER}/"

@@ -1,4 +1,4 @@
-"""What people said of the pictures that they were shown, as records; `answer_store` keeps them."""
+"""What people said of the pictures that they were shown, as records; `store` keeps them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 from advrisk.core.traits import Norm
+from advrisk.ledger.layout import ANSWERS_FILE
 
 Design = Literal["yes-no", "side-by-side", "forced-choice"]
 Trials = Literal["adaptive", "random"]
@@ -15,8 +16,6 @@ DESIGNS: tuple[Design, ...] = get_args(Design)
 
 CHANGED, UNCHANGED = "changed", "unchanged"  # the words of an answer to one picture
 FIRST, SECOND = "first", "second"  # and of a choice between two
-
-ANSWERS_FILE = "answers.sqlite"
 
 
 class AnswerRefusedError(LedgerError):
@@ -129,7 +128,7 @@ def read_answers(folder: Path, url: str | None = None, *, norm: Norm | None = No
 
     With `norm`, only if sizes were measured in it.
     """
-    from advrisk.ledger.answer_store import AnswerStore
+    from advrisk.answers.store import AnswerStore
 
     if url is None and not (folder / ANSWERS_FILE).exists():
         return []

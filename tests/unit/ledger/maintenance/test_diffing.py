@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from advrisk.ledger import Ledger, table_from
-from advrisk.ledger.compacting import compact
-from advrisk.ledger.diffing import TableDiff, diff_ledgers
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.diffing import TableDiff, diff_ledgers
 
 Tables = dict[str, Any]
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from advrisk.core.errors import AdvriskError, LedgerError
-from advrisk.ledger.mirror import copy_folder
-from advrisk.ledger.remote import Remote, local_path, parent_and_name, url_of
+from advrisk.ledger.sync.copies import copy_folder
+from advrisk.ledger.sync.remote import Remote, local_path, parent_and_name, url_of
 
 
 @contextmanager

@@ -14,20 +14,27 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, unfinished_folder, whole_file
 from advrisk.core.names import counted
-from advrisk.ledger.agreeing import added_question, joined_looks, refuse_unlike, refuse_unlike_looks, shared_cells
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
-from advrisk.ledger.joining import join_studies, unjoined
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
-from advrisk.ledger.mirror import working_folder
-from advrisk.ledger.remote import local_path, url_of
+from advrisk.ledger.maintenance.reconciling import (
+    added_question,
+    join_studies,
+    joined_looks,
+    refuse_unlike,
+    refuse_unlike_looks,
+    shared_cells,
+    unjoined,
+)
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, refuse_damaged
 from advrisk.ledger.segments import publish, segment_folders, tidy
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.stopping import write_stopping
+from advrisk.ledger.sync.copies import working_folder
+from advrisk.ledger.sync.remote import local_path, url_of
 
 _NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
 _KEYS = {"scores": ("cell", "sample", "detector"), "measures": ("cell", "sample", "measure")}

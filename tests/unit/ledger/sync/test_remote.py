@@ -9,8 +9,16 @@ import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, readable_folder, working_folder
-from advrisk.ledger.places import output_file, output_folder
-from advrisk.ledger.remote import Remote, UnreachableError, last_part, local_path, parent_and_name, url_below, url_of
+from advrisk.ledger.sync.files import output_file, output_folder
+from advrisk.ledger.sync.remote import (
+    Remote,
+    UnreachableError,
+    last_part,
+    local_path,
+    parent_and_name,
+    url_below,
+    url_of,
+)
 
 
 @pytest.mark.parametrize(

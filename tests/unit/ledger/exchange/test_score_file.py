@@ -6,9 +6,9 @@ import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, table_from
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
+from advrisk.ledger.exchange.score_file import ImportedScores, holds_scores, import_scores, incomplete
 from advrisk.ledger.known_detectors import read_known_detectors, write_study_detectors
-from advrisk.ledger.score_file import ImportedScores, holds_scores, import_scores, incomplete
 
 HEADER = "detector,model,arm,sample,score"
 

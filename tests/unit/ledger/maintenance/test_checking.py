@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, checking, locked, repairing, table_from
-from advrisk.ledger.checking import Inspection, check
-from advrisk.ledger.compacting import compact
-from advrisk.ledger.exporting import delete_inputs
+from advrisk.ledger import Ledger, locked, table_from
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
-from advrisk.ledger.repairing import repair
+from advrisk.ledger.maintenance import checking, repairing
+from advrisk.ledger.maintenance.checking import Inspection, check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.deleting import delete_inputs
+from advrisk.ledger.maintenance.repairing import repair
 from advrisk.ledger.segments import segment_folders, tidy
 from advrisk.ledger.tables import STAMPED_KEY
 
@@ -407,7 +408,7 @@ import resource, signal, sys
 from pathlib import Path
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, repair
-from advrisk.ledger.exporting import delete_inputs
+from advrisk.ledger.maintenance.deleting import delete_inputs
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 run = Path(sys.argv[1])
 ledger = Ledger.open(run)

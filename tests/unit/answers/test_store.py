@@ -16,9 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from advrisk.core.errors import LedgerError
-from advrisk.ledger.answer_store import AnswerStore
-from advrisk.ledger.answers import (
+from advrisk.answers.records import (
     AnswerRefusedError,
     Labeller,
     NameRefusedError,
@@ -28,6 +26,8 @@ from advrisk.ledger.answers import (
     read_answers,
     undetected,
 )
+from advrisk.answers.store import AnswerStore
+from advrisk.core.errors import LedgerError
 
 SETTINGS = Settings(run="signs", norm="linf", design="yes-no", seconds=None)
 CHANGED = Shown("s1", 0.1, model="plain", arm="pgd", cell="c1", factor=1.0)
@@ -296,7 +296,7 @@ def test_the_same_question_raced_for_is_answered_once(store: AnswerStore, ann: L
 def test_an_answer_outlives_the_process(store: AnswerStore, ann: Labeller, url: str) -> None:
     ask(store, ann, "n1")
     code = (
-        "import os, sys; from advrisk.ledger.answer_store import AnswerStore; "
+        "import os, sys; from advrisk.answers.store import AnswerStore; "
         "AnswerStore.open(sys.argv[1]).put_answer(int(sys.argv[2]), 'n1', 'changed'); os.kill(os.getpid(), 9)"
     )
     ended = subprocess.run([sys.executable, "-c", code, url, str(ann.id)], check=False, capture_output=True)
@@ -306,7 +306,7 @@ def test_an_answer_outlives_the_process(store: AnswerStore, ann: Labeller, url: 
 
 def test_a_newer_version_is_refused(store: AnswerStore, url: str) -> None:
     with store._writing() as connection:
-        from advrisk.ledger.answer_tables import settings
+        from advrisk.answers.tables import settings
 
         connection.execute(settings.update().where(settings.c.name == "version").values(value="99"))
     with pytest.raises(LedgerError, match="version 99, and this program knows version 1"):

@@ -13,12 +13,12 @@ import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import TABLES, Ledger, SegmentWriter, locked, manifest, table_from
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import Compacted, compact
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import Compacted, compact
 from advrisk.ledger.segments import all_segments, segment_folders
 
 Tables = dict[str, Any]
-GOLDEN = Path(__file__).parents[2] / "golden"
+GOLDEN = Path(__file__).parents[3] / "golden"
 
 
 class Crash(BaseException):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import manifest
-from advrisk.ledger.checking import Inspection, inspect
 from advrisk.ledger.inputs import note_deleted
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.maintenance.checking import Inspection, inspect
 from advrisk.ledger.manifest import Replaces, Stamp, number_of
-from advrisk.ledger.mirror import working_folder
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, without_cells
 from advrisk.ledger.segments import last_number, move_aside, place_aside, publish, tidy
+from advrisk.ledger.sync.copies import working_folder
 from advrisk.ledger.tables import TABLES
 
 _QUESTION = ("models", "arms", "samples")  # every run compares these with its study, and adds what is not right
