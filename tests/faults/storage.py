@@ -130,7 +130,7 @@ class Elsewhere:
 
     def fetch(self) -> None:
         """What is there now becomes what the trial is judged by; a lease or half a file is not left."""
-        from advrisk.ledger import readable_folder
+        from advrisk.ledger import readable_storage
         from advrisk.ledger.sync.remote import Remote
 
         with mock.patch.dict(os.environ, self.storage.environment(self.trial.home / "judge")):
@@ -139,7 +139,7 @@ class Elsewhere:
                 name for name in names if name.startswith("lease") or any(part[0] == "." for part in Path(name).parts)
             ]
             assert not left, f"left behind: {left}"
-            copy = readable_folder(self.url)
+            copy = readable_storage(self.url).folder
         for name in copy.glob(".*"):  # of the copy itself
             name.unlink()
         self.trial.out = copy

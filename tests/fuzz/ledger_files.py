@@ -99,7 +99,7 @@ def packed_segment(folder: Path) -> Loader:
     """A segment as it lies on object storage, fetched by whoever looks for damage, and by a reader."""
     from pyarrow import fs
 
-    from advrisk.ledger import Ledger, readable_folder
+    from advrisk.ledger import Ledger, readable_storage
     from advrisk.ledger.maintenance.checking import check
     from advrisk.ledger.sync.remote import Remote
 
@@ -120,7 +120,7 @@ def packed_segment(folder: Path) -> Loader:
             mock.patch.dict(os.environ, ADVRISK_CACHE=str(caches)),
         ):
             try:
-                check(readable_folder(remote.url, verify=False))
+                check(readable_storage(remote.url, verify=False))
                 return Ledger.open(remote.url).outcomes()
             finally:
                 places[which].write_bytes(seeds[which])

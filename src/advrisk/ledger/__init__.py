@@ -7,7 +7,8 @@ from advrisk.ledger.maintenance.compacting import Compacted, compact
 from advrisk.ledger.maintenance.diffing import LedgerDiff, diff_ledgers
 from advrisk.ledger.maintenance.merging import Merged, merge_ledgers
 from advrisk.ledger.maintenance.repairing import repair
-from advrisk.ledger.sync.copies import readable_folder, working_folder
+from advrisk.ledger.storage import Storage
+from advrisk.ledger.sync.copies import readable_storage, writable_storage
 from advrisk.ledger.tables import OUTCOMES, TABLES, Outcome, constant, table_from
 from advrisk.ledger.writer import SegmentWriter
 
@@ -22,14 +23,15 @@ __all__ = [
     "Merged",
     "Outcome",
     "SegmentWriter",
+    "Storage",
     "check",
     "compact",
     "constant",
     "diff_ledgers",
     "locked",
     "merge_ledgers",
-    "readable_folder",
+    "readable_storage",
     "repair",
     "table_from",
-    "working_folder",
+    "writable_storage",
 ]

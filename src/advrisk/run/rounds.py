@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from advrisk.core.digest import digest
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
 from advrisk.plan import Cell, Plan, Shard
 from advrisk.risk.looks import Seen, look_level, look_places, look_share, shard_order
@@ -93,7 +93,7 @@ class Rounds:
 
     def _n_whole(self, order: Sequence[Shard]) -> int:
         """How many shards are finished before the first that is not."""
-        finished = finished_cells(Ledger(self.bench.folder / "ledger"))  # which a dry run may not find
+        finished = finished_cells(Ledger(Storage(self.bench.folder)))  # which a dry run may not find
         for number, shard in enumerate(order):
             if any(True for _ in Unfinished(replace(self.plan, shards=(shard,)), finished)):
                 return number

@@ -53,10 +53,11 @@ def export_inputs(
         {"model": model},
     ).to_pylist()
     rows = [row for row in rows if arm is None or matches(row["arm"], [arm])]
+    fetch = ledger.storage.fetch
     kept: dict[Path, dict[str, Any]] = {}
     found = []
     for row in rows:
-        cell, shard = cell_inputs(folder, row["cell"]), shard_inputs(folder, str(row["shard"]))
+        cell, shard = fetch(cell_inputs(folder, row["cell"])), fetch(shard_inputs(folder, str(row["shard"])))
         for path in (cell, shard):
             if path not in kept:
                 kept[path] = read_inputs(path) if path.is_file() else {}

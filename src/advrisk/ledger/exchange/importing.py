@@ -15,6 +15,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.traits import Norm
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import OUTCOMES, TABLES, table_from
 from advrisk.study import Kind
 
@@ -26,8 +27,8 @@ _EXTRA = ("distance", "label", "weight")
 _TEXT = [field.name for field in TABLES["outcomes"] if pa.types.is_dictionary(field.type)]
 
 
-def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> int:
-    """Append the rows of a CSV or Parquet file to the ledger in `folder`; returns how many.
+def import_outcomes(source: Path, place: Path | Storage, *, norm: str | None = None) -> int:
+    """Append the rows of a CSV or Parquet file to the ledger at `place`; returns how many.
 
     Needed: `model`, `sample`, and either `d_l0` … `d_linf` or `distance` (with `norm` as a column or an
     argument). `outcome` says what happened; without it, a finite distance is a success (at 0: already
@@ -36,8 +37,9 @@ def import_outcomes(source: Path, folder: Path, *, norm: str | None = None) -> i
     """
     table = read_table(source, text=_TEXT)
     rows = _rows(table, source, norm)
+    folder = Storage.of(place).folder
     with locked(folder):
-        ledger = Ledger.open(folder, create=True)
+        ledger = Ledger.open(place, create=True)
         held = {(row["model"], row["arm"]) for row in ledger.query("SELECT model, arm FROM arms").to_pylist()}
         for row in rows:
             if (row["model"], row["arm"]) in held:

@@ -16,6 +16,7 @@ from advrisk.ledger.exchange.importing import read_table
 from advrisk.ledger.known_detectors import add_imported_detectors, nameable, read_known_detectors
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
+from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import table_from
 
 _TEXT = ("detector", "model", "arm", "sample")
@@ -56,15 +57,16 @@ def holds_scores(source: Path) -> bool:
     return bool({"score", "detector"} & set(read_table(source, text=_TEXT).column_names))
 
 
-def import_scores(source: Path, folder: Path) -> ImportedScores:
-    """Append the scores of a file to the run in `folder`.
+def import_scores(source: Path, place: Path | Storage) -> ImportedScores:
+    """Append the scores of a file to the run at `place`.
 
     Needed: `detector`, `model`, `arm` (`clean` for clean inputs), `sample`, `score`; `repeat` where arms have several.
     A detector is known by its name and a digest of its rows. Rows of inputs that did not succeed are left out.
     """
     table = _checked(read_table(source, text=_TEXT), source)
+    folder = Storage.of(place).folder
     with locked(folder):
-        ledger = Ledger.open(folder).named()
+        ledger = Ledger.open(place).named()
         places = ledger.query(_PLACES)
         found = _placed(table, places, ledger, source)
         names = {name: f"{name}@{_digest_of(found, name)}" for name in pc.unique(found["detector"]).to_pylist()}

@@ -15,6 +15,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted, did_you_mean, matches, no_match
 from advrisk.ledger.inputs import calibrate_folder, cell_inputs, read_inputs, shard_inputs
 from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.storage import Storage
 
 _TO_SCORE = """
     SELECT o.model::VARCHAR AS model, o.arm::VARCHAR AS arm, o.sample::VARCHAR AS sample, o.repeat::BIGINT AS repeat,
@@ -41,7 +42,7 @@ def export_to_score(
     the clean inputs are there, too. All of them or none: what is imported incomplete cannot be evaluated.
     """
     rows = _wanted(folder, ledger, model, arm)
-    kept = _reader(folder)
+    kept = _reader(ledger.storage)
     found = [kept(row) for row in rows]
     _refuse_lost(folder, [row for row, x in zip(rows, found, strict=True) if x is None], len(rows))
     arrays: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in _COLUMNS}
@@ -65,9 +66,10 @@ def _wanted(folder: Path, ledger: Ledger, model: str | None, arm: str | None) ->
     return [row for row in rows if arm is None or row["place"] in ("clean", "calibrate") or matches(row["arm"], [arm])]
 
 
-def _reader(folder: Path) -> Callable[[dict[str, Any]], Array | None]:
+def _reader(storage: Storage) -> Callable[[dict[str, Any]], Array | None]:
     """What was kept of a row; None where nothing was. Every file is read once."""
-    aside = [read_inputs(path) for path in sorted(calibrate_folder(folder).glob("*.npz"))]
+    folder = storage.folder
+    aside = [read_inputs(path) for path in sorted(storage.fetch(calibrate_folder(folder)).glob("*.npz"))]
     to_calibrate = {sample: x for inputs in aside for sample, x in inputs.items()}
     files: dict[Path, dict[str, Array]] = {}
 
@@ -75,7 +77,7 @@ def _reader(folder: Path) -> Callable[[dict[str, Any]], Array | None]:
         if row["place"] == "calibrate":
             return to_calibrate.get(row["sample"])
         path = shard_inputs(folder, str(row["shard"])) if row["place"] == "clean" else cell_inputs(folder, row["place"])
-        if path not in files:
+        if storage.fetch(path) not in files:
             files[path] = read_inputs(path) if path.is_file() else {}
         return files[path].get(row["sample"])
 

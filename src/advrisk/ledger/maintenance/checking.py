@@ -11,13 +11,14 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.inputs import deleted_inputs, inputs_folder, unreadable_inputs
+from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
 from advrisk.ledger.ledger import Ledger, create_views, interrupts_kept, quiet_connection
 from advrisk.ledger.lock import holder
 from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.segments import FOLDER, all_segments
-from advrisk.ledger.sync.copies import readable_folder
+from advrisk.ledger.storage import Storage
+from advrisk.ledger.sync.copies import Place, readable_storage
 
 _TRIES = 20
 _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again and nothing else"
@@ -71,7 +72,7 @@ class Finding:
 class Inspection:
     """What was looked at and found; and what a repair would take out of the ledger."""
 
-    ledger: Path
+    storage: Storage
     segments: list[Path]
     writer: str | None = None  # who was writing meanwhile
     n_cells: int = 0
@@ -84,6 +85,11 @@ class Inspection:
     copies: set[str] = field(default_factory=set)  # segments that are there twice
     cells: set[str] = field(default_factory=set)  # to be done again
     inputs: list[Path] = field(default_factory=list)  # to be moved aside
+
+    @property
+    def ledger(self) -> Path:
+        """The folder with the segments."""
+        return self.storage.ledger
 
     @property
     def has_faults(self) -> bool:
@@ -108,14 +114,14 @@ class Inspection:
         self.findings.append(Finding(kind, str(place), what, remedy, damage))
 
 
-def check(folder: str | Path) -> Inspection:
+def check(place: Place) -> Inspection:
     """Look at every segment and every kept input of a run; somebody may be writing to it, or merging segments."""
-    ledger = Ledger.open(readable_folder(folder, verify=False)).path
-    writer = holder(ledger.parent)
+    storage = Ledger.open(readable_storage(place, verify=False)).storage
+    ledger, writer = storage.ledger, holder(storage.folder)
     for _ in range(_TRIES):
         everything = all_segments(ledger)
         try:
-            found = _inspected(ledger, everything, writer or holder(ledger.parent))
+            found = _inspected(storage, everything, writer or holder(storage.folder))
         except (LedgerError, FileNotFoundError):
             if all(segment.is_dir() for segment in everything):
                 raise
@@ -125,14 +131,14 @@ def check(folder: str | Path) -> Inspection:
     raise LedgerError(f"{ledger}: segments were merged {_TRIES} times while they were looked at; check again later")
 
 
-def inspect(ledger: Path) -> Inspection:
+def inspect(storage: Storage) -> Inspection:
     """The same for the holder of the lock: nobody else writes."""
-    return _inspected(ledger, all_segments(ledger), None)
+    return _inspected(storage, all_segments(storage.ledger), None)
 
 
-def _inspected(ledger: Path, everything: Sequence[Path], writer: str | None) -> Inspection:
+def _inspected(storage: Storage, everything: Sequence[Path], writer: str | None) -> Inspection:
     replaced = {name for segment in everything for name in _replaced_by(segment)}
-    found = Inspection(ledger, [segment for segment in everything if segment.name not in replaced], writer)
+    found = Inspection(storage, [segment for segment in everything if segment.name not in replaced], writer)
     _look_at_segments(found)
     _look_for_copies(found)
     sound = [one for one in found.segments if not found.faults[one.name] and one.name not in found.copies]
@@ -236,7 +242,7 @@ def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) ->
     """Inputs that were lost or changed since; those of earlier versions are looked at without a digest."""
     home = found.ledger.parent
     stamps = inputs_of(found.manifests, deleted_inputs(home))
-    present = {path.relative_to(home).as_posix(): path for path in sorted(inputs_folder(home).rglob("*.npz"))}
+    present = {path.relative_to(home).as_posix(): path for path in sorted((home / "inputs").rglob("*.npz"))}
     found.n_inputs = len(present)
     for name in sorted(stamps.keys() | present.keys()):
         path = home / name

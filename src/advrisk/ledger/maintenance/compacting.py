@@ -16,7 +16,8 @@ from advrisk.ledger.lock import locked
 from advrisk.ledger.manifest import Replaces, inputs_of, number_of, read_replaces
 from advrisk.ledger.rewriting import read_tables, refuse_damaged, together
 from advrisk.ledger.segments import publish, segment_folders, tidy
-from advrisk.ledger.sync.copies import working_folder
+from advrisk.ledger.storage import Storage
+from advrisk.ledger.sync.copies import Place, writable_storage
 
 LARGEST_MB = 256
 
@@ -30,21 +31,22 @@ class Compacted:
     n_void: int
 
 
-def compact(folder: str | Path, *, largest_mb: float = LARGEST_MB) -> Compacted:
+def compact(place: Place, *, largest_mb: float = LARGEST_MB) -> Compacted:
     """Merge neighbouring segments until they are about so large; readers notice nothing, other writers must wait."""
-    with working_folder(folder, inputs=()) as home:
-        ledger = Ledger.open(home).path
-        with locked(ledger.parent):
-            tidy(ledger)
-            return merge_neighbours(ledger, int(largest_mb * 2**20))
+    with writable_storage(place, inputs=()) as opened:
+        storage = Ledger.open(opened).storage
+        with locked(storage.folder):
+            tidy(storage)
+            return merge_neighbours(storage, int(largest_mb * 2**20))
 
 
-def merge_neighbours(ledger: Path, largest: int) -> Compacted:
+def merge_neighbours(storage: Storage, largest: int) -> Compacted:
     """Merge neighbouring segments until they have about so many bytes. Only the holder of the lock may do this."""
+    ledger = storage.ledger
     before, n_void = segment_folders(ledger), 0
     try:
         for group in _groups(before, largest):
-            n_void += _merge(ledger, group)
+            n_void += _merge(storage, group)
     except OSError as error:
         raise LedgerError(f"{ledger}: segments cannot be merged: {error.strerror or error}") from None
     return Compacted(len(before), len(segment_folders(ledger)), n_void)
@@ -70,13 +72,13 @@ def _is_unfinished(segment: Path) -> bool:
     return (segment / "cells.parquet").is_file() and not (segment / "outcomes.parquet").is_file()
 
 
-def _merge(ledger: Path, group: Sequence[Path]) -> int:
+def _merge(storage: Storage, group: Sequence[Path]) -> int:
     """Put one segment in the place of several; returns how many void rows are gone."""
     manifests = dict(zip((segment.name for segment in group), refuse_damaged(group), strict=True))
-    inputs = inputs_of(manifests, deleted_inputs(ledger.parent))
+    inputs = inputs_of(manifests, deleted_inputs(storage.folder))
     tables, n_void = together([read_tables(segment) for segment in group])
     earlier = [name for segment in group for name in read_replaces(segment).segments]  # for who still reads those
     replaces = Replaces((*earlier, *(segment.name for segment in group)))
-    publish(ledger, tables, number=number_of(group[-1].name), replaces=replaces, inputs=inputs)
-    tidy(ledger)
+    publish(storage, tables, number=number_of(group[-1].name), replaces=replaces, inputs=inputs)
+    tidy(storage)
     return n_void

@@ -33,7 +33,8 @@ from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read
 from advrisk.ledger.segments import publish, segment_folders, tidy
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.stopping import write_stopping
-from advrisk.ledger.sync.copies import working_folder
+from advrisk.ledger.storage import Storage
+from advrisk.ledger.sync.copies import Place, writable_storage
 from advrisk.ledger.sync.remote import local_path, url_of
 
 _NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
@@ -52,18 +53,18 @@ class Merged:
     notes: tuple[str, ...] = ()
 
 
-def merge_ledgers(one: str | Path, other: str | Path, *, out: str | Path | None = None) -> Merged:
+def merge_ledgers(one: Place, other: Place, *, out: str | Path | None = None) -> Merged:
     """Add what only `other` holds to `one`, or, with `out`, put both into a new folder.
 
     Of a cell that both hold, the rows must be equal but for times; where one ended in errors, the other one counts.
     Both are locked meanwhile: nobody writes to them, or merges their segments.
     """
     target = None if out is None else _new_folder(out)
-    with working_folder(one) if target is None else nullcontext(one) as place:
-        first, second = Ledger.open(place).path.parent, Ledger.open(other).path.parent
-        if first.resolve() == second.resolve():
+    with writable_storage(one) if target is None else nullcontext(one) as place:
+        first, second = Ledger.open(place).storage, Ledger.open(other).storage
+        if first.folder.resolve() == second.folder.resolve():
             raise LedgerError(f"{one} and {other} are the same folder; there is nothing to merge")
-        with locked(first) if target is None else _quiet(first), _quiet(second):
+        with locked(first.folder) if target is None else _quiet(first.folder), _quiet(second.folder):
             return _merged(first, second, target)
 
 
@@ -82,22 +83,23 @@ def _quiet(folder: Path) -> AbstractContextManager[None]:
     return locked(folder) if os.access(folder, os.W_OK) else nullcontext()
 
 
-def _merged(first: Path, second: Path, target: Path | None) -> Merged:
-    for home in (first, second):
+def _merged(first: Storage, second: Storage, target: Path | None) -> Merged:
+    one, other = first.folder, second.folder
+    for home in (one, other):
         refuse_damaged(segment_folders(home / "ledger"))
-    refuse_unlike(first, second)
-    _refuse_unlike_files(first, second)
-    refuse_unlike_looks(first, second)
-    notes = tuple(_notes(first, target or first, second))
+    refuse_unlike(one, other)
+    _refuse_unlike_files(one, other)
+    refuse_unlike_looks(one, other)
+    notes = tuple(_notes(one, target or one, other))
     if target is None:
         return replace(_added(first, second), notes=notes)
-    inputs_folder(first)  # all of them are here now
+    first.fetch(inputs_folder(one))
     try:
         with unfinished_folder(target) as unfinished:
-            shutil.copytree(first, unfinished, ignore=_NOT_COPIED, dirs_exist_ok=True)
-            if _segment_names(unfinished) != _segment_names(first):  # a copy of one elsewhere has no lock
-                raise LedgerError(f"{first}: segments were merged while it was copied; merge again")
-            done = _added(unfinished, second)
+            shutil.copytree(one, unfinished, ignore=_NOT_COPIED, dirs_exist_ok=True)
+            if _segment_names(unfinished) != _segment_names(one):  # a copy of one elsewhere has no lock
+                raise LedgerError(f"{one}: segments were merged while it was copied; merge again")
+            done = _added(Storage(unfinished), second)
             unfinished.rename(target)
     except OSError as error:
         raise LedgerError(f"{target}: cannot be written: {_first(error)}") from None
@@ -115,19 +117,21 @@ def _first(error: OSError) -> str:
     return str(error.strerror or error)
 
 
-def _added(target: Path, source: Path) -> Merged:
+def _added(into: Storage, added: Storage) -> Merged:
     """Append what only the source holds: inputs first, as segments tell of them, and the question before the cells."""
-    ledger, other = Ledger.open(target), Ledger.open(source)
-    tidy(ledger.path)
+    target, source = into.folder, added.folder
+    ledger, other = Ledger.open(into), Ledger.open(added)
+    tidy(ledger.storage)
     shared, better = shared_cells(ledger, other)
     there = _rows_of_cells(other)
     taken = (there.keys() - _rows_of_cells(ledger).keys()) | better
+    added.fetch(inputs_folder(source))
     n_inputs = _copy_inputs(source, target, better)
     _copy_files(source, target)
     if question := added_question(ledger, other):
         ledger.append(question)
     _append_cells(ledger, other, taken)
-    here = _rows_of_cells(Ledger.open(target))
+    here = _rows_of_cells(ledger.reopened())
     if lost := sorted(cell for cell in taken if here.get(cell) != there[cell]):
         raise LedgerError(
             f"{counted(len(lost), 'cell')} of {source}, {lost[0]} among them, did not arrive in {target} as they are "
@@ -159,7 +163,7 @@ def _append_cells(ledger: Ledger, other: Ledger, taken: set[str]) -> None:
                 new[name] = _unheld(tables[name], _KEYS[name], held[name], taken, void)
         new = {name: table for name, table in new.items() if table.num_rows}
         if new:
-            publish(ledger.path, new)
+            publish(ledger.storage, new)
 
 
 def _of_cells(table: pa.Table, cells: set[str]) -> pa.Table:

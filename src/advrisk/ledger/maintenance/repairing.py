@@ -15,25 +15,25 @@ from advrisk.ledger.maintenance.checking import Inspection, inspect
 from advrisk.ledger.manifest import Replaces, Stamp, number_of
 from advrisk.ledger.rewriting import AFTER_CELL, OF_CELL, Tables, cells_in, read_tables, without_cells
 from advrisk.ledger.segments import last_number, move_aside, place_aside, publish, tidy
-from advrisk.ledger.sync.copies import working_folder
+from advrisk.ledger.sync.copies import Place, writable_storage
 from advrisk.ledger.tables import TABLES
 
 _QUESTION = ("models", "arms", "samples")  # every run compares these with its study, and adds what is not right
 
 
-def repair(folder: str | Path) -> Inspection:
+def repair(place: Place) -> Inspection:
     """Check a run, and move aside what is damaged; returns what was found before."""
-    with working_folder(folder, verify=False) as home:
-        ledger = Ledger.open(home).path
-        with locked(ledger.parent):
-            found = inspect(ledger)
+    with writable_storage(place, verify=False) as opened:
+        storage = Ledger.open(opened).storage
+        with locked(storage.folder):
+            found = inspect(storage)
             if found.damaged:
                 try:
                     _take_out(found)
                 except OSError as error:
                     raise LedgerError(
-                        f"{error.filename or ledger}: cannot be moved aside: {error.strerror or error}; make room or "
-                        "mend the disk, then repair again"
+                        f"{error.filename or storage.ledger}: cannot be moved aside: {error.strerror or error}; make "
+                        "room or mend the disk, then repair again"
                     ) from None
     return found
 
@@ -51,7 +51,7 @@ def _take_out(found: Inspection) -> None:
     # their cells is taken out, which makes them again: a repair that was stopped before that must find them lost.
     lost = [path for path in found.lost_inputs if path.parent.name == "shards"]
     note_deleted(found.ledger.parent, lost, after=last_number(found.ledger))
-    tidy(found.ledger)
+    tidy(found.storage)
 
 
 def _cells_left(found: Inspection) -> set[str]:
@@ -103,7 +103,7 @@ def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
     told = found.manifests[segment.name]
     inputs = _inputs_left(dict(told.inputs) if told else {}, found.cells if "cells" in left else own | found.cells)
     replaces = Replaces((segment.name,), aside=True)
-    publish(found.ledger, left, number=number_of(segment.name), replaces=replaces, inputs=inputs)
+    publish(found.storage, left, number=number_of(segment.name), replaces=replaces, inputs=inputs)
     move_aside(found.ledger, segment.name)
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, locked, table_from
+from advrisk.ledger import Ledger, Storage, locked, table_from
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.ledger.maintenance import checking, repairing
 from advrisk.ledger.maintenance.checking import Inspection, check
@@ -370,8 +370,8 @@ def test_a_backup_that_was_put_back_disturbs_no_writer(run: Path) -> None:
     flip(segment / "arms.parquet")
     repair(run)
     shutil.copytree(run / "ledger" / "aside" / segment.name, segment)
-    tidy(run / "ledger")
-    tidy(run / "ledger")
+    tidy(Storage(run))
+    tidy(Storage(run))
     assert {entry.name for entry in (run / "ledger" / "aside").iterdir()} == {segment.name, f"{segment.name}.2"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, locked, readable_folder, working_folder
+from advrisk.ledger import Ledger, locked, readable_storage, writable_storage
 from advrisk.ledger.sync.files import output_file, output_folder
 from advrisk.ledger.sync.remote import (
     Remote,
@@ -93,7 +93,7 @@ def test_what_a_file_url_stands_for(given: str, found: str) -> None:
 )
 def test_an_address_that_cannot_be_meant_is_refused(given: str, why: str) -> None:
     with pytest.raises(LedgerError, match=why):
-        readable_folder(given)
+        readable_storage(given)
 
 
 def test_options_stay_with_an_address() -> None:
@@ -118,8 +118,9 @@ def test_a_file_url_is_a_folder(tmp_path: Path) -> None:
     assert local_path(f"file://{tmp_path}") == local_path(Path(f"file://{tmp_path}")) == tmp_path
     made = Ledger.open(f"file://{tmp_path}/run", create=True)
     assert made.path == tmp_path / "run" / "ledger"
-    with working_folder(f"file://{tmp_path}/run") as home:
-        assert home == readable_folder(tmp_path / "run") == tmp_path / "run"
+    with writable_storage(f"file://{tmp_path}/run") as opened:
+        assert opened == readable_storage(tmp_path / "run")
+        assert opened.folder == tmp_path / "run"
 
 
 def test_a_url_cannot_be_locked_as_if_it_were_a_folder() -> None:
