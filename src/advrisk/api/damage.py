@@ -9,8 +9,8 @@ from advrisk.answers.file import AnswerRows
 from advrisk.answers.records import Answer, read_answers
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger.layout import EVASION_FILE, read_extent
-from advrisk.ledger.stopping import stopping_words
 from advrisk.plan import refuse_asked_sizes
+from advrisk.report.stopping import stopping_words
 from advrisk.risk.assessment import DamageAssessment, assess_damage
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.evasion import Evasion, ThresholdEvasion, evasion_notes, read_evasion, threshold

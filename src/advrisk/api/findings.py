@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from advrisk.api.part import ON_CERTIFICATES, asked_words, asks_for_damage, states_scenarios, why_no_gate
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.seeds import generator
-from advrisk.ledger.stopping import stopping_words
 from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.report.findings import Findings
+from advrisk.report.stopping import stopping_words
 from advrisk.risk.assessment import DamageAssessment, assessed_convergence
 from advrisk.risk.certificate.records import CertificateAssessment
 from advrisk.risk.detection.assessment import DetectionAssessment

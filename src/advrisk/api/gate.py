@@ -9,7 +9,7 @@ from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import counted
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.stopping import stopping_words
+from advrisk.report.stopping import stopping_words
 from advrisk.risk.gate import GateResult, Held, Measured, held
 from advrisk.risk.gate.reading import assessed_models, attack_sizes, is_targeted
 from advrisk.risk.gate.records import Origin
