@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from advrisk import Study
 from advrisk.engine import Model
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, Plan
 from advrisk.run.bench import Workbench
@@ -149,6 +149,6 @@ def shop(
             }
         ).spec
         bench = set_up(study, folder, DEFAULTS)
-        plan = plan_study(study, Ledger(folder / "ledger"), bench)
+        plan = plan_study(study, Ledger(Storage(folder)), bench)
         torch.set_num_threads(1)
         yield Shop(bench, [cell for cell in plan.cells() if cell.arm.kind == "attack"], plan)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.ledger import Ledger
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
 from bench.ledger import TINY, Grid, cells, outcomes, question
 from bench.timing import processor_s
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from advrisk import Run, Study
-from advrisk.ledger.exporting import export_inputs
+from advrisk.ledger.exchange.exporting import export_inputs
 
 Points = NDArray[np.float32]
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 from advrisk import Study
 from advrisk.core.registry import Registry
 from advrisk.core.traits import CAPABILITIES, AttackTraits, SourceTraits, gives
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.parts import REGISTRIES
 from advrisk.parts.attacks import attacks
 from advrisk.parts.data import Dataset
@@ -155,7 +155,7 @@ def set_up(part, guard, arms, folder):
     model = replace(bench.material.models["model"], answer=Closed(guard.answer), owner=Closed(guard.owner))
     bench = replace(bench, material=replace(bench.material, models={"model": model}))
     bench._warm.add("model")  # which is asked once before any clock runs, on behalf of no sample, too
-    cells = list(plan_study(study, Ledger(folder / "ledger"), bench, detectors).cells())
+    cells = list(plan_study(study, Ledger(Storage(folder)), bench, detectors).cells())
     for cell in cells:
         bench.suspicion(cell.model, cell.arm)  # which is tried out once, on behalf of no sample
     return bench, cells

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from pyarrow import fs
 
-from advrisk.ledger import lease
+from advrisk.ledger.sync import lease
 from tests.servers import started
 
 _S3 = """

@@ -16,7 +16,7 @@ from advrisk.ledger import (
     merge_ledgers,
     repair,
     table_from,
-    working_folder,
+    writable_storage,
     writer,
 )
 from advrisk.ledger.inputs import cell_inputs, write_inputs
@@ -36,11 +36,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setenv("ADVRISK_CACHE", str(tmp_path / "cache"))
 
     def made(url: str, *models: str) -> str:
-        with working_folder(url) as home:
-            ledger = Ledger.open(home, create=True)
+        with writable_storage(url) as opened:
+            ledger = Ledger.open(opened, create=True)
             for model in models:
                 ledger.append({"arms": table_from("arms", {"model": [model], "arm": ["push"], "recipe": ["r"]})})
-                write_inputs(cell_inputs(home, f"cell-{model}"), ["s1"], np.ones((1, 3)))
+                write_inputs(cell_inputs(opened.folder, f"cell-{model}"), ["s1"], np.ones((1, 3)))
                 ledger.append(finished(f"cell-{model}", model))
         return url
 
@@ -95,7 +95,7 @@ def test_segments_are_merged_there_while_a_run_goes_on(
     url = run("s3://bucket/running", "a")
     monkeypatch.setattr(writer, "MERGE_EVERY", 5)
     reader = Ledger.open(url)
-    with working_folder(url) as home, SegmentWriter(Ledger.open(home), every_s=0) as open_writer:
+    with writable_storage(url) as opened, SegmentWriter(Ledger.open(opened), every_s=0) as open_writer:
         for number in range(8):
             open_writer.add(finished(f"more-{number}", "a", f"t{number}"))
             open_writer.publish()

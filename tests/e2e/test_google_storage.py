@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, lease, remote, table_from, working_folder
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
+from advrisk.ledger import Ledger, table_from, writable_storage
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.sync import lease, remote
 
 from .servers import served
 
@@ -46,17 +47,17 @@ def names_at(url: str) -> list[str]:
 def test_what_one_machine_writes_another_reads_merges_and_checks(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with working_folder(url) as home:
-        ledger = Ledger.open(home, create=True)
+    with writable_storage(url) as opened:
+        ledger = Ledger.open(opened, create=True)
         ledger.append(models("a"))
         monkeypatch.setenv("ADVRISK_CACHE", str(tmp_path / "second"))
         assert names_at(url) == ["a"], "a segment is there as soon as it is published"
-        with pytest.raises(LedgerError, match="is writing to this folder"), working_folder(url):
+        with pytest.raises(LedgerError, match="is writing to this folder"), writable_storage(url):
             pass
         ledger.append(models("b"))
     assert names_at(url) == ["a", "b"]
-    with working_folder(url) as home:
-        assert compact(home).n_after == 1
+    with writable_storage(url) as opened:
+        assert compact(opened).n_after == 1
     monkeypatch.setenv("ADVRISK_CACHE", str(tmp_path / "third"))
     assert names_at(url) == ["a", "b"]
     assert not check(url).findings

@@ -14,12 +14,13 @@ from pyarrow import fs
 
 from advrisk import Run, Study
 from advrisk.core.errors import LedgerError, RunError
-from advrisk.ledger import Ledger, lease, pulling, readable_folder, remote, table_from, working_folder
-from advrisk.ledger.compacting import compact
-from advrisk.ledger.diffing import diff_ledgers
-from advrisk.ledger.mirror import copy_folder
+from advrisk.ledger import Ledger, readable_storage, table_from, writable_storage
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.diffing import diff_ledgers
 from advrisk.ledger.rewriting import read_tables
 from advrisk.ledger.segments import publish, segment_folders
+from advrisk.ledger.sync import lease, pull, remote
+from advrisk.ledger.sync.copies import copy_folder
 from advrisk.report.examples import Example, nearest_examples
 
 from .conftest import study_of
@@ -76,12 +77,13 @@ def published(local: Path, storage: fs.S3FileSystem, tmp_path_factory: pytest.Te
     """That run at a URL, put there by somebody else."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ADVRISK_CACHE", str(tmp_path_factory.mktemp("elsewhere")))
-        with working_folder("s3://bucket/runs/made") as home:
+        with writable_storage("s3://bucket/runs/made") as made:
+            home = made.folder
             (home / "ledger" / "segments").mkdir(parents=True)
             for name in ("inputs", "study.yaml"):
                 (shutil.copytree if (local / name).is_dir() else shutil.copy)(local / name, home / name)
             for segment in segment_folders(local / "ledger"):
-                publish(home / "ledger", read_tables(segment))
+                publish(made, read_tables(segment))
     return "bucket/runs/made"
 
 
@@ -175,7 +177,7 @@ def test_half_a_segment_is_refused_found_and_repaired(
 ) -> None:
     url = copied("half")
     assert advrisk("ledger", "check", url).returncode == 0
-    with working_folder(url):
+    with writable_storage(url):
         pass  # this machine has a copy to write to, one to read, and one to check
     Ledger.open(url)
     name = zips(storage, "bucket/runs/half")[-1]
@@ -185,7 +187,7 @@ def test_half_a_segment_is_refused_found_and_repaired(
         machine(where)
         with pytest.raises(LedgerError, match=r"zip: cannot be read .*ledger check 's3://bucket/runs/half' --repair"):
             Ledger.open(url)
-        with pytest.raises(LedgerError, match="zip: cannot be read"), working_folder(url):
+        with pytest.raises(LedgerError, match="zip: cannot be read"), writable_storage(url):
             pass
         assert advrisk("ledger", "check", url).returncode == 1, where
     machine("first")
@@ -200,8 +202,8 @@ def test_damage_that_leaves_size_and_time_is_found_by_who_looks_for_it(
     storage: fs.S3FileSystem, machine: Machine, monkeypatch: pytest.MonkeyPatch, advrisk: Command
 ) -> None:
     url, real = "s3://bucket/runs/rotten", remote.Remote.fetch
-    with working_folder(url) as home:
-        Ledger.open(home, create=True).append(MODELS)
+    with writable_storage(url) as opened:
+        Ledger.open(opened, create=True).append(MODELS)
     assert advrisk("ledger", "check", url).returncode == 0
 
     def rotten(self: remote.Remote, name: str, target: Path) -> None:
@@ -232,8 +234,8 @@ def test_a_segment_that_nobody_wrote_is_damaged(
     spoil: Callable[[bytearray], None], storage: fs.S3FileSystem, machine: Machine, advrisk: Command
 ) -> None:
     url = f"s3://bucket/runs/strange{spoil.__name__}"
-    with working_folder(url) as home:
-        Ledger.open(home, create=True).append(MODELS)
+    with writable_storage(url) as opened:
+        Ledger.open(opened, create=True).append(MODELS)
     path = f"{url[5:]}/{zips(storage, url[5:])[0]}"
     data = bytearray(get(storage, path))
     spoil(data)
@@ -247,14 +249,14 @@ def test_a_segment_that_nobody_wrote_is_damaged(
 def test_one_writer_at_a_time(storage: fs.S3FileSystem, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     url = "s3://bucket/runs/leased"
     holder = f"process {os.getpid()} on .* is writing to this folder"
-    with working_folder(url):
+    with writable_storage(url):
         assert keys(storage, "bucket/runs/leased") == ["lease.json"]
         machine("second")
         monkeypatch.setattr(time, "time", lambda now=time.time: now() + 3600.0)  # by its own clock
-        with pytest.raises(LedgerError, match=holder), working_folder(url):
+        with pytest.raises(LedgerError, match=holder), writable_storage(url):
             pass
     assert keys(storage, "bucket/runs/leased") == []
-    with working_folder(url):
+    with writable_storage(url):
         pass
 
 
@@ -270,7 +272,7 @@ def test_of_two_that_start_at_once_the_one_whose_words_are_gone_gives_up(
             storage.delete_file(f"{url[5:]}/lease.json")
 
     monkeypatch.setattr(lease.time, "sleep", other)
-    with pytest.raises(LedgerError, match="is writing to this folder"), working_folder(url):
+    with pytest.raises(LedgerError, match="is writing to this folder"), writable_storage(url):
         pytest.fail("the other one writes")
 
 
@@ -280,15 +282,15 @@ def test_who_was_not_heard_of_for_long_is_replaced_and_publishes_nothing_more(
     url, taken, homes = "s3://bucket/runs/lost", "another process writes to this folder now", []
 
     def outlasted() -> None:
-        with working_folder(url) as home:
-            homes.append(home)
-            Ledger.open(home, create=True).append(MODELS)
+        with writable_storage(url) as opened:
+            homes.append(opened.folder)
+            Ledger.open(opened, create=True).append(MODELS)
             monkeypatch.setattr(lease, "LASTS_S", -1.0)
             machine("second")
-            with working_folder(url) as other:
+            with writable_storage(url) as other:
                 Ledger.open(other).append(MODELS)
-            (home / "late.json").write_text("{}")
-            Ledger.open(home).append(MODELS)
+            (opened.folder / "late.json").write_text("{}")
+            Ledger.open(opened).append(MODELS)
 
     with pytest.raises(LedgerError, match=taken) as caught:
         outlasted()
@@ -299,15 +301,15 @@ def test_who_was_not_heard_of_for_long_is_replaced_and_publishes_nothing_more(
 
 def test_what_another_writer_put_there_meanwhile_stays(storage: fs.S3FileSystem, machine: Machine) -> None:
     url, root = "s3://bucket/runs/both", "bucket/runs/both"
-    with working_folder(url) as home:
-        Ledger.open(home, create=True).append(MODELS)
-        Ledger.open(home).append(MODELS)
+    with writable_storage(url) as opened:
+        Ledger.open(opened, create=True).append(MODELS)
+        Ledger.open(opened).append(MODELS)
     data = get(storage, f"{root}/{zips(storage, root)[0]}")
     late = ["ledger/segments/00000002-0badcafe.zip", "inputs/cells/3f/3f00.npz", "detectors/lid@1/plain.safetensors"]
-    with working_folder(url) as home:
+    with writable_storage(url) as opened:
         for name in late:
             put(storage, f"{root}/{name}", data)
-        assert compact(home).n_after == 1
+        assert compact(opened).n_after == 1
     assert set(late) <= set(keys(storage, root))
     assert len(zips(storage, root)) == 2, "what this writer had seen and merged is gone"
 
@@ -316,8 +318,8 @@ def test_a_segment_that_vanished_there_is_told(storage: fs.S3FileSystem, machine
     url, root = "s3://bucket/runs/vanished", "bucket/runs/vanished"
 
     def robbed() -> None:
-        with working_folder(url) as home:
-            Ledger.open(home, create=True).append(MODELS)
+        with writable_storage(url) as opened:
+            Ledger.open(opened, create=True).append(MODELS)
             storage.delete_file(f"{root}/{zips(storage, root)[0]}")
 
     with pytest.raises(LedgerError, match=r"vanished/ledger/.*zip: was put there, and is gone"):
@@ -338,7 +340,7 @@ def test_what_was_deleted_here_and_not_there_is_deleted_by_the_same_command(
         done = advrisk("ledger", "delete-inputs", url, *words)
         assert (done.returncode, done.stdout == "0 files changed\n") == (0, False), done
     machine("second")
-    kept = {path.stem: np.load(path)["sample"] for path in (readable_folder(url) / "inputs").rglob("*.npz")}
+    kept = {path.stem: np.load(path)["sample"] for path in (readable_storage(url).folder / "inputs").rglob("*.npz")}
     assert kept
     assert not any(sample in held for held in kept.values())
     cells = Ledger.open(url).query("SELECT cell FROM cells WHERE model = 'plain'")["cell"].to_pylist()
@@ -357,12 +359,12 @@ def test_inputs_are_fetched_by_who_needs_them(
     url = copied("lazy")
     assert advrisk("status", url).returncode == 0
     assert inputs_here(url) == []
-    home = Ledger.open(url).path.parent
+    there = Run.open(url)
     with monkeypatch.context() as patch:
         patch.setattr(remote.Remote, "fetch", down)
         with pytest.raises(RunError, match="the network is down"):
-            pictures(Run.open(local), home)
-    assert pictures(Run.open(local), home) == pictures(Run.open(local), local)
+            pictures(there)
+    assert pictures(there) == pictures(Run.open(local))
     all_kept = len(list((local / "inputs").rglob("*.npz")))
     assert 0 < len(inputs_here(url)) < all_kept
     assert advrisk("export", url, "kept.npz").stdout == advrisk("export", local, "own.npz").stdout.replace(
@@ -372,11 +374,11 @@ def test_inputs_are_fetched_by_who_needs_them(
     done = Study.from_dict(content).run(url, workers=1)
     assert {path.name for path in (copy_folder(url, "write") / "inputs").iterdir()} == {"bounds.npy", "shards"}
     assert done.status().complete
-    assert len(list((readable_folder(url) / "inputs").rglob("*.npz"))) == all_kept
+    assert len(list((readable_storage(url).folder / "inputs").rglob("*.npz"))) == all_kept
 
 
-def pictures(run: Run, folder: Path) -> list[Example]:
-    found = nearest_examples(folder, run.ledger, run.damage().distances, count=2)
+def pictures(run: Run) -> list[Example]:
+    found = nearest_examples(run.folder, run.ledger, run.damage().distances, count=2)
     assert found
     return found
 
@@ -485,7 +487,7 @@ def test_a_run_that_was_killed_early_is_called_by_its_name(
 
     with monkeypatch.context() as patch:
         patch.setattr(remote.Remote, "put", breaks)
-        patch.setattr("advrisk.ledger.mirror._Copy.push_rest", lambda _: None)  # as after a kill
+        patch.setattr("advrisk.ledger.sync.push.WriteCopy.push_rest", lambda _: None)  # as after a kill
         with pytest.raises(LedgerError, match="the network is down"):
             Study.from_dict(content).run(url, workers=1)
     assert "study.yaml" in keys(storage, "bucket/runs/early")
@@ -502,13 +504,13 @@ def test_a_copy_for_readers_is_not_written_to(storage: fs.S3FileSystem, machine:
     with pytest.raises(LedgerError, match=r"s3://bucket/runs/appended: was opened to be read; write to it in `with"):
         Ledger.open(url).append(MODELS)
     n_before = len(zips(storage, "bucket/runs/appended"))
-    with working_folder(url) as home:
-        Ledger.open(home).append(MODELS)
+    with writable_storage(url) as opened:
+        Ledger.open(opened).append(MODELS)
     assert len(zips(storage, "bucket/runs/appended")) == n_before + 1
-    bounds = home / "inputs" / "bounds.npy"
+    bounds = opened.folder / "inputs" / "bounds.npy"
     was = bounds.read_bytes()
     bounds.write_bytes(was[::-1])  # as a command leaves it whose upload failed
-    with working_folder(url):
+    with writable_storage(url):
         assert bounds.read_bytes() == was
 
 
@@ -516,8 +518,8 @@ def test_a_reader_starts_anew_where_segments_are_merged_meanwhile(
     storage: fs.S3FileSystem, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, real = "s3://bucket/runs/merged", remote.Remote.fetch
-    with working_folder(url) as home:
-        ledger = Ledger.open(home, create=True)
+    with writable_storage(url) as opened:
+        ledger = Ledger.open(opened, create=True)
         for name in "abc":
             ledger.append({"models": table_from("models", {"model": [name]})})
     merged = []
@@ -525,12 +527,12 @@ def test_a_reader_starts_anew_where_segments_are_merged_meanwhile(
     def fetch(self: remote.Remote, name: str, target: Path) -> None:
         if not merged and name.endswith(".zip"):
             merged.append(name)
-            with working_folder(url) as home:
-                compact(home)
+            with writable_storage(url) as opened:
+                compact(opened)
         real(self, name, target)
 
     machine("second")
-    monkeypatch.setattr(pulling, "_AT_ONCE", 1)
+    monkeypatch.setattr(pull, "_AT_ONCE", 1)
     monkeypatch.setattr(remote.Remote, "fetch", fetch)
     assert Ledger.open(url).query("SELECT model FROM models ORDER BY ALL")["model"].to_pylist() == ["a", "b", "c"]
     assert len(segment_folders(Ledger.open(url).path)) == 1

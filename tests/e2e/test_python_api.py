@@ -12,7 +12,7 @@ from torch import nn
 from advrisk import Run, Study
 from advrisk.core.errors import RiskError
 from advrisk.core.flags import NO_START_MESSAGE
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.parts.models.torch_module import build, load_weights
 from advrisk.testing.ledgers import outcome_rows
 
@@ -122,7 +122,7 @@ def test_a_table_with_integers_and_immutable_features(tmp_path: Path) -> None:
 
 
 def test_an_imported_row_does_not_join_the_study_uninvited(study: dict[str, Any], tmp_path: Path) -> None:
-    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.exchange.importing import import_outcomes
 
     run = Study.from_dict(study).run(tmp_path / "run")
     before = run.damage().as_dict()

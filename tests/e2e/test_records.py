@@ -15,7 +15,7 @@ from advrisk import Estimate, Run, Study
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.plain import plain
 from advrisk.core.tables import Tabular
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.report.records import damage_record, findings_tables
 
 from .conftest import Command, study_of

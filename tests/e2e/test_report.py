@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from advrisk import Run, Study
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 
 from .conftest import study_of
 from .visits import CHROMIUM, Visit

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 
 from advrisk import Run, Study
 from advrisk.core.errors import StudyError
-from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs, read_inputs
+from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.parts import REGISTRIES
 from advrisk.parts.models.small import SmallCnn
 from advrisk.report.summary import findings

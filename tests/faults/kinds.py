@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from advrisk.ledger import Ledger
-from advrisk.ledger.checking import check
+from advrisk.ledger.maintenance.checking import check
 from advrisk.testing.ledgers import INCIDENTAL
 from tests.faults.processes import Command, descendants
 from tests.faults.study import MAX_CELL_S, written

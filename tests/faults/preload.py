@@ -13,7 +13,7 @@ import advrisk.ledger
 import advrisk.run.campaign
 import advrisk.run.worker
 
-for module in pkgutil.iter_modules(advrisk.ledger.__path__, "advrisk.ledger."):
+for module in pkgutil.walk_packages(advrisk.ledger.__path__, "advrisk.ledger."):
     importlib.import_module(module.name)
 for name in ("duckdb", "rich.console", "torch.nn.functional"):
     importlib.import_module(name)

@@ -130,8 +130,8 @@ class Elsewhere:
 
     def fetch(self) -> None:
         """What is there now becomes what the trial is judged by; a lease or half a file is not left."""
-        from advrisk.ledger import readable_folder
-        from advrisk.ledger.remote import Remote
+        from advrisk.ledger import readable_storage
+        from advrisk.ledger.sync.remote import Remote
 
         with mock.patch.dict(os.environ, self.storage.environment(self.trial.home / "judge")):
             names = list(Remote.open(self.url).listing())
@@ -139,14 +139,14 @@ class Elsewhere:
                 name for name in names if name.startswith("lease") or any(part[0] == "." for part in Path(name).parts)
             ]
             assert not left, f"left behind: {left}"
-            copy = readable_folder(self.url)
+            copy = readable_storage(self.url).folder
         for name in copy.glob(".*"):  # of the copy itself
             name.unlink()
         self.trial.out = copy
 
 
 def _prepared(names: dict[str, str], prepare: Prepare | None) -> None:
-    from advrisk.ledger import lease
+    from advrisk.ledger.sync import lease
 
     os.environ.update(names)
     lease.LASTS_S, lease._RENEW_S, lease._SETTLE_S = LASTS_S, RENEW_S, SETTLE_S

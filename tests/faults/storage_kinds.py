@@ -60,7 +60,7 @@ def clocks_apart(trial: Trial) -> str:
 @kind("storage: files damaged", unable=no_storage)
 def files_damaged(trial: Trial) -> str:
     """Bytes of a segment or of kept inputs that lie there change, or the file is cut, grows or is gone."""
-    from advrisk.ledger.remote import Remote
+    from advrisk.ledger.sync.remote import Remote
 
     there = Elsewhere(trial)
     trial.expect(there.run(), DONE)

@@ -12,8 +12,8 @@ import numpy as np
 
 from advrisk.core.flags import CUT_SHORT
 from advrisk.ledger import Ledger
-from advrisk.ledger.checking import check
-from advrisk.ledger.diffing import diff_ledgers
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.diffing import diff_ledgers
 from advrisk.testing.ledgers import outcome_rows, output_rows
 from tests.faults.processes import Command, Prepare, strays, without_report
 from tests.faults.study import Studied

@@ -55,9 +55,9 @@ class _Ground:
         """Check, repair, check, read and compact: after a repair nothing is damaged, and all of it can be read."""
         from advrisk.core.errors import LedgerError
         from advrisk.ledger import Ledger
-        from advrisk.ledger.checking import check
-        from advrisk.ledger.compacting import compact
-        from advrisk.ledger.repairing import repair
+        from advrisk.ledger.maintenance.checking import check
+        from advrisk.ledger.maintenance.compacting import compact
+        from advrisk.ledger.maintenance.repairing import repair
 
         try:
             found = check(self.run)
@@ -74,9 +74,9 @@ class _Ground:
 
 def _make_run(folder: Path, run: Path) -> None:
     from advrisk.ledger import Ledger
-    from advrisk.ledger.compacting import compact
-    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.exchange.importing import import_outcomes
     from advrisk.ledger.inputs import cell_inputs, write_inputs
+    from advrisk.ledger.maintenance.compacting import compact
 
     def add(model: str, target: Path) -> None:
         import_outcomes(written(folder / f"{model}.csv", _ROWS.format(model).encode()), target)
@@ -99,9 +99,9 @@ def packed_segment(folder: Path) -> Loader:
     """A segment as it lies on object storage, fetched by whoever looks for damage, and by a reader."""
     from pyarrow import fs
 
-    from advrisk.ledger import Ledger, readable_folder
-    from advrisk.ledger.checking import check
-    from advrisk.ledger.remote import Remote
+    from advrisk.ledger import Ledger, readable_storage
+    from advrisk.ledger.maintenance.checking import check
+    from advrisk.ledger.sync.remote import Remote
 
     ground, storage, caches = _Ground(folder), folder / "storage", folder / "caches"
     segments = sorted((ground.run / "ledger" / "segments").iterdir())
@@ -120,7 +120,7 @@ def packed_segment(folder: Path) -> Loader:
             mock.patch.dict(os.environ, ADVRISK_CACHE=str(caches)),
         ):
             try:
-                check(readable_folder(remote.url, verify=False))
+                check(readable_storage(remote.url, verify=False))
                 return Ledger.open(remote.url).outcomes()
             finally:
                 places[which].write_bytes(seeds[which])
@@ -206,7 +206,8 @@ def care(folder: Path) -> Loader:
 def looks(folder: Path) -> Loader:
     """`looks.json`: which looks were taken at a run."""
     from advrisk.api import Run
-    from advrisk.ledger.stopping import FILE, Look, Stopping, resting_ledger, stopping_words, write_stopping
+    from advrisk.ledger.stopping import FILE, Look, Stopping, resting_ledger, write_stopping
+    from advrisk.report.stopping import stopping_words
 
     ground = _Ground(folder)
     look = Look("damage ±0.02", True, 1, 2, 0.5, 0.975, False, "a is 0.3 (0.1 to 0.5)")

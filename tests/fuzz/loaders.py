@@ -83,7 +83,7 @@ def parquet_outcomes(folder: Path) -> Loader:
 
 
 def _importing(folder: Path, name: str) -> Callable[[bytes, int], object]:
-    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.exchange.importing import import_outcomes
 
     path, run = folder / name, folder / "run"
 
@@ -97,8 +97,8 @@ def _importing(folder: Path, name: str) -> Callable[[bytes, int], object]:
 
 
 def csv_scores(folder: Path) -> Loader:
-    from advrisk.ledger.importing import import_outcomes
-    from advrisk.ledger.score_file import holds_scores, import_scores
+    from advrisk.ledger.exchange.importing import import_outcomes
+    from advrisk.ledger.exchange.score_file import holds_scores, import_scores
 
     path, kept, run = folder / "scores.csv", folder / "kept", folder / "run"
     import_outcomes(written(folder / "outcomes.csv", _OUTCOMES), kept)
@@ -148,7 +148,7 @@ def torchscript(folder: Path) -> Loader:
 def segment(folder: Path) -> Loader:
     """A file of a segment, read as every assessment does."""
     from advrisk.api import Run
-    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.exchange.importing import import_outcomes
 
     home = folder / "run"
     import_outcomes(written(folder / "outcomes.csv", _DISTANCES), home, norm="linf")
@@ -194,7 +194,7 @@ def evasion(folder: Path) -> Loader:
 
 
 def answers(folder: Path) -> Loader:
-    from advrisk.ledger.answer_file import read_answer_file
+    from advrisk.answers.file import read_answer_file
 
     path = folder / "answers.csv"
     seeds = [b"size,undetected,model,arm\n0.1,true,plain,pgd\n0.2,false,plain,pgd\n0.3,0,hard,pgd\n"]
@@ -279,7 +279,7 @@ def evidence_pack(folder: Path) -> Loader:
     from advrisk.api import Run
     from advrisk.api.evidence_verification import pack_summary, verify_pack
     from advrisk.core.errors import RiskError
-    from advrisk.ledger.importing import import_outcomes
+    from advrisk.ledger.exchange.importing import import_outcomes
 
     rows = [{"model": model, "sample": str(n), "d_linf": n / 10} for model in ("a", "b") for n in range(1, 5)]
     pq.write_table(pa.Table.from_pylist(rows), folder / "theirs.parquet")

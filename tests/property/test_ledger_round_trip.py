@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from advrisk.ledger import OUTCOMES, TABLES, Ledger, SegmentWriter, table_from
-from advrisk.ledger.compacting import compact
+from advrisk.ledger.maintenance.compacting import compact
 
 Row = dict[str, Any]
 

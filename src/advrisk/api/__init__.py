@@ -23,7 +23,7 @@ def train(
     on_epoch: Callable[[str, int, int, float], None] = lambda *_: None,
 ) -> "list[Trained]":
     """Train the models of a recipe file into a folder; those that are there already are skipped."""
-    from advrisk.ledger.places import output_folder
+    from advrisk.ledger.sync.files import output_folder
     from advrisk.parts import REGISTRIES
     from advrisk.run.training import train_models
     from advrisk.study import load_recipe

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.answers.file import AnswerRows
+from advrisk.answers.records import Answer, read_answers
 from advrisk.assess.damage.assessment import DamageAssessment, assess_damage
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.assess.damage.monte_carlo import detector_answers
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.ledger.answer_file import AnswerRows
-from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.layout import EVASION_FILE, read_extent
-from advrisk.ledger.stopping import stopping_words
 from advrisk.plan import refuse_asked_sizes
+from advrisk.report.stopping import stopping_words
 from advrisk.risk.evasion import Evasion, ThresholdEvasion, evasion_notes, read_evasion, threshold
 from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, validated
 

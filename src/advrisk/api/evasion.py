@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from advrisk.answers.file import AnswerRows, read_answer_file
 from advrisk.api.run import Run
 from advrisk.assess.damage.differences import unlike_groups
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
@@ -14,9 +15,8 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
-from advrisk.ledger.answer_file import AnswerRows, read_answer_file
-from advrisk.ledger.places import output_file
-from advrisk.ledger.remote import local_path, url_of
+from advrisk.ledger.sync.files import output_file
+from advrisk.ledger.sync.remote import local_path, url_of
 from advrisk.risk.evasion import (
     BayesianEvasion,
     EvasionCurve,

@@ -19,7 +19,7 @@ from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger.digests import LedgerDigest, file_digest, ledger_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
-from advrisk.ledger.places import output_file, output_folder
+from advrisk.ledger.sync.files import output_file, output_folder
 from advrisk.report import Findings, write_report
 from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence import REPORT, PackFile, evidence_index

@@ -17,6 +17,7 @@ from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.ledger.digests import files_digest, rows_digest, run_files, table_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.storage import Storage
 from advrisk.report.certificate_page import certificate_page
 from advrisk.report.evidence_page import index_markdown, index_page
 from advrisk.report.records import lasting
@@ -171,7 +172,7 @@ def _check_rows(pack: Pack, ledger: Ledger) -> Verification:
         if (again.rows, again.sha256) != (table["rows"], table["sha256"]):
             problems.append(f"The rows of {name} are others: {again.rows:,} now, {table['rows']:,} then")
     notes = []
-    for path, change in _changes(digest["files"]["entries"], ledger.path.parent):
+    for path, change in _changes(digest["files"]["entries"], ledger.storage):
         kept = path.startswith(_MADE_FROM_ROWS)
         if path.startswith("ledger/") or (kept and change != "changed"):
             notes.append(f"{path}: {change}")
@@ -190,9 +191,9 @@ def _on_files(changes: list[str]) -> tuple[str, ...]:
     return (f"Files of the run were rewritten, added or deleted, and no row with them: {some}{more}.",)
 
 
-def _changes(entries: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[tuple[str, str]]:
+def _changes(entries: Iterable[Mapping[str, Any]], storage: Storage) -> Iterator[tuple[str, str]]:
     then = {one["path"]: one["sha256"] for one in entries}
-    now = {one.path: one.sha256 for one in run_files(folder)}
+    now = {one.path: one.sha256 for one in run_files(storage)}
     for path in sorted(then.keys() | now.keys()):
         if path not in now:
             yield path, "gone"

@@ -16,9 +16,9 @@ from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
-from advrisk.ledger.stopping import stopping_words
 from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.report.findings import Findings
+from advrisk.report.stopping import stopping_words
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run

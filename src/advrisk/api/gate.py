@@ -13,7 +13,7 @@ from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import counted
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.stopping import stopping_words
+from advrisk.report.stopping import stopping_words
 from advrisk.risk.losses import bound_losses
 from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement, study_ground
 

@@ -11,8 +11,8 @@ from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.plain import json_text
-from advrisk.ledger.places import output_file, output_folder
-from advrisk.ledger.remote import Remote, url_below, url_of
+from advrisk.ledger.sync.files import output_file, output_folder
+from advrisk.ledger.sync.remote import Remote, url_below, url_of
 from advrisk.report import write_report
 from advrisk.report.csv_files import write_folder
 from advrisk.report.html import report_page

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from advrisk.answers.file import AnswerRows
+from advrisk.answers.records import Answer, read_answers
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.comparing import compare_runs
 from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage, damage_question
@@ -39,14 +41,12 @@ from advrisk.core.names import counted
 from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
-from advrisk.ledger.answer_file import AnswerRows
-from advrisk.ledger.answers import Answer, read_answers
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.ledger.places import output_folder
-from advrisk.ledger.remote import last_part, url_of
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.ledger.stopping import Stopping, resting_ledger
+from advrisk.ledger.sync.files import output_folder
+from advrisk.ledger.sync.remote import last_part, url_of
 from advrisk.ledger.views import ALL, AnyWhere, View
 from advrisk.report import Findings, arm_shares, flagged_arms
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures

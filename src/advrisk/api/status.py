@@ -14,7 +14,8 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.searches import read_searches
-from advrisk.ledger.stopping import Look, Stopping, stopping_words
+from advrisk.ledger.stopping import Look, Stopping
+from advrisk.report.stopping import stopping_words
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from advrisk.api.run import Run
 from advrisk.core.durations import parse_duration
 from advrisk.core.errors import StudyError
-from advrisk.ledger import readable_folder, working_folder
+from advrisk.ledger import readable_storage, writable_storage
 from advrisk.study import StudySpec, load_study, parse_targets, study_from
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class Study:
         targets, max_passes, max_s = parse_targets(target), _checked_passes(max_passes), _checked_time(max_time)
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_s, retry_errors, publish_every_s, on, address, max_passes, targets)
-        with working_folder(folder, inputs=_looked_at(self.spec, detectors)) as home:
-            run_study(self.spec, home, options=options, look=looker(self.spec, home), **given)
+        with writable_storage(folder, inputs=_inputs_read(self.spec, detectors)) as storage:
+            run_study(self.spec, storage, options=options, look=looker(self.spec, storage.folder), **given)
         return Run.open(folder)
 
     def doubts(self) -> list[str]:
@@ -105,12 +105,13 @@ class Study:
 
         given: dict[str, Any] = {"on": on, "address": address, "max_passes": _checked_passes(max_passes)}
         options = Options(workers, device, retry_errors=retry_errors, targets=parse_targets(target), **given)
-        home = readable_folder(folder, inputs=False)
+        inputs = None if _inputs_read(self.spec, detectors) is None else ()  # clean ones come from the data
+        home = readable_storage(folder, inputs=inputs).folder
         return dry_run(self.spec, home, options=options, modules=modules, detectors=detectors)
 
 
-def _looked_at(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:
-    """The folders of kept inputs that a run of a study looks at; None: all of them.
+def _inputs_read(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:
+    """The folders of kept inputs that a run of a study reads; None: all of them.
 
     Clean inputs always: what somebody deleted of them is not kept again. Others are crafted again where they are not
     here, so this decides how long it takes, and nothing else.

@@ -237,7 +237,7 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     from advrisk.cli.damage import print_damage
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
     from advrisk.cli.targets import targets_met, tell_stopped
-    from advrisk.ledger.remote import url_below
+    from advrisk.ledger.sync.remote import url_below
     from advrisk.report.answer import leading
     from advrisk.report.records import damage_record
 

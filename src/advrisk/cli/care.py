@@ -11,8 +11,8 @@ from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.names import counted
 
 if TYPE_CHECKING:
-    from advrisk.ledger.checking import Inspection
-    from advrisk.ledger.diffing import LedgerDiff
+    from advrisk.ledger.maintenance.checking import Inspection
+    from advrisk.ledger.maintenance.diffing import LedgerDiff
 
 _MOST_SHOWN = 20
 

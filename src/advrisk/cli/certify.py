@@ -86,7 +86,7 @@ def verify(
     """
     from advrisk.api.evidence_files import is_pack
     from advrisk.cli.evidence import verify_evidence
-    from advrisk.ledger.places import input_file
+    from advrisk.ledger.sync.files import input_file
 
     with input_file(certificate) as path:
         if is_pack(path):

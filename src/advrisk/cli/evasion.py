@@ -34,7 +34,7 @@ def evasion(
     """
     from advrisk.api.evasion import fit_evasion
     from advrisk.cli.damage import print_evasion
-    from advrisk.ledger.remote import local_path, url_of
+    from advrisk.ledger.sync.remote import local_path, url_of
 
     if out is not None and norm is None and not (url_of(source) or local_path(source).is_dir()):
         raise StudyError("--out needs --norm: a curve whose sizes are in no norm can be used with none")

@@ -8,7 +8,7 @@ from rich.console import Console
 from advrisk.assess.failures.modes import SAMPLES
 from advrisk.cli.lines import show_result, shown_part
 from advrisk.core.errors import StudyError
-from advrisk.ledger.places import output_file
+from advrisk.ledger.sync.files import output_file
 from advrisk.render.terminal import indented, new_table, plain_cells
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, explanation, heading, losses_text
@@ -34,7 +34,7 @@ def show_failures(
     found = run.failures(**asked, n=SAMPLES if n is None else n)
     if out is not None:
         with output_file(out) as path:
-            n_drawn = write_contact_sheet(run.folder, found, path)
+            n_drawn = write_contact_sheet(run.ledger.storage, found, path)
         print(f"{n_drawn} inputs drawn in {out}", file=sys.stderr)
     shown = shown_part(run, found.as_dict, lambda: print_failures(found))
     show_result(found, *shown, out_csv=out_csv, as_json=as_json)

@@ -149,7 +149,7 @@ def _tell(found: "Verdicts", facts: dict[str, Any], *, as_json: bool, junit: str
 
 
 def _write(place: str, text: str) -> None:
-    from advrisk.ledger.places import output_file
+    from advrisk.ledger.sync.files import output_file
 
     with output_file(place) as path:
         write_whole(path, text)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable
 
-    from advrisk.ledger.answer_store import AnswerStore
-    from advrisk.ledger.answers import Settings
+    from advrisk.answers.records import Settings
+    from advrisk.answers.store import AnswerStore
     from advrisk.web.labelling import Wishes
     from advrisk.web.serve import Place
     from advrisk.web.stimuli import Pool
@@ -75,7 +75,7 @@ def label(
 
     Example: advrisk label runs/signs --design side-by-side --open
     """
-    from advrisk.ledger.remote import url_of
+    from advrisk.ledger.sync.remote import url_of
     from advrisk.web.labelling import Wishes
 
     if sum((invite is not None, summary, fit is not None)) > 1:
@@ -137,7 +137,7 @@ def _say(link: str) -> None:
 
 
 def _invite(folder: str, wishes: "Wishes", name: str, place: "Place") -> None:
-    from advrisk.ledger.answer_store import checked_name
+    from advrisk.answers.store import checked_name
     from advrisk.web.labelling import open_labelling
 
     said = place.public or (place.address(place.port) if place.port else None)
@@ -191,7 +191,7 @@ def _warn(warnings: "Iterable[str]") -> None:
 
 
 def _write_curve(folder: str, wishes: "Wishes", target: str) -> None:
-    from advrisk.ledger.places import output_file
+    from advrisk.ledger.sync.files import output_file
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:

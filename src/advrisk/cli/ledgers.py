@@ -29,23 +29,23 @@ def import_(
 
     Example: advrisk import distances.csv runs/theirs --norm linf
     """
-    from advrisk.ledger import working_folder
-    from advrisk.ledger.importing import import_outcomes
-    from advrisk.ledger.score_file import holds_scores, import_scores, incomplete
+    from advrisk.ledger import writable_storage
+    from advrisk.ledger.exchange.importing import import_outcomes
+    from advrisk.ledger.exchange.score_file import holds_scores, import_scores, incomplete
 
     if holds_scores(source):
         if norm is not None:
             raise StudyError(f"--norm {norm} is for a column of distances, and {source} holds scores; leave it out")
-        with working_folder(folder, inputs=()) as home:
-            found = import_scores(source, home)
+        with writable_storage(folder, inputs=()) as storage:
+            found = import_scores(source, storage)
         left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
         names = " and ".join(found.detectors)
         print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show {folder} detection")
         for sentence in incomplete(found, folder):
             print(sentence, file=sys.stderr)
         return
-    with working_folder(folder, inputs=()) as home:
-        n = import_outcomes(source, home, norm=norm)
+    with writable_storage(folder, inputs=()) as storage:
+        n = import_outcomes(source, storage, norm=norm)
     print(f"{n} rows imported. Next: advrisk show {folder}")
 
 
@@ -83,8 +83,8 @@ def export(
     from advrisk.cli.indicators import TENSOR, export_tensor
     from advrisk.cli.targets import hint_at_rest
     from advrisk.ledger import Ledger
-    from advrisk.ledger.exporting import export_inputs, export_table
-    from advrisk.ledger.places import output_file
+    from advrisk.ledger.exchange.exporting import export_inputs, export_table
+    from advrisk.ledger.sync.files import output_file
 
     if mlflow is not None:
         from advrisk.cli.mlflow import export_to_mlflow
@@ -96,7 +96,7 @@ def export(
     ledger = Ledger.open(folder).named()
     with output_file(target) as path:
         if to_score:
-            from advrisk.ledger.to_score import export_to_score
+            from advrisk.ledger.exchange.to_score import export_to_score
 
             if path.suffix != ".npz":
                 raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
@@ -144,10 +144,10 @@ def ledger_delete_inputs(
 
     Example: advrisk ledger delete-inputs runs/signs --sample signs/000017
     """
-    from advrisk.ledger import Ledger, working_folder
-    from advrisk.ledger.exporting import delete_inputs
+    from advrisk.ledger import Ledger, writable_storage
+    from advrisk.ledger.maintenance.deleting import delete_inputs
 
-    with working_folder(folder) as home:
-        ledger = Ledger.open(home)
+    with writable_storage(folder) as storage:
+        ledger = Ledger.open(storage)
         n = delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)
     print(f"{n} files changed")

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
-from advrisk.ledger.places import output_file
+from advrisk.ledger.sync.files import output_file
 from advrisk.render.terminal import indented
 from advrisk.report.csv_files import write_rows
 

@@ -58,7 +58,7 @@ def report(
     """
     from advrisk.api import Run
     from advrisk.api.reporting import form_text
-    from advrisk.ledger.remote import url_below
+    from advrisk.ledger.sync.remote import url_below
 
     form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
     asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}

@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.ledger.answers import ANSWERS_FILE
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
-from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
+from advrisk.ledger.layout import ANSWERS_FILE, EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.stopping import FILE as LOOKS_FILE
+from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import TABLES
 
 _FILES = (STUDY_FILE, EVASION_FILE, FROZEN_FILE, ANSWERS_FILE, LOOKS_FILE)
@@ -85,7 +85,7 @@ class LedgerDigest:
 def ledger_digest(ledger: Ledger) -> LedgerDigest:
     """Of every table and every file that belongs to the run."""
     tables = {name: table_digest(ledger, name) for name in TABLES}
-    return LedgerDigest(tables, tuple(run_files(ledger.path.parent)))
+    return LedgerDigest(tables, tuple(run_files(ledger.storage)))
 
 
 def rows_digest(tables: Mapping[str, str]) -> str:
@@ -103,10 +103,11 @@ def _of_lines(named: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def run_files(folder: Path) -> Iterator[FileDigest]:
+def run_files(storage: Storage) -> Iterator[FileDigest]:
     """The study, the ledger and what was kept beside it; not what was written from these, such as reports."""
+    folder = storage.folder
     paths = [folder / name for name in _FILES]
-    inputs_folder(folder)
+    storage.fetch(inputs_folder(folder))
     for name in _FOLDERS:
         paths += sorted((folder / name).rglob("*"))
     for path in sorted(path for path in paths if path.is_file()):

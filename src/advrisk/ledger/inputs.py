@@ -5,12 +5,13 @@ inputs/calibrate/5d0e….npz    inputs/bounds.npy
 
 Of a cell whose points others take over, all are kept under `crafted`, successful or not; those that detectors learn
 from, under `examples` and the name of their model; samples to calibrate, under the digest of all of them. The bounds
-of the space say what is black and what is white.
+of the space say what is black and what is white. Of a run on object storage, a path may name what is not here yet:
+`Storage.fetch` fetches it.
 """
 
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,30 +23,21 @@ from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file, write_json
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
 _DELETED = "deleted.json"
 _ALL = 10**8  # more than the number of any segment
-# Folders that are copies of some elsewhere: what fetches a file, or all in a folder, once it is asked for
-# (`ledger.mirror`).
-FETCHES: dict[Path, Callable[[Path], None]] = {}
 
 
 def inputs_folder(run_folder: Path) -> Path:
     """The folder of all that was kept."""
-    return _here(run_folder, run_folder / "inputs")
-
-
-def _here(run_folder: Path, path: Path) -> Path:
-    if fetch := FETCHES.get(run_folder):
-        fetch(path)
-    return path
+    return run_folder / "inputs"
 
 
 def cell_inputs(run_folder: Path, cell: str) -> Path:
     """Where the perturbed inputs of a cell lie, if they were kept."""
-    return _here(run_folder, run_folder / "inputs" / "cells" / cell[:2] / f"{cell}.npz")
+    return run_folder / "inputs" / "cells" / cell[:2] / f"{cell}.npz"
 
 
 def crafted_inputs(run_folder: Path, cell: str) -> Path:
     """Where the points lie that a cell crafted for transfer arms, if inputs were kept."""
-    return _here(run_folder, run_folder / "inputs" / "crafted" / cell[:2] / f"{cell}.npz")
+    return run_folder / "inputs" / "crafted" / cell[:2] / f"{cell}.npz"
 
 
 def example_inputs(run_folder: Path, model: str, cell: str) -> Path:
@@ -55,7 +47,7 @@ def example_inputs(run_folder: Path, model: str, cell: str) -> Path:
 
 def examples_of(run_folder: Path, model: str) -> Path:
     """The folder of all that was crafted on a model for detectors to learn from."""
-    return _here(run_folder, run_folder / "inputs" / "examples" / model)
+    return run_folder / "inputs" / "examples" / model
 
 
 def detector_states(run_folder: Path) -> Path:
@@ -71,7 +63,7 @@ def detector_state(run_folder: Path, detector: str, model: str) -> Path:
 
 def shard_inputs(run_folder: Path, shard: str) -> Path:
     """Where the clean inputs of a shard lie, if inputs were kept."""
-    return _here(run_folder, run_folder / "inputs" / "shards" / f"{shard}.npz")
+    return run_folder / "inputs" / "shards" / f"{shard}.npz"
 
 
 def calibrate_inputs(run_folder: Path, which: str) -> Path:
@@ -81,7 +73,7 @@ def calibrate_inputs(run_folder: Path, which: str) -> Path:
 
 def calibrate_folder(run_folder: Path) -> Path:
     """The folder of all clean inputs to calibrate."""
-    return _here(run_folder, run_folder / "inputs" / "calibrate")
+    return run_folder / "inputs" / "calibrate"
 
 
 def write_bounds(run_folder: Path, low: Array, high: Array) -> None:

@@ -8,6 +8,7 @@ from advrisk.core.extent import Extent
 
 STUDY_FILE = "study.yaml"  # the study as it was understood
 EVASION_FILE = "evasion.json"  # a copy of the evasion curve that the study names
+ANSWERS_FILE = "answers.sqlite"  # what people answered, see `advrisk.answers`
 DATA_FILE = "data.json"  # how many samples the data set has beyond those of the study, and how far apart inputs can be
 
 

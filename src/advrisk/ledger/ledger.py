@@ -20,8 +20,10 @@ from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.manifest import ADVICE, read_replaces
 from advrisk.ledger.naming import Names, detector_names, scores_by_name, show_names
-from advrisk.ledger.remote import url_of
-from advrisk.ledger.segments import publish, segment_folders
+from advrisk.ledger.segments import FOLDER, publish, segment_folders
+from advrisk.ledger.storage import Storage
+from advrisk.ledger.sync.copies import Place, readable_storage
+from advrisk.ledger.sync.remote import url_of
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class Ledger:
     Segments that are merged meanwhile are read where their rows are then.
     """
 
-    path: Path
+    storage: Storage  # where its segments are published, and kept inputs come from
     shards: frozenset[str] | None = None  # readers see no other samples to evaluate; None: all
     models: frozenset[str] | None = None  # nor other models, but for surrogates
     samples: frozenset[str] | None = None  # nor other samples to evaluate
@@ -53,25 +55,32 @@ class Ledger:
     names: Names | None = None  # other names than its own
 
     @classmethod
-    def open(cls, path: str | Path, *, create: bool = False) -> "Ledger":
+    def open(cls, place: Place, *, create: bool = False) -> "Ledger":
         """The ledger in a run's folder (or the ledger's own folder); of a URL, a copy of what is there now."""
-        from advrisk.ledger.mirror import readable_folder  # which needs what is below
-
-        folder = home = readable_folder(path, inputs=False)
-        if (folder / "ledger").is_dir():
-            folder = folder / "ledger"
-        if not (folder / "segments").is_dir():
+        storage = readable_storage(place, inputs=())
+        home = storage.folder
+        if (home / FOLDER).is_dir() and not storage.ledger.is_dir():
+            storage = Storage(home.parent, home.name)
+        if not (storage.ledger / FOLDER).is_dir():
             if not create:
-                place = url_of(path) or path
+                shown = home if isinstance(place, Storage) else url_of(place) or place
                 if home.is_file():
-                    raise LedgerError(f"{place}: is a file; give the folder of a run, such as runs/{home.stem}")
-                raise LedgerError(f"{place}: holds no ledger; `advrisk run study.yaml --out {place}` makes one")
-            folder = home / "ledger"
+                    raise LedgerError(f"{shown}: is a file; give the folder of a run, such as runs/{home.stem}")
+                raise LedgerError(f"{shown}: holds no ledger; `advrisk run study.yaml --out {shown}` makes one")
             try:
-                (folder / "segments").mkdir(parents=True, exist_ok=True)
+                (storage.ledger / FOLDER).mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise LedgerError(f"{folder}: cannot be made: {error.strerror}") from None
-        return cls(folder)
+                raise LedgerError(f"{storage.ledger}: cannot be made: {error.strerror}") from None
+        return cls(storage)
+
+    @property
+    def path(self) -> Path:
+        """The folder with the segments."""
+        return self.storage.ledger
+
+    def reopened(self) -> "Ledger":
+        """The same with what was appended since."""
+        return replace(self)
 
     def of_shards(self, shards: Iterable[str]) -> "Ledger":
         """The same, as if no other samples than those of these shards were to be evaluated."""
@@ -112,7 +121,7 @@ class Ledger:
                 raise LedgerError(f"there is no table called {name!r}; {did_you_mean(name, TABLES)}")
             if table.schema.remove_metadata() != TABLES[name]:
                 raise LedgerError(f"{name}: these columns are not those of schema version {SCHEMA_VERSION}")
-        return publish(self.path, tables)
+        return publish(self.storage, tables)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """The answer to a SQL query over outcomes, outputs, scores, measures, cells, arms, models and samples."""

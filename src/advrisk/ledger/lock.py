@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger.remote import url_of
+from advrisk.ledger.sync.remote import url_of
 
 _WAITS_S = (0.01, 0.05, 0.0)
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, or say who does. Of a URL, lock the copy that `working_folder` gives."""
+    """Hold the folder's lock, or say who does. Of a URL, lock the folder of its `writable_storage`."""
     if url := url_of(folder):
-        raise LedgerError(f"{url}: is no folder of this machine; write to it with `advrisk.ledger.working_folder`")
+        raise LedgerError(f"{url}: is no folder of this machine; write to it with `advrisk.ledger.writable_storage`")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)

@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,17 +20,13 @@ import pyarrow.parquet as pq
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import manifest
 from advrisk.ledger.manifest import Manifest, Replaces, Stamp
+from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
 FOLDER = "segments"
 ASIDE = "aside"  # beside the segments: what was damaged
 _UNFINISHED = ".unfinished-"
 _RETIRED = ".retired-"
-# Ledgers that are copies of some elsewhere: what makes a new segment appear there, too (`ledger.mirror`).
-PUSHES: dict[Path, Callable[[Path], None]] = {}
-DROPS: dict[Path, Callable[[Sequence[str]], None]] = {}  # and what lets segments, by name, disappear there
-# Ledgers that are copies for readers of some elsewhere, by URL: what is written there would be lost.
-READ_COPIES: dict[Path, str] = {}
 
 
 def segment_folders(ledger: Path) -> list[Path]:
@@ -65,7 +61,7 @@ def all_segments(ledger: Path) -> list[Path]:
 
 
 def publish(
-    ledger: Path,
+    storage: Storage,
     tables: Mapping[str, pa.Table],
     *,
     number: int | None = None,
@@ -76,9 +72,9 @@ def publish(
 
     One that `replaces` others says what it knows of `inputs`, and has the number of the last of those.
     """
+    storage.refuse_writing()
+    ledger = storage.ledger
     folder = ledger / FOLDER
-    if url := READ_COPIES.get(ledger):
-        raise LedgerError(f"{url}: was opened to be read; write to it in `with advrisk.ledger.working_folder(url)`")
     if number is None:
         number = last_number(ledger) + 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"
@@ -101,18 +97,12 @@ def publish(
             f"{ledger}: a segment could not be written ({error.strerror or error}); what was published before is "
             "intact. Make room or mend the disk, then run the same command again"
         ) from error
-    _push(ledger, folder / name)
+    try:
+        storage.push(folder / name)
+    except BaseException:  # then it was never published
+        retire(folder / name)
+        raise
     return folder / name
-
-
-def _push(ledger: Path, segment: Path) -> None:
-    """Let a segment of a copy appear elsewhere; where that fails, it was never there."""
-    if push := PUSHES.get(ledger):
-        try:
-            push(segment)
-        except BaseException:
-            retire(segment)
-            raise
 
 
 def last_number(ledger: Path) -> int:
@@ -121,8 +111,9 @@ def last_number(ledger: Path) -> int:
     return manifest.number_of(existing[-1].name) if existing else 0
 
 
-def tidy(ledger: Path) -> None:
+def tidy(storage: Storage) -> None:
     """Delete what a killed writer left behind, and what was replaced. Only the holder of the lock may do this."""
+    ledger = storage.ledger
     merged = [manifest.read_replaces(segment) for segment in all_segments(ledger)]
     try:
         remove_unfinished(ledger)
@@ -134,8 +125,8 @@ def tidy(ledger: Path) -> None:
         raise LedgerError(
             f"{error.filename or ledger}: what is not needed any more cannot be removed: {error.strerror or error}"
         ) from None
-    if there and (drop := DROPS.get(ledger)):
-        drop(there)
+    if there:
+        storage.drop(there)
 
 
 def remove_unfinished(ledger: Path) -> None:

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.ledger.compacting import merge_neighbours
 from advrisk.ledger.ledger import Ledger
-from advrisk.ledger.remote import UnreachableError, patiently
+from advrisk.ledger.maintenance.compacting import merge_neighbours
 from advrisk.ledger.segments import last_number, segment_folders, tidy
+from advrisk.ledger.sync.remote import UnreachableError, patiently
 
 _LOG = logging.getLogger(__name__)
 PUBLISH_EVERY_S = 3.0
@@ -37,7 +37,7 @@ class SegmentWriter:
         self._failed = False  # the last time
         self._try_again_at = -math.inf
         self._began = self._published_at = self._reached_at = time.monotonic()
-        tidy(ledger.path)
+        tidy(ledger.storage)
         self._n_small = len(segment_folders(ledger.path))  # maybe; a merge counts them
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
@@ -114,7 +114,7 @@ class SegmentWriter:
         if self._n_small >= MERGE_EVERY:
             self._n_small = 0
             with contextlib.suppress(LedgerError):
-                merge_neighbours(self._ledger.path, MERGED_BYTES)
+                merge_neighbours(self._ledger.storage, MERGED_BYTES)
 
     def __enter__(self) -> "SegmentWriter":
         return self

@@ -7,6 +7,7 @@ from typing import Any
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
+from advrisk.ledger.storage import Storage
 from advrisk.report.examples import Bounds, drawn
 from advrisk.report.failures import Array, Exhibit, Sheet, contact_sheets
 
@@ -16,13 +17,13 @@ _LINES = 2  # under each pair of pictures
 _HEAD = 30
 
 
-def write_contact_sheet(folder: Path, found: FailureModes, target: Path) -> int:
+def write_contact_sheet(storage: Storage, found: FailureModes, target: Path) -> int:
     """Write all exhibits with pictures into one PNG file; returns how many there are."""
-    sheets = [sheet for sheet in contact_sheets(folder, found) if any(one.pictures for one in sheet.exhibits)]
+    sheets = [sheet for sheet in contact_sheets(storage, found) if any(one.pictures for one in sheet.exhibits)]
     if not sheets:
         raise RunError(
-            f"{folder}: there is no picture to show: nothing failed, inputs were not kept (`keep_inputs`), or they are "
-            "no images"
+            f"{storage.folder}: there is no picture to show: nothing failed, inputs were not kept (`keep_inputs`), or "
+            "they are no images"
         )
     if target.suffix.lower() != ".png":
         raise RunError(f"{target}: a contact sheet is a picture, so the name must end in .png")

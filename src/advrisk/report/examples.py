@@ -13,6 +13,7 @@ from advrisk.assess.damage.distances import Distances
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
+from advrisk.ledger.storage import Storage
 
 Array = npt.NDArray[Any]
 Bounds = tuple[Array, Array]  # what is shown as black and as white: two numbers, or two for each feature
@@ -66,7 +67,7 @@ def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, coun
         words = ["wrong unperturbed" if distances.by_model[model][place] == 0 else "not broken" for model in models]
         hits = [found.get((model, sample), word) for model, word in zip(models, words, strict=True)]
         try:
-            examples.append(_example(folder, sample, hits, bounds))
+            examples.append(_example(ledger.storage, sample, hits, bounds))
         except LedgerError:  # inputs were not kept, or were deleted
             continue
     return examples
@@ -84,9 +85,9 @@ def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
     return [distances.samples[place] for place in ranked[places]]
 
 
-def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str], bounds: Bounds) -> Example:
+def _example(storage: Storage, sample: str, hits: list[dict[str, Any] | str], bounds: Bounds) -> Example:
     first = next(hit for hit in hits if isinstance(hit, dict))
-    original = _input(shard_inputs(folder, str(first["shard"])), sample)
+    original = _input(storage.fetch(shard_inputs(storage.folder, str(first["shard"]))), sample)
     if original.ndim != 3 or original.shape[0] not in (1, 3):
         raise LedgerError(f"{sample} is not an image")
     attacked: list[Attacked | str] = []
@@ -94,7 +95,7 @@ def _example(folder: Path, sample: str, hits: list[dict[str, Any] | str], bounds
         if isinstance(hit, str):
             attacked.append(hit)
             continue
-        adversarial = _input(cell_inputs(folder, hit["cell"]), sample)
+        adversarial = _input(storage.fetch(cell_inputs(storage.folder, hit["cell"])), sample)
         attacked.append(
             Attacked(
                 model=hit["model"],

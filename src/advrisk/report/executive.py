@@ -19,13 +19,13 @@ from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
-from advrisk.ledger.stopping import level_words, rest_words
 from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
+from advrisk.report.stopping import level_words, rest_words
 from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested

@@ -13,6 +13,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
+from advrisk.ledger.storage import Storage
 from advrisk.report.examples import UNIT, Bounds, picture
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.risk.indicators.tensor import CLEAN
@@ -93,27 +94,27 @@ class Sheet:
 class _Store:
     """Inputs beside a ledger; each file is read once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._read = folder, dict[Path, dict[str, Array]]()
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._read = storage, dict[Path, dict[str, Array]]()
 
     def original(self, failure: Failure) -> Array | None:
-        return self._input(shard_inputs(self.folder, failure.shard), failure.sample)
+        return self._input(shard_inputs(self._storage.folder, failure.shard), failure.sample)
 
     def perturbed(self, failure: Failure) -> Array | None:
-        return self._input(cell_inputs(self.folder, failure.cell), failure.sample)
+        return self._input(cell_inputs(self._storage.folder, failure.cell), failure.sample)
 
     def _input(self, path: Path, sample: str) -> Array | None:
         if path not in self._read:
             try:
-                self._read[path] = read_inputs(path)
+                self._read[path] = read_inputs(self._storage.fetch(path))
             except LedgerError:  # not kept, or deleted
                 self._read[path] = {}
         return self._read[path].get(sample)
 
 
-def contact_sheets(folder: Path, found: FailureModes) -> list[Sheet]:
+def contact_sheets(storage: Storage, found: FailureModes) -> list[Sheet]:
     """Every failure mode with the inputs that were kept."""
-    store, bounds = _Store(folder), read_bounds(folder)
+    store, bounds = _Store(storage), read_bounds(storage.folder)
     sheets = []
     for mode in found.modes:
         exhibits = [
@@ -124,9 +125,9 @@ def contact_sheets(folder: Path, found: FailureModes) -> list[Sheet]:
     return sheets
 
 
-def failure_content(folder: Path, found: Sequence[FailureModes]) -> dict[str, Any]:
+def failure_content(storage: Storage, found: Sequence[FailureModes]) -> dict[str, Any]:
     """What the template shows of failures."""
-    sheets = [(one, contact_sheets(folder, one)) for one in found]
+    sheets = [(one, contact_sheets(storage, one)) for one in found]
     return {
         "failures": [(one, {model: [s for s in all_ if s.mode.model == model] for model in one.models})
                      for one, all_ in sheets],

@@ -119,7 +119,7 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | attack_content(found.attacks)
         | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
-        | failure_content(folder, found.failures)
+        | failure_content(ledger.storage, found.failures)
         | survival_content(found.survival, places=places)
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates), places=places)

@@ -15,7 +15,7 @@ from torch import nn
 from advrisk.core.errors import RunError
 from advrisk.core.files import remove_unfinished
 from advrisk.engine import OutOfTimeError
-from advrisk.ledger import Ledger, SegmentWriter, locked
+from advrisk.ledger import Ledger, SegmentWriter, Storage, locked
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.accuracy import doubts_about
@@ -65,7 +65,7 @@ __all__ = [
 
 def run_study(
     study: StudySpec,
-    folder: Path,
+    place: Path | Storage,
     *,
     options: Options = DEFAULTS,
     modules: Mapping[str, nn.Module] | None = None,
@@ -73,13 +73,14 @@ def run_study(
     look: Looker | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Carry out every cell of a study that the ledger in `folder` does not hold yet; then take measures, and
+    """Carry out every cell of a study that the ledger at `place` does not hold yet; then take measures, and
     score what was kept.
 
     `detectors` (name -> any object with `score(x)`) score beside those that the study names. `look` says whether
     targets are met, where there are any.
     """
     refuse_place(study, options)
+    folder = Storage.of(place).folder
     bench = set_up(study, folder, options, modules)  # a study that is refused leaves nothing behind
     known = know_detectors(bench, detectors or {})
     refuse_only_here(bench, refuse_impossible(study, bench, known, options.targets), options)
@@ -87,7 +88,7 @@ def run_study(
     with locked(folder):
         refuse_another_study(study, folder)
         remove_unfinished(folder)  # of a run that was killed
-        ledger = Ledger.open(folder, create=True)
+        ledger = Ledger.open(place, create=True)
         plan = plan_study(study, ledger, bench, known)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
@@ -96,7 +97,7 @@ def run_study(
         job = _Job(bench, plan, options, look, _deadline(options), on_progress)
         job.learn(known, progress)
         progress = job.carry_out(ledger, missing, progress)
-        for now in job.afterwards(progress):
+        for now in job.afterwards(ledger, progress):
             progress = now
             on_progress(progress)
     return progress
@@ -157,12 +158,12 @@ class _Job:
         else:
             rounds.carry_out_all(missing, crew)
 
-    def afterwards(self, progress: Progress) -> Iterator[Progress]:
+    def afterwards(self, ledger: Ledger, progress: Progress) -> Iterator[Progress]:
         """Take measures, and score what was kept."""
-        for now in _measuring(progress, self.bench, self.plan, self.options, deadline=self.deadline):
+        for now in _measuring(ledger, progress, self.bench, self.plan, self.options, deadline=self.deadline):
             progress = now
             yield progress
-        for n_scored, n_to_score in _scoring(self.bench, self.plan, self.options, deadline=self.deadline):
+        for n_scored, n_to_score in _scoring(ledger, self.bench, self.plan, self.options, deadline=self.deadline):
             progress = replace(progress, n_scored=n_scored, n_to_score=n_to_score)
             yield progress
 
@@ -184,12 +185,12 @@ def know_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[Conf
 
 
 def _measuring(
-    progress: Progress, bench: Workbench, plan: Plan, options: Options, *, deadline: float
+    ledger: Ledger, progress: Progress, bench: Workbench, plan: Plan, options: Options, *, deadline: float
 ) -> Iterator[Progress]:
     """Take the study's measures where they were not; nothing after the deadline. What fails is noted, and no more."""
     if not bench.study.measures:
         return
-    ledger = Ledger.open(bench.folder)  # with what was published meanwhile
+    ledger = ledger.reopened()  # with what was published meanwhile
     gaps = unmeasured(ledger, bench, plan, retry_errors=options.retry_errors)
     n_failed = 0 if options.retry_errors else failed_measures(ledger, bench, plan)
     progress = replace(progress, n_to_measure=sum(len(gap.samples) for gap in gaps), n_unmeasured=n_failed)
@@ -202,11 +203,13 @@ def _measuring(
                 yield progress
 
 
-def _scoring(bench: Workbench, plan: Plan, options: Options, *, deadline: float) -> Iterator[tuple[int, int]]:
+def _scoring(
+    ledger: Ledger, bench: Workbench, plan: Plan, options: Options, *, deadline: float
+) -> Iterator[tuple[int, int]]:
     """Let detectors score what they have not: how many inputs so far, and in all; nothing after the deadline."""
     if not bench.detectors:
         return
-    ledger = Ledger.open(bench.folder)  # with what was published meanwhile
+    ledger = ledger.reopened()  # with what was published meanwhile
     batches = unscored(ledger, bench)
     n_scored, n_to_score = 0, sum(len(batch.samples) for batch in batches)
     yield n_scored, n_to_score

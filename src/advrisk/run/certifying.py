@@ -27,7 +27,7 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_e
     if found is None:
         return
     frozen = {(model, arm.id) for model, arm in found.frozen}
-    settle_searched_arms(Ledger.open(bench.folder), frozen, found.tried)
+    settle_searched_arms(ledger.reopened(), frozen, found.tried)
     asked = bench.study.assess.certificate
     if asked is None:
         return

@@ -12,7 +12,7 @@ from torch import nn
 from advrisk.core.digest import digest
 from advrisk.engine import Model
 from advrisk.engine.threads import one_thread
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell, Plan
 from advrisk.run.accuracy import doubts_about
@@ -81,7 +81,7 @@ def dry_run(
     """Plan a study, try out one cell of each kind here for a moment, and multiply. What a run refuses is refused."""
     n_far = refuse_place(study, options)
     bench = set_up(study, folder, options, modules)
-    ledger = Ledger(folder / "ledger")  # empty if there is none yet; nothing is written
+    ledger = Ledger(Storage(folder))  # empty if there is none yet; nothing is written
     known = know_detectors(bench, detectors or {})
     refuse_only_here(bench, refuse_impossible(study, bench, known, options.targets), options)
     doubts = doubts_about(bench)

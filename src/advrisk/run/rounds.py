@@ -11,7 +11,7 @@ from pathlib import Path
 
 from advrisk.assess.interim import Seen, look_level, shard_order
 from advrisk.core.digest import digest
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
 from advrisk.plan import Cell, Plan, Shard
 from advrisk.risk.looks import look_places, look_share
@@ -94,7 +94,7 @@ class Rounds:
 
     def _n_whole(self, order: Sequence[Shard]) -> int:
         """How many shards are finished before the first that is not."""
-        finished = finished_cells(Ledger(self.bench.folder / "ledger"))  # which a dry run may not find
+        finished = finished_cells(Ledger(Storage(self.bench.folder)))  # which a dry run may not find
         for number, shard in enumerate(order):
             if any(True for _ in Unfinished(replace(self.plan, shards=(shard,)), finished)):
                 return number

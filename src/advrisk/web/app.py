@@ -20,8 +20,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
+from advrisk.answers.records import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
 from advrisk.core.errors import AdvriskError, RiskError
-from advrisk.ledger.answers import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
 from advrisk.web.pages import rendered

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from advrisk.answers.records import Design, Labeller, Settings, Trial, default_url
+from advrisk.answers.store import AnswerStore
+from advrisk.answers.tables import NoAnswersError
 from advrisk.api import Run
 from advrisk.assess.damage.labelling import fit_answers, group_warnings
 from advrisk.core.errors import LedgerError, RunError
-from advrisk.ledger.answer_store import AnswerStore
-from advrisk.ledger.answer_tables import NoAnswersError
-from advrisk.ledger.answers import Design, Labeller, Settings, Trial, default_url
 from advrisk.risk.evasion import BayesianEvasion, write_evasion
 from advrisk.study import Norm
 from advrisk.web.background import Background

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.answers.records import Shown
 from advrisk.assess.damage.distances import Distances, smallest_distances
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import Ledger
-from advrisk.ledger.answers import Shown
 from advrisk.ledger.inputs import cell_inputs, read_inputs, shard_inputs
+from advrisk.ledger.storage import Storage
 from advrisk.study import Norm
 from advrisk.web.pictures import Array, Levels, check_image, levels, moved, size_between
 
@@ -47,13 +48,17 @@ class Example:
 class Pool:
     """Everything that can be shown of a run."""
 
-    folder: Path
+    storage: Storage
     norm: Norm
     distances: Distances
     examples: tuple[Example, ...]  # ascending in distance
     nearest: Mapping[tuple[str, str], Example]  # (model, sample) -> its nearest success
     shards: Mapping[str, str]  # sample -> where its original lies
     seed: int
+
+    @property
+    def folder(self) -> Path:
+        return self.storage.folder
 
     @cached_property
     def log_distances(self) -> NDArray[np.float64]:
@@ -78,14 +83,18 @@ class Pool:
         return (low, high) if low < high else (low / 2, high * 2)
 
     def original(self, sample: str) -> Array:
-        return _input(shard_inputs(self.folder, self.shards[sample]), sample)
+        return _input(self.storage.fetch(shard_inputs(self.folder, self.shards[sample])), sample)
+
+    def point(self, cell: str, sample: str) -> Array:
+        """What a cell kept of a sample."""
+        return _input(self.storage.fetch(cell_inputs(self.folder, cell)), sample)
 
     def pictures(self, shown: Shown) -> tuple[Levels, Levels]:
         """The original, and what was made of it, as they are shown."""
         original = self.original(shown.sample)
         if shown.cell is None:
             return levels(original), levels(original)
-        point = _input(cell_inputs(self.folder, shown.cell), shown.sample)
+        point = self.point(shown.cell, shown.sample)
         return levels(original), moved(original, point, shown.factor)
 
     def as_it_is(self, example: Example) -> Shown:
@@ -122,10 +131,11 @@ def load_pool(folder: Path, ledger: Ledger, *, norm: Norm, arms: list[str] | Non
     ).to_pylist()
     if not rows:
         raise RunError(f"{folder}: no attack succeeded, so there is nothing to show; add stronger arms to the study")
-    there = {cell: cell_inputs(folder, cell).is_file() for cell in {row["cell"] for row in rows}}
+    fetch = ledger.storage.fetch
+    there = {cell: fetch(cell_inputs(folder, cell)).is_file() for cell in {row["cell"] for row in rows}}
     kept = [Example(**row) for row in rows if there[row["cell"]] and row["distance"] > 0]
     where = dict(zip(shards["sample"].to_pylist(), shards["shard"].to_pylist(), strict=True))
-    if not kept or not shard_inputs(folder, where.get(kept[0].sample, "")).is_file():
+    if not kept or not fetch(shard_inputs(folder, where.get(kept[0].sample, ""))).is_file():
         raise RunError(
             f"{folder}: the inputs of its successes were not kept; run the study into a new folder with "
             "`keep_inputs: successful` (the default) or `all`"
@@ -134,7 +144,7 @@ def load_pool(folder: Path, ledger: Ledger, *, norm: Norm, arms: list[str] | Non
     for example in kept:
         nearest.setdefault((example.model, example.sample), example)
     spread = np.unique(np.linspace(0, len(kept) - 1, min(_MOST, len(kept))).round().astype(int))
-    pool = Pool(folder, norm, distances, tuple(kept[place] for place in spread), nearest, where, seed)
+    pool = Pool(ledger.storage, norm, distances, tuple(kept[place] for place in spread), nearest, where, seed)
     _check(pool)
     return pool
 
@@ -144,7 +154,7 @@ def _check(pool: Pool) -> None:
     _check_originals(pool)
     example = pool.examples[-1]
     original = pool.original(example.sample)
-    point = _input(cell_inputs(pool.folder, example.cell), example.sample)
+    point = pool.point(example.cell, example.sample)
     steps = np.abs(np.asarray(point, np.float64) - original).ravel()
     found = {"l0": (steps != 0).sum(), "l1": steps.sum(), "l2": np.sqrt((steps**2).sum()), "linf": steps.max()}[
         pool.norm
@@ -160,7 +170,7 @@ def _check_originals(pool: Pool) -> None:
     """All that may be shown; one that was deleted is not."""
     samples = set(pool.distances.samples)
     for shard in sorted({shard for sample, shard in pool.shards.items() if sample in samples}):
-        path = shard_inputs(pool.folder, shard)
+        path = pool.storage.fetch(shard_inputs(pool.folder, shard))
         inputs = read_inputs(path) if path.is_file() else {}
         for sample in sorted(samples & inputs.keys()):
             check_image(inputs[sample], f"{pool.folder}: {sample}")

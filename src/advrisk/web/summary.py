@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.answers.records import Answer, Labeller, Settings
 from advrisk.assess.damage.labelling import agreement, fit_answers, group_warnings
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
-from advrisk.ledger.answers import Answer, Labeller, Settings
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, curve_band, half_detected
 from advrisk.risk.labelling import Agreement

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.answers.records import Design, Shown, Trials
 from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
-from advrisk.ledger.answers import Design, Shown, Trials
 from advrisk.risk.evasion import BayesianEvasion
 from advrisk.risk.labelling import next_size
 from advrisk.web.stimuli import Example, Pool

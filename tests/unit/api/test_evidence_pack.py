@@ -22,7 +22,7 @@ from advrisk.assess.certificate.signature import new_key
 from advrisk.core.errors import RunError
 from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.report.evidence import evidence_index
 from advrisk.report.evidence_page import index_markdown, index_page
 

@@ -4,10 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from advrisk.ledger import Ledger, table_from
+from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 
 Tables = dict[str, pa.Table]
 
@@ -55,3 +58,29 @@ def arms() -> Callable[..., Tables]:
         return {"arms": table_from("arms", {"model": model, "arm": arm, "recipe": recipe})}
 
     return tables
+
+
+@pytest.fixture
+def kept_run(tmp_path: Path, cell: Callable[..., Tables]) -> Path:
+    """Two models; `plain` falls on s1 and s2 (a1) and on s1 (a2), `other` on s3; s2 of a1 was not kept."""
+    clean = {"s1": 0.1, "s2": 0.2, "s3": 0.3}
+
+    def image(value: float) -> NDArray[np.float32]:
+        return np.full((1, 2, 2), value, np.float32)
+
+    folder = tmp_path / "run"
+    ledger = Ledger.open(folder, create=True)
+    for name, model, arm, samples, outcome in [
+        ("aa", "plain", "a1", ["s1", "s2"], "success"),
+        ("bb", "plain", "a2", ["s1"], "success"),
+        ("cc", "other", "a1", ["s3"], "success"),
+        ("dd", "other", "a2", ["s3"], "resisted"),
+    ]:
+        ledger.append(cell(name, samples, model=model, arm=arm, outcome=outcome))
+    pairs = {"model": ["plain", "plain", "other", "other"], "arm": ["a1", "a2", "a1", "a2"], "recipe": ["r1"] * 4}
+    samples = {"sample": list(clean), "label": [1, 2, 3], "shard": ["sh"] * 3}
+    ledger.append({"arms": table_from("arms", pairs), "samples": table_from("samples", samples)})
+    write_inputs(shard_inputs(folder, "sh"), list(clean), np.stack([image(value) for value in clean.values()]))
+    for name, sample, value in [("aa", "s1", 0.15), ("bb", "s1", 0.16), ("cc", "s3", 0.35), ("dd", "s3", 0.36)]:
+        write_inputs(cell_inputs(folder, name), [sample], image(value)[None])
+    return folder

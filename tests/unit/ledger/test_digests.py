@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, table_from
+from advrisk.ledger import TABLES, Ledger, Storage, table_from
 from advrisk.ledger.digests import files_digest, ledger_digest, run_files, table_digest
 
 Tables = dict[str, pa.Table]
@@ -135,7 +135,7 @@ def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables])
     for name in ("report.html", "lock", "certificates/plain.json", "evidence/index.json", "inputs/.half"):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text("made from the run, or not finished")
-    found = list(run_files(run))
+    found = list(run_files(Storage(run)))
     named = {one.path: hashlib.sha256((run / one.path).read_bytes()).hexdigest() for one in found}
     segment = [path.relative_to(run).as_posix() for path in run.glob("ledger/segments/*/*")]
     assert len(segment) == 4  # three tables, and their manifest
@@ -146,7 +146,7 @@ def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables])
     printed = "".join(f"{named[name]}  {name}\n" for name in sorted(named))
     assert files_digest(named) == hashlib.sha256(printed.encode()).hexdigest()
     shutil.rmtree(run / "inputs")
-    assert "inputs/shards/a.npz" not in {one.path for one in run_files(run)}
+    assert "inputs/shards/a.npz" not in {one.path for one in run_files(Storage(run))}
 
 
 def test_unknown_tables_and_columns_are_refused(ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, table_from
+from advrisk.ledger import TABLES, Ledger, Storage, table_from
 from advrisk.ledger.tables import SCHEMA_VERSION
 
 Tables = dict[str, Any]
@@ -84,7 +84,7 @@ def test_an_empty_ledger_can_be_compared_with_text(ledger: Ledger) -> None:
 
 
 def test_a_ledger_that_was_never_written_reads_as_empty(tmp_path: Path) -> None:
-    assert Ledger(tmp_path / "nowhere").finished_cells() == set()
+    assert Ledger(Storage(tmp_path, "nowhere")).finished_cells() == set()
     assert not (tmp_path / "nowhere").exists()
 
 

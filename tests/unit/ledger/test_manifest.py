@@ -10,10 +10,11 @@ import pytest
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, SegmentWriter
-from advrisk.ledger.checking import check
-from advrisk.ledger.compacting import compact
+from advrisk.ledger import Ledger, SegmentWriter, Storage
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
+from advrisk.ledger.maintenance.checking import check
+from advrisk.ledger.maintenance.compacting import compact
+from advrisk.ledger.maintenance.repairing import repair
 from advrisk.ledger.manifest import (
     Manifest,
     Stamp,
@@ -22,7 +23,6 @@ from advrisk.ledger.manifest import (
     read_replaces,
     stamp_file,
 )
-from advrisk.ledger.repairing import repair
 from advrisk.ledger.segments import segment_folders, tidy
 
 Tables = dict[str, Any]
@@ -52,7 +52,7 @@ def test_a_segment_takes_the_place_of_segments_and_of_nothing_else(segment: Path
     (victim / "precious.txt").write_text("mine")
     run = segment.parents[2]
     forge(segment, replaces=[name.format(victim=victim, own=segment.name)])
-    for act in (lambda: compact(run), lambda: tidy(run / "ledger"), lambda: SegmentWriter(Ledger(run / "ledger"))):
+    for act in (lambda: compact(run), lambda: tidy(Storage(run)), lambda: SegmentWriter(Ledger(Storage(run)))):
         with pytest.raises(LedgerError, match=r"replaces.json: cannot be read .*is no other segment.*--repair"):
             act()
     (finding,) = check(run).findings

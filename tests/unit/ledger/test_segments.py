@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, SegmentWriter
+from advrisk.ledger import Ledger, SegmentWriter, Storage
 from advrisk.ledger.segments import publish, remove_unfinished, segment_folders
 
 Tables = dict[str, Any]
@@ -32,29 +32,29 @@ def cells(ledger: Ledger) -> set[str]:
 
 
 def test_a_segment_is_a_folder_of_parquet_files(ledger: Ledger, cell: Callable[..., Tables]) -> None:
-    segment = publish(ledger.path, cell("c1"))
+    segment = publish(ledger.storage, cell("c1"))
     assert segment_folders(ledger.path) == [segment]
     assert segment.parent == ledger.path / "segments"
     assert sorted(file.name for file in segment.iterdir()) == FILES
 
 
 def test_the_schema_version_is_in_every_file(ledger: Ledger, cell: Callable[..., Tables]) -> None:
-    for file in publish(ledger.path, cell("c1")).glob("*.parquet"):
+    for file in publish(ledger.storage, cell("c1")).glob("*.parquet"):
         assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"6"
 
 
 def test_numbers_rise_so_that_the_later_segment_sorts_later(ledger: Ledger, cell: Callable[..., Tables]) -> None:
-    made = [publish(ledger.path, cell(f"c{i}")) for i in range(12)]
+    made = [publish(ledger.storage, cell(f"c{i}")) for i in range(12)]
     assert segment_folders(ledger.path) == made
     assert [int(segment.name.split("-")[0]) for segment in made] == list(range(1, 13))
 
 
 def test_numbers_rise_also_after_segments_were_removed(ledger: Ledger, cell: Callable[..., Tables]) -> None:
-    first, second = publish(ledger.path, cell("c1")), publish(ledger.path, cell("c2"))
+    first, second = publish(ledger.storage, cell("c1")), publish(ledger.storage, cell("c2"))
     for file in first.iterdir():
         file.unlink()
     first.rmdir()
-    assert publish(ledger.path, cell("c3")).name > second.name
+    assert publish(ledger.storage, cell("c3")).name > second.name
 
 
 def test_no_folder_no_segments(tmp_path: Path) -> None:
@@ -64,9 +64,9 @@ def test_no_folder_no_segments(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["notes.txt", ".DS_Store", "lost+found", "00000002-abcdef01.bak", "zz"])
 def test_what_others_leave_in_the_folder_does_no_harm(ledger: Ledger, cell: Callable[..., Tables], name: str) -> None:
-    publish(ledger.path, cell("c1"))
+    publish(ledger.storage, cell("c1"))
     (ledger.path / "segments" / name).write_text("not ours")
-    assert publish(ledger.path, cell("c2")).name.startswith("00000002-")
+    assert publish(ledger.storage, cell("c2")).name.startswith("00000002-")
     assert cells(ledger) == {"c1", "c2"}
 
 
@@ -86,7 +86,7 @@ def test_everything_is_on_disk_before_it_has_its_name(
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "rename", rename)
-    publish(ledger.path, cell("c1"))
+    publish(ledger.storage, cell("c1"))
     before, after = steps[: steps.index("rename")], steps[steps.index("rename") + 1 :]
     assert sorted(before[:-1]) == FILES
     assert before[-1] == ".unfinished", "the folder's entries, once the files are there"
@@ -104,7 +104,7 @@ def test_a_failure_at_any_step_leaves_what_was_published_before(
     failure: BaseException,
 ) -> None:
     """Steps 0 to 3 are the four files, 4 is the folder, 5 the rename; an OSError is told, a crash is not."""
-    publish(ledger.path, cell("c1") | arms(("plain", "push", "r1")))
+    publish(ledger.storage, cell("c1") | arms(("plain", "push", "r1")))
     real = {"fsync": os.fsync, "rename": os.rename}
     done: list[str] = []
 
@@ -121,7 +121,7 @@ def test_a_failure_at_any_step_leaves_what_was_published_before(
         for name in real:
             patch.setattr(os, name, stops(name))
         with pytest.raises(LedgerError if isinstance(failure, OSError) else Crash) as caught:
-            publish(ledger.path, cell("c2"))
+            publish(ledger.storage, cell("c2"))
     if isinstance(failure, OSError):
         assert "a segment could not be written (No space left on device)" in str(caught.value)
         assert "what was published before is intact" in str(caught.value)
@@ -137,7 +137,7 @@ def test_a_failure_at_any_step_leaves_what_was_published_before(
 
 
 def test_a_writer_removes_only_what_is_unfinished(ledger: Ledger, cell: Callable[..., Tables]) -> None:
-    segment = publish(ledger.path, cell("c1"))
+    segment = publish(ledger.storage, cell("c1"))
     left = ledger.path / "segments" / ".unfinished-00000002-abcdef01"
     left.mkdir()
     (left / "outcomes.parquet").write_bytes(b"half a fi")
@@ -148,14 +148,14 @@ def test_a_writer_removes_only_what_is_unfinished(ledger: Ledger, cell: Callable
 
 def test_a_folder_that_vanished_is_made_again(ledger: Ledger, cell: Callable[..., Tables]) -> None:
     (ledger.path / "segments").rmdir()
-    publish(ledger.path, cell("c1"))
+    publish(ledger.storage, cell("c1"))
     assert cells(ledger) == {"c1"}
 
 
 def test_a_folder_that_cannot_be_made_is_a_ledger_error(tmp_path: Path, cell: Callable[..., Tables]) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(LedgerError, match="a segment could not be written"):
-        publish(tmp_path / "file", cell("c1"))
+        publish(Storage(tmp_path, "file"), cell("c1"))
 
 
 FULL_DISK = """

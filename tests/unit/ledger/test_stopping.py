@@ -7,7 +7,7 @@ import pytest
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.ledger.stopping import FILE, Look, Stopping, read_stopping, stopping_words, write_stopping
+from advrisk.ledger.stopping import FILE, Look, Stopping, read_stopping, write_stopping
 
 ORDER = ("s1", "s2", "s3")
 FIRST = Look(
@@ -75,10 +75,6 @@ def test_looks_at_another_question_are_kept_and_not_told() -> None:
     assert other.looks == ()
     assert other.earlier == (FIRST, SECOND)
     assert other.decision_level is None
-    assert stopping_words(other) == [
-        "Stopped early, after 128 of 192 samples: what was asked for then was known. Run the study again to know it "
-        "now. Run the same command without `--target` for the full grid."
-    ]
     assert other.asking({"decided": "q"}) == STATE
     assert other.asking({"gate": "q"}).looks == ()  # a question is that of one kind of target
 
@@ -93,37 +89,6 @@ def test_it_decides_at_the_level_of_the_last_look() -> None:
     last = {"target": "decided", "met": True, "said": "ship a", "decides": True, "level": 0.9875, "n_samples": 128}
     assert told["looks"] == [last]
     assert (told["rests"], told["n_samples_run"], told["decision_level"]) == (True, 128, 0.9875)
-
-
-def test_words_say_why_when_and_how_surely() -> None:
-    early, decided, level = stopping_words(STATE)
-    assert early == (
-        "Stopped early, after 128 of 192 samples: what was asked for is known. Run the same command without "
-        "`--target` for the full grid."
-    )
-    assert decided == "Decided after 128 of 192 samples (ship a) at 98.75 %, at look 2 of at most 4."
-    assert level == (
-        "Verdicts and intervals here are at 98.75 %: as there are up to 4 looks, each is held to that level, so that "
-        "all together keep the study's level, whichever the run stopped at."
-    )
-    assert stopping_words(STATE, level=0.95)[-1] == (
-        "Verdicts and intervals here are at 95 %, as was asked for, which is not what the looks promise: with up to 4 "
-        "looks, each is held to 98.75 %, so that all together keep the study's level, whichever the run stopped at."
-    )
-    assert stopping_words(STATE, level=0.9875) == stopping_words(STATE)
-    spent = stopping_words(replace(STATE, looks=(), max_passes=1000))
-    assert spent == [
-        "Stopped early, after 128 of 192 samples: another shard would probably have gone beyond 1,000 passes. Run the "
-        "same command again to go on, or without `--max-passes` for the full grid."
-    ]
-    assert stopping_words(replace(STATE, n_shards=0, looks=(FIRST,)))[0] == (
-        "The target `decided` is not reached after 64 of 192 samples (at 98.75 %, at look 1 of at most 4): a is "
-        "undecided against b."
-    )
-    margin = replace(FIRST, target="damage ±0.1", decides=False, met=True, level=0.95, said="known")
-    assert stopping_words(replace(STATE, n_shards=0, looks=(margin,))) == [
-        "The target `damage ±0.1` was reached after 64 of 192 samples: known."
-    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +109,6 @@ def test_told_are_looks_at_what_is_there_and_shown(state: Stopping, told: tuple[
     assert state.told == told
     assert state.latest == told[-1:]
     assert state.decision_level == 0.9875  # what is not told is spent
-    assert any("Looks at other samples than these" in one for one in stopping_words(state)) == (not told)
 
 
 def test_what_is_missing_is_seen_by_whoever_reads(tmp_path: Path) -> None:
@@ -153,8 +117,3 @@ def test_what_is_missing_is_seen_by_whoever_reads(tmp_path: Path) -> None:
     text = (tmp_path / FILE).read_text()
     (tmp_path / FILE).write_text(text.replace('"n_looks_planned"', '"gaps": [[]], "n_looks_planned"'))
     assert read_stopping(tmp_path) == STATE
-
-
-def test_looks_before_samples_were_added_are_among_those_at_most() -> None:
-    more = replace(STATE, order=(*ORDER, "s4"), n_shards=0, n_looks_planned=3)
-    assert "at look 2 of at most 5" in stopping_words(more)[0]

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, SegmentWriter, remote, segments, table_from, writer
-from advrisk.ledger.checking import check
-from advrisk.ledger.remote import UnreachableError
+from advrisk.ledger import TABLES, Ledger, SegmentWriter, Storage, segments, table_from, writer
+from advrisk.ledger.maintenance.checking import check
 from advrisk.ledger.segments import all_segments, segment_folders
+from advrisk.ledger.sync import remote
+from advrisk.ledger.sync.remote import UnreachableError
 
 Tables = dict[str, Any]
 
@@ -194,10 +195,11 @@ def test_an_interrupt_while_it_publishes_neither_loses_nor_doubles(
 # Places elsewhere
 
 
-class Elsewhere:
+class Elsewhere(Storage):
     """Takes segments, or does not answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.answers, self.asked = True, 0
         self.back_at = float("inf")
         self.names: set[str] = set()
@@ -218,11 +220,13 @@ class Elsewhere:
 
 
 @pytest.fixture
-def elsewhere(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
-    made = Elsewhere()
-    monkeypatch.setitem(segments.PUSHES, ledger.path, made.push)
-    monkeypatch.setitem(segments.DROPS, ledger.path, made.drop)
-    return made
+def elsewhere(tmp_path: Path) -> Elsewhere:
+    return Elsewhere(tmp_path / "run")
+
+
+@pytest.fixture
+def stored(elsewhere: Elsewhere) -> Ledger:
+    return Ledger.open(elsewhere, create=True)
 
 
 def written(ledger: Ledger, *tables: Tables, end: type[BaseException] | None = None) -> None:
@@ -234,7 +238,7 @@ def written(ledger: Ledger, *tables: Tables, end: type[BaseException] | None = N
 
 
 def test_what_could_not_be_put_elsewhere_is_put_there_at_the_next_interval(
-    ledger: Ledger,
+    stored: Ledger,
     cell: Callable[..., Tables],
     clock: Clock,
     elsewhere: Elsewhere,
@@ -243,29 +247,29 @@ def test_what_could_not_be_put_elsewhere_is_put_there_at_the_next_interval(
 ) -> None:
     size = sum(table.nbytes for table in cell("c1").values())
     monkeypatch.setattr(writer, "PUBLISH_EVERY_BYTES", 3 * size)
-    with SegmentWriter(ledger, every_s=3) as open_writer:
+    with SegmentWriter(stored, every_s=3) as open_writer:
         elsewhere.answers = False
         for name in ("c1", "c2", "c3", "c4", "c5"):
             open_writer.add(cell(name))
         assert elsewhere.asked == 1, "it is not asked again with every cell"
         clock.now += 3.1
         open_writer.publish_if_due()
-        assert (elsewhere.asked, published(ledger)) == (2, []), "it does not count as done"
+        assert (elsewhere.asked, published(stored)) == (2, []), "it does not count as done"
         assert [record.getMessage().partition(". ")[0] for record in caplog.records] == [
             "s3://bucket: cannot be reached"
         ], "and is told once"
         elsewhere.answers = True
         clock.now += 3.1
         open_writer.publish_if_due()
-        assert published(ledger) == [{"c1", "c2", "c3", "c4", "c5"}]
-    assert elsewhere.names == {segment.name for segment in segment_folders(ledger.path)}
+        assert published(stored) == [{"c1", "c2", "c3", "c4", "c5"}]
+    assert elsewhere.names == {segment.name for segment in segment_folders(stored.path)}
 
 
 def test_a_place_that_stays_away_ends_the_run(
-    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
+    stored: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
 ) -> None:
     elsewhere.answers = False
-    open_writer = SegmentWriter(ledger, every_s=3)
+    open_writer = SegmentWriter(stored, every_s=3)
     open_writer.add(cell("c1"))
     clock.now += 3000
     open_writer.publish_if_due()
@@ -275,10 +279,10 @@ def test_a_place_that_stays_away_ends_the_run(
 
 
 def test_cells_do_not_wait_for_a_place_that_takes_long_to_say_nothing(
-    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
+    stored: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
 ) -> None:
     elsewhere.answers, elsewhere.clock = False, clock
-    open_writer = SegmentWriter(ledger, every_s=3)
+    open_writer = SegmentWriter(stored, every_s=3)
     clock.now += 4
     began = clock.now
     n_cells = 0
@@ -291,37 +295,37 @@ def test_cells_do_not_wait_for_a_place_that_takes_long_to_say_nothing(
     elsewhere.answers = True
     clock.now += 60
     open_writer.publish_if_due()
-    assert [len(cells) for cells in published(ledger)] == [n_cells]
+    assert [len(cells) for cells in published(stored)] == [n_cells]
 
 
 def test_at_the_end_a_place_is_waited_for(
-    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    stored: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere.answers, elsewhere.clock = False, clock
-    with SegmentWriter(ledger, every_s=1e9) as open_writer:
+    with SegmentWriter(stored, every_s=1e9) as open_writer:
         open_writer.add(cell("c1"))
         monkeypatch.setattr(elsewhere, "back_at", clock.now + 200)
-    assert published(ledger) == [{"c1"}]
+    assert published(stored) == [{"c1"}]
 
 
 def test_what_could_not_be_stored_in_the_end_is_counted(
-    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
+    stored: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere
 ) -> None:
     elsewhere.answers, began = False, clock.now
     with pytest.raises(UnreachableError, match=r"2 finished cells could not be stored there; .* does them again"):
-        written(ledger, cell("c1"), cell("c2"))
+        written(stored, cell("c1"), cell("c2"))
     assert 240 < clock.now - began <= 300
     scores = table_from("scores", {"cell": ["c1"], "sample": ["s1"], "detector": ["d"], "score": [0.0]})
     with pytest.raises(UnreachableError, match=r"What was finished last could not be stored there; .* does it again"):
-        written(ledger, {"scores": scores})
+        written(stored, {"scores": scores})
 
 
 def test_who_interrupts_is_not_kept_waiting_and_told_what_is_missing(
-    ledger: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    stored: Ledger, cell: Callable[..., Tables], clock: Clock, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere.answers, began = False, clock.now
     with pytest.raises(KeyboardInterrupt) as ended:
-        written(ledger, cell("c1"), end=KeyboardInterrupt)
+        written(stored, cell("c1"), end=KeyboardInterrupt)
     assert "1 finished cell could not be stored there" in ended.value.__notes__[0]
     assert clock.now == began
 
@@ -330,7 +334,7 @@ def test_who_interrupts_is_not_kept_waiting_and_told_what_is_missing(
 
     monkeypatch.setattr(clock, "sleep", impatient)
     with pytest.raises(KeyboardInterrupt) as ended:
-        written(ledger, cell("c1"))
+        written(stored, cell("c1"))
     assert "1 finished cell could not be stored there" in ended.value.__notes__[0]
 
 
@@ -338,20 +342,20 @@ def test_who_interrupts_is_not_kept_waiting_and_told_what_is_missing(
 
 
 def test_small_segments_are_merged_while_the_run_goes_on(
-    ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables], elsewhere: Elsewhere, clock: Clock
+    stored: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables], elsewhere: Elsewhere, clock: Clock
 ) -> None:
-    ledger.append(arms(("plain", "push", "r1")) | cell("first", ["first"]))
-    reader = Ledger.open(ledger.path)
+    stored.append(arms(("plain", "push", "r1")) | cell("first", ["first"]))
+    reader = Ledger.open(stored.path)
     reader.query("SELECT 1")
-    with SegmentWriter(ledger, every_s=0) as open_writer:
+    with SegmentWriter(stored, every_s=0) as open_writer:
         for number in range(100):
             open_writer.add(cell(f"c{number}", [f"s{number}"]))
-            assert len(all_segments(ledger.path)) <= writer.MERGE_EVERY
-    assert len(segment_folders(ledger.path)) == 1 + 37
-    assert Ledger.open(ledger.path).query("SELECT DISTINCT sample FROM outcomes").num_rows == 101
+            assert len(all_segments(stored.path)) <= writer.MERGE_EVERY
+    assert len(segment_folders(stored.path)) == 1 + 37
+    assert Ledger.open(stored.path).query("SELECT DISTINCT sample FROM outcomes").num_rows == 101
     assert reader.outcomes().num_rows == 64, "what was merged with what it knew"
-    assert elsewhere.names == {segment.name for segment in segment_folders(ledger.path)}
-    assert check(ledger.path).findings == []
+    assert elsewhere.names == {segment.name for segment in segment_folders(stored.path)}
+    assert check(stored.path).findings == []
 
 
 def test_what_hinders_merging_ends_no_run(

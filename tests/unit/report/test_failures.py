@@ -14,6 +14,7 @@ from PIL import Image
 from advrisk.assess.failures.modes import Failure, FailureMode, FailureModes
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.core.estimate import Estimate
+from advrisk.ledger import Storage
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_bounds, write_inputs
 from advrisk.report.contact_sheet import write_contact_sheet
 from advrisk.report.failures import caption, contact_sheets, explanation, failure_content, heading, losses_text
@@ -63,15 +64,15 @@ def test_headings_say_how_much_it_matters() -> None:
 
 def test_kept_inputs_are_shown_beside_each_other(tmp_path: Path) -> None:
     keep(tmp_path, image(0.2), image(0.9))
-    (sheet,) = contact_sheets(tmp_path, modes(SEVEN, CLEAN))
+    (sheet,) = contact_sheets(Storage(tmp_path), modes(SEVEN, CLEAN))
     assert sheet.of_images
     assert [len(one.pictures) for one in sheet.exhibits] == [2, 1]  # nothing was done to the second
     assert sheet.n_without_picture == 0
-    assert failure_content(tmp_path, [modes(SEVEN, CLEAN)])["not_kept"] == ""
+    assert failure_content(Storage(tmp_path), [modes(SEVEN, CLEAN)])["not_kept"] == ""
 
 
 def test_what_was_not_kept_is_said(tmp_path: Path) -> None:
-    content = failure_content(tmp_path, [modes(SEVEN)])
+    content = failure_content(Storage(tmp_path), [modes(SEVEN)])
     assert "keep_inputs" in content["not_kept"]
     ((_, of_model),) = content["failures"]
     (sheet,) = of_model["net"]
@@ -83,7 +84,7 @@ def test_of_rows_of_tables_the_changed_features_are_shown(tmp_path: Path) -> Non
     before = np.array([1.0, 200.0, 0.0, 5.0], dtype=np.float32)
     after = np.array([1.0, 210.0, 0.5, 4.0], dtype=np.float32)
     keep(tmp_path, before, after)
-    (sheet,) = contact_sheets(tmp_path, modes(SEVEN))
+    (sheet,) = contact_sheets(Storage(tmp_path), modes(SEVEN))
     (one,) = sheet.exhibits
     assert not sheet.of_images
     assert one.n_changed == 3
@@ -93,7 +94,7 @@ def test_of_rows_of_tables_the_changed_features_are_shown(tmp_path: Path) -> Non
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_contact_sheet_holds_all_pictures(tmp_path: Path, channels: int) -> None:
     keep(tmp_path, image(0.2, channels=channels), image(0.9, channels=channels))
-    assert write_contact_sheet(tmp_path, modes(SEVEN, CLEAN), tmp_path / "sheet.png") == 2
+    assert write_contact_sheet(Storage(tmp_path), modes(SEVEN, CLEAN), tmp_path / "sheet.png") == 2
     with Image.open(tmp_path / "sheet.png") as sheet:
         levels = {colour[0] for _, colour in sheet.convert("RGB").getcolors(1 << 20)}
     assert {51, 230} <= levels  # 0.2 and 0.9 in 8 bits
@@ -106,11 +107,11 @@ def test_pictures_go_from_the_low_bound_to_the_high_one(tmp_path: Path, low: Any
     low, high = np.array(low), np.array(high)
     write_bounds(tmp_path, low, high)
     keep(tmp_path, *((low + share * (high - low) + image(0.0, channels=3)).astype(np.float32) for share in (0.2, 0.8)))
-    write_contact_sheet(tmp_path, modes(SEVEN), tmp_path / "sheet.png")
+    write_contact_sheet(Storage(tmp_path), modes(SEVEN), tmp_path / "sheet.png")
     with Image.open(tmp_path / "sheet.png") as sheet:
         colours = {colour for _, colour in sheet.convert("RGB").getcolors(1 << 20)}
     assert {(51, 51, 51), (204, 204, 204)} <= colours  # 0.2 and 0.8 of the way in 8 bits
-    ((one,),) = (sheet.exhibits for sheet in contact_sheets(tmp_path, modes(SEVEN)))
+    ((one,),) = (sheet.exhibits for sheet in contact_sheets(Storage(tmp_path), modes(SEVEN)))
     for address, level in zip(one.pictures, (51, 204), strict=True):
         with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as shown:
             assert shown.getextrema() == ((level, level),) * 3
@@ -120,25 +121,25 @@ def test_bounds_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     keep(tmp_path, image(0.2), image(0.9))
     (tmp_path / "inputs" / "bounds.npy").write_text("what")
     with pytest.raises(LedgerError, match=r"bounds\.npy: cannot be read"):
-        contact_sheets(tmp_path, modes(SEVEN))
+        contact_sheets(Storage(tmp_path), modes(SEVEN))
 
 
 def test_names_of_any_length_fit_on_a_sheet(tmp_path: Path) -> None:
     keep(tmp_path, image(0.2), image(0.9))
     long = modes(replace(SEVEN, arm="x" * 5000), path="p" * 5000)
-    write_contact_sheet(tmp_path, long, tmp_path / "sheet.png")
+    write_contact_sheet(Storage(tmp_path), long, tmp_path / "sheet.png")
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.width < 1200
 
 
 def test_without_pictures_there_is_no_sheet(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no picture to show"):
-        write_contact_sheet(tmp_path, modes(SEVEN), tmp_path / "sheet.png")
+        write_contact_sheet(Storage(tmp_path), modes(SEVEN), tmp_path / "sheet.png")
 
 
 def test_a_sheet_is_a_png_that_can_be_written(tmp_path: Path) -> None:
     keep(tmp_path, image(0.2), image(0.9))
     with pytest.raises(RunError, match=r"must end in \.png"):
-        write_contact_sheet(tmp_path, modes(SEVEN), tmp_path / "sheet.jpg")
+        write_contact_sheet(Storage(tmp_path), modes(SEVEN), tmp_path / "sheet.jpg")
     with pytest.raises(RunError, match="cannot be written"):
-        write_contact_sheet(tmp_path, modes(SEVEN), tmp_path / "missing" / "sheet.png")
+        write_contact_sheet(Storage(tmp_path), modes(SEVEN), tmp_path / "missing" / "sheet.png")

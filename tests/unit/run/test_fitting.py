@@ -16,9 +16,9 @@ from advrisk.core.errors import DataError, RunError, StudyError
 from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
 from advrisk.ledger import Ledger
-from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import detector_state, read_inputs
 from advrisk.ledger.known_detectors import read_known_detectors
+from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.parts.attacks import attacks
 from advrisk.parts.detectors import Examples, State, detectors
 from advrisk.parts.models.small import SmallCnn

@@ -12,7 +12,7 @@ import yaml
 from safetensors.torch import save_file
 
 from advrisk.core.errors import RunError
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.parts.models.small import SmallCnn
 from advrisk.plan import Cell
 from advrisk.run import parcel
@@ -68,7 +68,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def here(home: Path) -> tuple[Workbench, list[Cell], Any]:
     study = load_study(home / "study.yaml")
     bench = set_up(study, home / "run", DEFAULTS)
-    plan = plan_study(study, Ledger(home / "run" / "ledger"), bench)
+    plan = plan_study(study, Ledger(Storage(home / "run")), bench)
     return bench, list(plan.cells()), assignment_for(bench, plan, device="cpu")
 
 

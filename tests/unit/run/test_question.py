@@ -7,7 +7,7 @@ import pytest
 
 from advrisk.core.errors import StudyError
 from advrisk.engine import Space
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.parts import REGISTRIES
 from advrisk.parts.data import Dataset
 from advrisk.run.bench import Workbench
@@ -46,7 +46,7 @@ def asked(tmp_path):
 
 
 def planned(study, bench):
-    return plan_study(study, Ledger(bench.folder / "ledger"), bench)
+    return plan_study(study, Ledger(Storage(bench.folder)), bench)
 
 
 def refusal(study, bench):

@@ -14,8 +14,8 @@ from advrisk.assess.damage.distances import smallest_distances
 from advrisk.assess.damage.monte_carlo import monte_carlo_damage
 from advrisk.core.errors import LedgerError, RunError, StudyError
 from advrisk.ledger import Ledger
-from advrisk.ledger.exporting import delete_inputs
 from advrisk.ledger.inputs import cell_inputs
+from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.risk.damage import compare_damage
 from advrisk.risk.evasion import threshold
 from advrisk.run.bench import Workbench

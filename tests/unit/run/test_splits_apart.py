@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advrisk import Run
-from advrisk.ledger.exporting import export_inputs
+from advrisk.ledger.exchange.exporting import export_inputs
 from advrisk.run.campaign import Options, Progress, run_study
 from advrisk.run.dry import dry_run
 from advrisk.study import study_from

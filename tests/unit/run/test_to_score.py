@@ -12,10 +12,10 @@ from torch import nn
 from advrisk.assess.detection.assessment import assess_detection
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
-from advrisk.ledger.exporting import delete_inputs
+from advrisk.ledger.exchange.score_file import import_scores
+from advrisk.ledger.exchange.to_score import export_to_score
 from advrisk.ledger.inputs import calibrate_folder
-from advrisk.ledger.score_file import import_scores
-from advrisk.ledger.to_score import export_to_score
+from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.parts.models.small import SmallCnn
 from advrisk.run.campaign import Options, run_study
 from advrisk.study import study_from

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.ledger.importing import import_outcomes
+from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST
 from advrisk.risk.damage import compare_damage, success_ratio
 from advrisk.risk.evasion import threshold

@@ -15,7 +15,7 @@ from torch import nn
 
 import studies
 from advrisk import Study
-from advrisk.ledger import Ledger
+from advrisk.ledger import Ledger, Storage
 from advrisk.risk.indicators import Scenario, what_if
 from advrisk.run.campaign import DEFAULTS, know_detectors, set_up
 from advrisk.run.question import plan_study
@@ -68,7 +68,7 @@ def test_a_study_can_be_planned(name: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("ADVRISK_ZOO", str(tmp_path))
     monkeypatch.setenv("ADVRISK_DATA", str(tmp_path))
     bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    cells = list(plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench).cells())
+    cells = list(plan_study(spec, Ledger(Storage(tmp_path / "run")), bench).cells())
     n_shards = -(-n_samples // spec.shard)
     arms = {cell.arm.id for cell in cells}
     assert len(cells) == n_models * len(arms) * n_shards
@@ -79,7 +79,7 @@ def test_a_study_can_be_planned(name: str, tmp_path: Path, monkeypatch: pytest.M
 def test_the_study_of_adaptive_attacks_can_be_planned(tmp_path: Path) -> None:
     spec = Study.load(FOLDER / "adaptive-demo.yaml").spec
     bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    plan = plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench, know_detectors(bench, {}))
+    plan = plan_study(spec, Ledger(Storage(tmp_path / "run")), bench, know_detectors(bench, {}))
     knowing = [arm for _, arm in plan.assessed if arm.family == "adaptive"]
     assert len(knowing) == 2 * 3 * 4  # models, sizes, detectors
     assert len(plan.watched) == 4
@@ -121,7 +121,7 @@ def test_a_detection_study_can_be_planned(name: str, tmp_path: Path, monkeypatch
     (tmp_path / name).write_text(yaml.safe_dump(content))
     spec = Study.load(tmp_path / name).spec
     bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    ledger = Ledger(tmp_path / "run" / "ledger")
+    ledger = Ledger(Storage(tmp_path / "run"))
     cells = list(plan_study(spec, ledger, bench, know_detectors(bench, {})).cells())
     arms = {cell.arm.id: cell.arm for cell in cells}
     knowing = {arm.params["detector"].partition("@")[0] for arm in arms.values() if arm.family == "adaptive"}
@@ -159,7 +159,7 @@ def test_the_study_of_defences_can_be_planned(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("ADVRISK_ZOO", str(tmp_path))
     monkeypatch.setenv("ADVRISK_DATA", str(tmp_path))
     bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    cells = list(plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench).cells())
+    cells = list(plan_study(spec, Ledger(Storage(tmp_path / "run")), bench).cells())
     models, arms = {cell.model for cell in cells}, {cell.arm.id: cell.arm for cell in cells}
     assert len(models) == 4 * 8, "bare, and behind seven defences"
     assert len(cells) == len(models) * len(arms)
@@ -207,7 +207,7 @@ def test_the_study_of_certificates_with_timm_can_be_planned(tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "timm", stand_in)
     spec = Study.load(tmp_path / f"{spec.name}.yaml").spec
     bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    plan = plan_study(spec, Ledger(tmp_path / "run" / "ledger"), bench)
+    plan = plan_study(spec, Ledger(Storage(tmp_path / "run")), bench)
     vits = [f"vit_{size}_patch16_224" for size in ("small", "base", "large")]
     assert called == [*vits, "resnet34", "resnet50", "resnet101"]
     assert {(one.model, one.arm.norm, one.rounds) for one in plan.searches} == {

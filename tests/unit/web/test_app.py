@@ -14,7 +14,7 @@ import httpx
 import pytest
 import uvicorn
 
-from advrisk.ledger.answers import Answer
+from advrisk.answers.records import Answer
 from advrisk.risk.evasion import read_evasion
 from advrisk.web import app as pages
 from advrisk.web.app import Service, make_app

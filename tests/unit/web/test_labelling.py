@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from advrisk.answers.records import Design, Labeller, Settings
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import LedgerError, RiskError, RunError
-from advrisk.ledger.answers import Design, Labeller, Settings
 from advrisk.risk.evasion import evasion_notes
 from advrisk.web import labelling as module
 from advrisk.web.labelling import Labelling, Wishes, open_labelling

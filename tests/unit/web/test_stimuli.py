@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from advrisk.answers.records import Shown
 from advrisk.core.errors import AdvriskError, RunError
-from advrisk.ledger.answers import Shown
 from advrisk.ledger.inputs import read_inputs, shard_inputs, write_inputs
 from advrisk.web.labelling import Labelling
 from advrisk.web.pictures import levels, moved, png, size_between

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advrisk.answers.records import Shown
 from advrisk.assess.damage.labelling import fit_answers
 from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
-from advrisk.ledger.answers import Shown
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
 from advrisk.web.trials import Asking, at_size, is_catch, n_to_walk, next_shown

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from advrisk.answers.records import Answer
 from advrisk.assess.damage.clean import clean_shares, correct_samples
 from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.detector import Detection, DetectorDamage, detect
@@ -23,7 +24,6 @@ from advrisk.core.plain import plain
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
-from advrisk.ledger.answers import Answer
 from advrisk.risk.absolute import EvasionComparison, compare_damage, costed
 from advrisk.risk.conflicts import Stated
 from advrisk.risk.convergence import Convergence, convergence

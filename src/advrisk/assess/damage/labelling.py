@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from advrisk.answers.records import Answer, Design
 from advrisk.assess.damage.differences import unlike_groups
 from advrisk.core.errors import RiskError
-from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.evasion import BayesianEvasion, fit_bayesian
 from advrisk.risk.labelling import Agreement, krippendorff_alpha
 

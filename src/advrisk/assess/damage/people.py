@@ -10,8 +10,8 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
+from advrisk.answers.records import Answer
 from advrisk.core.seeds import key
-from advrisk.ledger.answers import Answer
 from advrisk.risk.people import SeenByPeople
 
 Said = dict[str, dict[str, bool]]  # sample -> labeller -> whether nothing was noticed; the last answer counts

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from advrisk.ledger.places import output_file
+from advrisk.ledger.sync.files import output_file
 from advrisk.risk.indicators import RiskTensor
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.answers.records import Answer, Design
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED, agreement, fit_answers, group_warnings
 from advrisk.core.errors import RiskError
-from advrisk.ledger.answers import Answer, Design
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
 from advrisk.risk.labelling import krippendorff_alpha, next_size

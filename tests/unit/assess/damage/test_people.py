@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advrisk.answers.records import Answer
 from advrisk.assess.damage.people import seen_by_people, walk_order
 from advrisk.core.errors import RiskError
-from advrisk.ledger.answers import Answer
 
 
 def said(size: float, undetected: bool, **given: Any) -> Answer:

@@ -1,0 +1,388 @@
+"""Storing trials and answers so that none is lost, doubled or forged.
+
+What a method has returned from is committed. Answers that are taken back are marked, never deleted. Several
+processes may work on one database: what they race for is decided by its constraints.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from advrisk.answers import tables
+from advrisk.answers.records import (
+    Answer,
+    AnswerRefusedError,
+    Labeller,
+    NameRefusedError,
+    Settings,
+    Shown,
+    Trial,
+    undetected,
+)
+from advrisk.core.errors import LedgerError
+
+_LONGEST_NAME = 80
+_SHOWN = [field.name for field in fields(Shown)]
+
+
+class AnswerStore:
+    """The answers about one run, in one database."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self.where = engine.url.render_as_string(hide_password=True)
+        self._settled: Settings | None = None  # what this process asks for
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True) -> Self:
+        """The database at this address, made where there is none and that is allowed."""
+        return cls(tables.open_engine(url, create=create))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # What all answers have in common
+
+    def settings(self) -> Settings | None:
+        """The run, norm and design that the answers are about, or will be; None in a new database."""
+        with self._reading() as connection:
+            return _settings(connection)
+
+    def settle(self, given: Settings) -> None:
+        """Write down what the answers will be about, or refuse if something else was asked already."""
+        with self._writing() as connection:
+            _lock_settings(connection)
+            held = _settings(connection)
+            if held is not None and _has_trials(connection):
+                held.refuse_unlike(given, self.where)
+            else:
+                _put_setting(connection, "settings", json.dumps(asdict(given)))
+        self._settled = given
+
+    def has_trials(self) -> bool:
+        """Whether anything was asked; before that, what the answers will be about may still change."""
+        with self._reading() as connection:
+            return _has_trials(connection)
+
+    def samples(self) -> set[str]:
+        """Of which samples pictures were shown."""
+        table = tables.trials
+        with self._reading() as connection:
+            return set(connection.scalars(sa.select(table.c.sample).where(~table.c.withdrawn).distinct()))
+
+    def address(self) -> str | None:
+        """Where the pages were served last."""
+        with self._reading() as connection:
+            return _setting(connection, "address")
+
+    def link_base(self) -> str | None:
+        """What links began with then: that address, or the one by which others reach it."""
+        with self._reading() as connection:
+            return _setting(connection, "links") or _setting(connection, "address")
+
+    def put_address(self, address: str, links: str | None = None) -> None:
+        with self._writing() as connection:
+            _lock_settings(connection)
+            _put_setting(connection, "address", address)
+            _put_setting(connection, "links", links or address)
+
+    # Labellers
+
+    def invite(self, name: str, token_hash: str) -> Labeller:
+        """A new labeller, or a new link for one who is known, whose old link then ends."""
+        named = checked_name(name)
+        table = tables.labellers
+        for _ in range(2):  # another process may have invited the same name in between
+            with self._writing() as connection:
+                renewed = connection.execute(
+                    table.update().where(table.c.name == named).values(token_hash=token_hash).returning(table.c.id)
+                ).scalar()
+                if renewed is not None:
+                    return Labeller(renewed, named)
+                try:
+                    with connection.begin_nested():
+                        made = connection.execute(
+                            table.insert()
+                            .values(name=named, token_hash=token_hash, invited=time.time())
+                            .returning(table.c.id)
+                        ).scalar_one()
+                    return Labeller(made, named)
+                except sa.exc.IntegrityError:
+                    continue
+        raise LedgerError(f"{self.where}: {named!r} could not be invited; try again")
+
+    def labeller(self, token_hash: str) -> Labeller | None:
+        """Whose link has this hash."""
+        table = tables.labellers
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(table.c.id, table.c.name).where(table.c.token_hash == token_hash)
+            ).first()
+        return None if row is None else Labeller(*row)
+
+    def labellers(self) -> list[Labeller]:
+        table = tables.labellers
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(table.c.id, table.c.name).order_by(table.c.id)).all()
+        return [Labeller(*row) for row in rows]
+
+    # Trials
+
+    def open_trial(self, labeller: int) -> Trial | None:
+        """The question that the labeller has not answered yet."""
+        with self._reading() as connection:
+            return _open_trial(connection, labeller)
+
+    def n_trials(self, labeller: int) -> int:
+        """How many places are taken, also by questions that were withdrawn."""
+        with self._reading() as connection:
+            return _n_trials(connection, labeller)
+
+    def put_trial(self, labeller: int, place: int, nonce: str, shown: Shown) -> Trial:
+        """Ask a labeller something; if another process has done so meanwhile, its question stands."""
+        try:
+            with self._writing() as connection:
+                _lock_labeller(connection, labeller)
+                if held := _open_trial(connection, labeller):
+                    return held
+                self._refuse_unsettled(connection)
+                return _insert_trial(connection, labeller, place, nonce, shown, again=False)
+        except sa.exc.IntegrityError:
+            held = self.open_trial(labeller)
+            if held is None:
+                raise LedgerError(f"{self.where}: two processes asked at once; try again") from None
+            return held
+
+    def _refuse_unsettled(self, connection: sa.Connection) -> None:
+        """Before the first trial another process may have settled on something else."""
+        _lock_settings(connection)
+        if self._settled is not None and _settings(connection) != self._settled:
+            raise LedgerError(f"{self.where}: another command changed what is asked meanwhile; start again")
+
+    def put_seen(self, trial: int) -> float:
+        """When the picture of a trial was first sent: now, if never before."""
+        table = tables.trials
+        with self._writing() as connection:
+            connection.execute(
+                table.update().where(table.c.id == trial, table.c.seen.is_(None)).values(seen=time.time())
+            )
+            return float(connection.execute(sa.select(table.c.seen).where(table.c.id == trial)).scalar_one())
+
+    def withdraw(self, trial: int) -> None:
+        """Give a question up: its picture is gone."""
+        table = tables.trials
+        with self._writing() as connection:
+            connection.execute(table.update().where(table.c.id == trial).values(withdrawn=True))
+
+    def shown_to(self, labeller: int | None = None) -> list[Shown]:
+        """What was shown to a labeller, or to all, and not withdrawn; in order."""
+        table = tables.trials
+        query = sa.select(*[table.c[name] for name in _SHOWN]).where(~table.c.withdrawn).order_by(table.c.id)
+        if labeller is not None:
+            query = query.where(table.c.labeller == labeller)
+        with self._reading() as connection:
+            return [Shown(**row) for row in connection.execute(query).mappings()]
+
+    # Answers
+
+    def put_answer(self, labeller: int, nonce: str, said: str) -> None:
+        """Take an answer to the labeller's open question; anything else is refused."""
+        settings = self.settings()
+        if settings is None:
+            raise AnswerRefusedError("nothing was asked yet")
+        with self._writing() as connection:
+            _lock_labeller(connection, labeller)
+            held = _open_trial(connection, labeller)
+            if held is None or held.nonce != nonce:
+                raise AnswerRefusedError("this is not the question that is open: it was answered already, or never put")
+            if held.seen is None:
+                raise AnswerRefusedError("the picture was not looked at yet")
+            missed = undetected(settings.design, held.shown, said)
+            connection.execute(
+                tables.answers.insert().values(trial=held.id, said=said, undetected=missed, time=time.time())
+            )
+
+    def undo(self, labeller: int, nonce: str) -> Trial:
+        """Take the labeller's last answer back and ask the same again, under a new nonce.
+
+        How long the picture was looked at goes on from where it ended.
+        """
+        trial, answer = tables.trials, tables.answers
+        with self._writing() as connection:
+            _lock_labeller(connection, labeller)
+            held = _open_trial(connection, labeller)
+            last = connection.execute(
+                sa.select(trial, answer.c.id.label("answer"), answer.c.time)
+                .join(answer, answer.c.trial == trial.c.id)
+                .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
+                .order_by(trial.c.place.desc())
+                .limit(1)
+            ).first()
+            if last is None or (held is not None and held.again):
+                raise AnswerRefusedError("there is no answer to take back; only the last one can be")
+            connection.execute(answer.update().where(answer.c.id == last.answer).values(undone=time.time()))
+            if held is not None:
+                connection.execute(trial.update().where(trial.c.id == held.id).values(withdrawn=True))
+            place = _n_trials(connection, labeller)
+            seen = time.time() - max(0.0, last.time - last.seen)
+            return _insert_trial(connection, labeller, place, nonce, _trial(last).shown, again=True, seen=seen)
+
+    def can_undo(self, labeller: int) -> bool:
+        """Whether the last answer of a labeller could be taken back."""
+        with self._reading() as connection:
+            held = _open_trial(connection, labeller)
+        return self.n_answers(labeller) > 0 and not (held is not None and held.again)
+
+    def n_answers(self, labeller: int, *, walk: str | None = None) -> int:
+        """How many answers of a labeller stand; with `walk`, those to the walk through this model's samples."""
+        trial, answer = tables.trials, tables.answers
+        query = (
+            sa.select(sa.func.count())
+            .select_from(trial)
+            .join(answer, answer.c.trial == trial.c.id)
+            .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
+        )
+        if walk is not None:
+            query = query.where(trial.c.trials == "random", trial.c.model == walk, ~trial.c.catch)
+        with self._reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def revision(self) -> tuple[int, int]:
+        """Changes whenever an answer is given or taken back."""
+        table = tables.answers
+        with self._reading() as connection:
+            row = connection.execute(sa.select(sa.func.count(), sa.func.count(table.c.undone)).select_from(table)).one()
+        return int(row[0]), int(row[1])
+
+    def answers(self) -> list[Answer]:
+        """All answers that stand, in the order in which they were given."""
+        settings = self.settings()
+        if settings is None:
+            return []
+        trial, answer, labeller = tables.trials, tables.answers, tables.labellers
+        query = (
+            sa.select(trial, answer.c.undetected, answer.c.time, labeller.c.name)
+            .join(answer, answer.c.trial == trial.c.id)
+            .join(labeller, labeller.c.id == trial.c.labeller)
+            .where(answer.c.undone.is_(None))
+            .order_by(answer.c.id)
+        )
+        with self._reading() as connection:
+            return [_answer(row, settings) for row in connection.execute(query)]
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with tables.database_errors(self.where), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        engine = self._engine.execution_options(reading=True)
+        with tables.database_errors(self.where), engine.begin() as connection:
+            yield connection
+
+
+def checked_name(name: str) -> str:
+    """A name as it is written down, or an error if no labeller can have it."""
+    named = " ".join(name.split())
+    if not named or len(named) > _LONGEST_NAME or not named.isprintable():
+        raise NameRefusedError(f"a labeller's name has 1 to {_LONGEST_NAME} printable characters, found {name[:100]!r}")
+    return named
+
+
+def _setting(connection: sa.Connection, name: str) -> str | None:
+    found: str | None = connection.scalar(sa.select(tables.settings.c.value).where(tables.settings.c.name == name))
+    return found
+
+
+def _settings(connection: sa.Connection) -> Settings | None:
+    text = _setting(connection, "settings")
+    return None if text is None else Settings(**json.loads(text))
+
+
+def _put_setting(connection: sa.Connection, name: str, value: str) -> None:
+    table = tables.settings
+    connection.execute(table.delete().where(table.c.name == name))
+    connection.execute(table.insert().values(name=name, value=value))
+
+
+def _has_trials(connection: sa.Connection) -> bool:
+    return connection.scalar(sa.select(tables.trials.c.id).limit(1)) is not None
+
+
+def _lock_settings(connection: sa.Connection) -> None:
+    """One process at a time; SQLite has one writer anyway and knows no such clause."""
+    table = tables.settings
+    connection.execute(sa.select(table.c.value).where(table.c.name == "version").with_for_update())
+
+
+def _lock_labeller(connection: sa.Connection, labeller: int) -> None:
+    connection.execute(sa.select(tables.labellers.c.id).where(tables.labellers.c.id == labeller).with_for_update())
+
+
+def _n_trials(connection: sa.Connection, labeller: int) -> int:
+    table = tables.trials
+    return int(connection.execute(sa.select(sa.func.count()).where(table.c.labeller == labeller)).scalar_one())
+
+
+def _open_trial(connection: sa.Connection, labeller: int) -> Trial | None:
+    trial, answer = tables.trials, tables.answers
+    row = connection.execute(
+        sa.select(trial)
+        .outerjoin(answer, answer.c.trial == trial.c.id)
+        .where(trial.c.labeller == labeller, ~trial.c.withdrawn, answer.c.id.is_(None))
+        .order_by(trial.c.place.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else _trial(row)
+
+
+def _insert_trial(
+    connection: sa.Connection,
+    labeller: int,
+    place: int,
+    nonce: str,
+    shown: Shown,
+    *,
+    again: bool,
+    seen: float | None = None,
+) -> Trial:
+    values = {"labeller": labeller, "place": place, "nonce": nonce, "withdrawn": False, "again": again, "seen": seen}
+    values |= asdict(shown)
+    made = connection.execute(tables.trials.insert().values(**values).returning(tables.trials.c.id)).scalar_one()
+    return Trial(made, labeller, place, nonce, shown, seen, again)
+
+
+def _trial(row: Any) -> Trial:
+    shown = Shown(**{name: getattr(row, name) for name in _SHOWN})
+    return Trial(row.id, row.labeller, row.place, row.nonce, shown, row.seen, row.again)
+
+
+def _answer(row: Any, settings: Settings) -> Answer:
+    return Answer(
+        labeller=row.name,
+        model=row.model,
+        arm=row.arm,
+        sample=row.sample,
+        size=row.size,
+        undetected=row.undetected,
+        design=settings.design,
+        trials=row.trials,
+        scaled=row.factor != 1.0,
+        catch=row.catch,
+        seconds=None if row.seen is None else max(0.0, row.time - row.seen),
+        time=datetime.fromtimestamp(row.time, UTC),
+    )

@@ -1,0 +1,1 @@
+"""Looking after ledgers: check, repair, compact, compare and merge them, and delete stored inputs."""

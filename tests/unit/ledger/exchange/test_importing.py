@@ -1,0 +1,198 @@
+"""Somebody else's outcomes: understood where they are clear, refused by row and column where they are not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger, locked, table_from
+from advrisk.ledger.exchange.importing import import_outcomes
+
+Import = Callable[..., Ledger]
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Import:
+    """The ledger after a CSV with these lines was imported."""
+
+    def load(*lines: str, norm: str | None = None, into: str = "run") -> Ledger:
+        (tmp_path / "theirs.csv").write_text("\n".join(lines) + "\n")
+        n = import_outcomes(tmp_path / "theirs.csv", tmp_path / into, norm=norm)
+        ledger = Ledger.open(tmp_path / into)
+        assert n == len(lines) - 1
+        return ledger
+
+    return load
+
+
+def rows(ledger: Ledger, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in ledger.outcomes(columns).to_pylist()]
+
+
+def test_a_distance_is_a_success_none_is_resistance_and_zero_was_wrong_before(imported: Import) -> None:
+    ledger = imported("model,sample,distance", "a,1,0.25", "a,2,", "a,3,inf", "a,4,0", norm="l2")
+    assert rows(ledger, "model", "sample", "outcome", "d_l2", "norm", "arm", "kind", "criterion", "repeat") == [
+        ("a", "1", "success", 0.25, "l2", "imported-l2", "attack", "label", 0),
+        ("a", "2", "resisted", None, "l2", "imported-l2", "attack", "label", 0),
+        ("a", "3", "resisted", None, "l2", "imported-l2", "attack", "label", 0),
+        ("a", "4", "already_wrong", None, "l2", "imported-l2", "attack", "label", 0),
+    ]
+
+
+def test_what_the_file_says_is_kept(imported: Import) -> None:
+    ledger = imported(
+        "model,sample,arm,norm,eps,repeat,outcome,d_l2,d_linf,n_forward,message,label,weight",
+        "a,x,cw,l2,0.5,0,success,0.4,0.1,12,,3,2.5",
+        "a,x,cw,l2,0.5,1,error,,,7,it broke,3,2.5",
+    )
+    assert rows(ledger, "arm", "eps", "repeat", "outcome", "d_l2", "d_linf", "n_forward", "message") == [
+        ("cw", 0.5, 0, "success", 0.4, 0.1, 12, None),
+        ("cw", 0.5, 1, "error", None, None, 7, "it broke"),
+    ]
+    assert ledger.query("SELECT sample, label, weight, split FROM samples").to_pylist() == [
+        {"sample": "x", "label": 3, "weight": 2.5, "split": "evaluate"}
+    ]
+    assert ledger.query("SELECT arm, norm, eps, repeats, origin FROM arms").to_pylist() == [
+        {"arm": "cw", "norm": "l2", "eps": 0.5, "repeats": 2, "origin": "import"}
+    ]
+    found = ledger.query("SELECT repeat, n_samples, n_errors, accounting FROM cells ORDER BY repeat").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(0, 1, 0, "imported"), (1, 1, 1, "imported")]
+
+
+def test_a_norm_column_speaks_for_each_row(imported: Import) -> None:
+    ledger = imported("model,sample,distance,norm", "a,1,0.5,l2", "a,1,0.1,linf")
+    assert rows(ledger, "arm", "d_l2", "d_linf") == [("imported-l2", 0.5, None), ("imported-linf", None, 0.1)]
+
+
+def test_distances_in_one_norm_need_no_other_word(imported: Import) -> None:
+    ledger = imported("model,sample,d_linf", "a,1,0.1", "a,2,")
+    assert rows(ledger, "arm", "norm", "outcome") == [
+        ("imported-linf", "linf", "success"),
+        ("imported-linf", "linf", "resisted"),
+    ]
+
+
+def test_names_stay_as_they_are_written(imported: Import) -> None:
+    ledger = imported("model,sample,arm,d_l2", "1,007,2024-01-01,1", "1,7,true,1", "1,NA,1e3,1")
+    assert sorted(rows(ledger, "model", "sample", "arm")) == [
+        ("1", "007", "2024-01-01"),
+        ("1", "7", "true"),
+        ("1", "NA", "1e3"),
+    ]
+
+
+def test_parquet_is_read_too(tmp_path: Path) -> None:
+    table = pa.table({"model": ["a", "a"], "sample": [1, 2], "d_linf": [0.5, None]})
+    pq.write_table(table, tmp_path / "theirs.parquet")
+    assert import_outcomes(tmp_path / "theirs.parquet", tmp_path / "run") == 2
+    assert rows(Ledger.open(tmp_path / "run"), "sample", "outcome") == [("1", "success"), ("2", "resisted")]
+
+
+def test_a_second_file_may_bring_other_models_and_arms(imported: Import) -> None:
+    imported("model,sample,d_l2", "a,1,0.5")
+    imported("model,sample,d_l2", "b,1,0.25")
+    ledger = imported("model,sample,arm,d_l2", "a,1,cw,0.125")
+    assert rows(ledger, "model", "arm", "d_l2") == [
+        ("a", "cw", 0.125),
+        ("a", "imported-l2", 0.5),
+        ("b", "imported-l2", 0.25),
+    ]
+
+
+def test_what_the_ledger_knows_of_samples_and_models_is_not_overwritten(imported: Import, tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "run", create=True)
+    ledger.append(
+        {
+            "samples": table_from("samples", {"sample": ["1"], "hash": ["h"], "label": [4], "split": ["calibrate"]}),
+            "models": table_from("models", {"model": ["a"], "digest": ["d"]}),
+        }
+    )
+    ledger = imported("model,sample,d_l2,label", "a,1,0.5,9", "a,2,0.5,9", "b,2,0.5,9")
+    assert ledger.query("SELECT sample, hash, label, split FROM samples ORDER BY sample").to_pylist() == [
+        {"sample": "1", "hash": "h", "label": 4, "split": "calibrate"},
+        {"sample": "2", "hash": None, "label": 9, "split": "evaluate"},
+    ]
+    found = {row["model"]: row["digest"] for row in ledger.query("SELECT * FROM models").to_pylist()}
+    assert found["a"] == "d"
+    assert found["b"].startswith("imported-")
+
+
+def test_the_same_rows_are_not_imported_twice(imported: Import) -> None:
+    imported("model,sample,d_l2", "a,1,0.5")
+    with pytest.raises(LedgerError, match="already holds imported-l2 against a; choose another folder"):
+        imported("model,sample,d_l2", "a,1,0.5")
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        (["model,sample"], "a column of distances is missing: d_linf, or distance with a norm"),
+        (["sample,d_l2", "1,1"], "the column 'model' is missing"),
+        (["model,d_l2", "a,1"], "the column 'sample' is missing"),
+        (["model,sample,d_l3", "a,1,1"], "unknown column 'd_l3'; did you mean 'd_l"),
+        (["model,sample,d_l2"], "holds no row"),
+        (["model,sample,d_l2", "a,1,1", ",2,1"], "row 2: model is empty"),
+        (["model,sample,d_l2", "a,,1"], "row 1: sample is empty"),
+        (["model,sample,distance", "a,1,1"], "row 1: a distance in which norm? found None"),
+        (["model,sample,distance,norm", "a,1,1,l7"], "row 1: norm is 'l7'"),
+        (["model,sample,d_l2", "a,1,-1"], "row 1: a distance must be a number of at least 0, found [-1"),
+        (["model,sample,d_l2", "a,1,far"], "row 1: a distance must be a number of at least 0, found ['far']"),
+        (["model,sample,d_l2,outcome", "a,1,1,won"], "row 1: outcome 'won'; known: already_wrong, "),
+        (["model,sample,d_l2,outcome", "a,1,1,sucess"], "row 1: outcome 'sucess'; did you mean 'success'?"),
+        (["model,sample,d_l2,outcome", "a,1,,success"], "row 1: a success without a distance"),
+        (["model,sample,d_l2,outcome", "a,1,inf,success"], "row 1: a success without a distance"),
+        (["model,sample,d_l2", "a,1,1", "b,1,1", "a,1,2"], "model a, arm imported-l2, sample 1 stands here twice"),
+        (
+            ["model,sample,d_l2,repeat", "a,1,1,once"],
+            "row 1: repeat must be a whole number of at least 0, found 'once'",
+        ),
+        (["model,sample,d_l2,repeat", "a,1,1,-1"], "row 1: repeat must be a whole number of at least 0, found -1"),
+        (["model,sample,d_l2,repeat", "a,1,1,0.5"], "row 1: repeat must be a whole number of at least 0, found 0.5"),
+        (["model,sample,d_l2,weight", "a,1,1,heavy"], "row 1: weight must be a positive number, found 'heavy'"),
+        (["model,sample,d_l2,weight", "a,1,1,0"], "row 1: weight must be a positive number, found 0"),
+        (["model,sample,d_l2,weight", "a,1,1,inf"], "row 1: weight must be a positive number, found inf"),
+        (["model,sample,d_l2,label", "a,1,1,cat"], "samples.label: "),
+        (["model,sample,d_l2,n_forward", "a,1,1,2.5"], "outcomes.n_forward: "),
+        (["model,sample,d_l2", "a,1"], "cannot be read as .csv: "),
+        ([""], "cannot be read as .csv: "),
+    ],
+)
+def test_what_is_unclear_is_refused_and_nothing_is_imported(
+    imported: Import, tmp_path: Path, lines: list[str], complaint: str
+) -> None:
+    with pytest.raises(LedgerError) as caught:
+        imported(*lines)
+    assert complaint in str(caught.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("none.csv", None, "there is no such file"),
+        ("none.parquet", None, "there is no such file"),
+        ("bad.parquet", b"no parquet", "cannot be read as .parquet: "),
+        ("bad.csv", b"model,sample,d_l2\n\xff\xfe,1,1\n", "cannot be read as .csv: "),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: bytes | None, complaint: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(LedgerError) as caught:
+        import_outcomes(tmp_path / name, tmp_path / "run")
+    assert str(caught.value).startswith(f"{tmp_path / name}: {complaint}")
+
+
+def test_a_distance_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"model": ["a"], "sample": ["1"], "d_l2": [float("nan")]}), tmp_path / "theirs.parquet")
+    with pytest.raises(LedgerError, match="a distance must be a number of at least 0, found"):
+        import_outcomes(tmp_path / "theirs.parquet", tmp_path / "run")
+
+
+def test_a_folder_that_is_being_written_to_is_refused(imported: Import, tmp_path: Path) -> None:
+    with locked(tmp_path / "run"), pytest.raises(LedgerError, match="is writing to this folder"):
+        imported("model,sample,d_l2", "a,1,0.5")
