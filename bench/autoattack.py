@@ -58,7 +58,7 @@ def _compare(model: str, norm: str, eps: float, samples: int) -> None:
         (cell,) = place.cells
         (theirs, wall_first), (reseeded, wall_second) = (_theirs(place, cell, norm, eps, seed) for seed in (0, 1))
         results: list[CellResult] = []
-        wall = processor_s(lambda: results.append(place.carry_out(cell)))
+        wall = processor_s(lambda: results.append(place.run_cell(cell)))
     outcomes = results[0].tables["outcomes"]["outcome"].to_pylist()
     ours = torch.tensor([outcome == "success" for outcome in outcomes])
     left, left_theirs, ours_only, theirs_only = (
@@ -90,7 +90,7 @@ def _measure_square(name: str, model: dict[str, Any], norm: str, eps: float, que
         raw = wall = 0.0
         for _ in range(2):
             raw += processor_s(lambda: _ask_all(place, batches))
-            wall += processor_s(lambda: place.carry_out(cell))
+            wall += processor_s(lambda: place.run_cell(cell))
     size = sum(len(batch) for batch in batches) / len(batches)
     print(f"  {name:12} {norm:4} {eps:6g} {wall / raw:9.2f}   (batches of {size:.0f} on average)", flush=True)
 
@@ -98,7 +98,7 @@ def _measure_square(name: str, model: dict[str, Any], norm: str, eps: float, que
 def _batches(place: Shop, cell: Cell) -> Iterator[Tensor]:
     """What goes through the model for a cell, padding and the judge's passes included."""
     model, record = toys.recorded(place.model)
-    place.carry_out_on(model, cell)
+    place.run_cell_on(model, cell)
     for x, _ in record.passes:
         yield x
 

@@ -12,7 +12,7 @@ from advrisk.ledger.inputs import detector_state
 from advrisk.risk.detection.groups import ADAPTIVE
 from advrisk.risk.distances import smallest_distances
 from advrisk.risk.monte_carlo import MonteCarloDamage, monte_carlo_damage
-from advrisk.run.detectors import read_state
+from advrisk.run.detectors.ready import read_state
 from studies.text import NOTHING, table, wrapped
 
 FALSE_ALARMS = 0.05
