@@ -44,7 +44,7 @@ _SCORED = 64  # inputs that a detector is tried out on
 class DryRun:
     """Passes at most, and the time they would take; samples that fall early leave their batch and cost less.
 
-    Arms of which nobody knows the passes before they run are named in `uncounted`; no number here holds theirs. The
+    Arms whose passes are not known before they run are named in `uncounted`; no number here holds theirs. The
     seconds hold those of scoring, but for detectors that have yet to learn.
     """
 
@@ -150,8 +150,8 @@ def _interim_schedule(bench: Workbench, plan: Plan, options: Options) -> Schedul
 def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequence[Cell]) -> list[Cell]:
     """The cells that detectors need the inputs of and that were not, or will not be, kept: for each detector anew."""
     waiting = [batch for batch in unscored(ledger, bench) if not is_kept(batch, bench)]
-    found = [plan.find(batch.cell, batch.model, batch.arm, batch.samples[0]) for batch in waiting]
-    again = [cell for cell in found if cell is not None]
+    cells = [plan.find(batch.cell, batch.model, batch.arm, batch.samples[0]) for batch in waiting]
+    again = [cell for cell in cells if cell is not None]
     if bench.study.keep_inputs == "none":
         assessed = bench.material.models.keys() - bench.material.surrogates
         to_come = [cell for cell in missing if cell.arm.kind != "clean" and cell.model in assessed]

@@ -48,18 +48,18 @@ def outline_study(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()
 def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
     """The cells a study asks for, on the samples as the ledger knows them."""
     study, data = bench.study, bench.material.data
-    known = known_samples(ledger)
+    recorded = known_samples(ledger)
     chosen = splits(study, bench)
-    refuse_moved(chosen, known)
-    hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in known}
+    refuse_moved(chosen, recorded)
+    hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in recorded}
     used = used_splits(study)
     _refuse_untargeted(
         study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
     )
     wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
-    if "calibrate" in wanted:  # whatever order the data have: looks are made in one that was drawn
+    if "calibrate" in wanted:  # whatever order the data have: analyses follow one that was drawn
         wanted["calibrate"].sort(key=lambda name: look_key(study.seed, name))
-    shards = {split: cut_shards(names, hashes, known, size=study.shard) for split, names in wanted.items()}
+    shards = {split: cut_shards(names, hashes, recorded, size=study.shard) for split, names in wanted.items()}
     return make_plan(
         outline,
         study,
@@ -137,17 +137,17 @@ def train_samples(bench: Workbench) -> list[str]:
     return [name for name, split in splits(bench.study, bench).items() if split == "train"]
 
 
-def _refusal(look: Callable[[Model], object], model: Model) -> str:
-    """Why a model cannot be looked at like that; empty where it can."""
+def _refusal(inspect: Callable[[Model], object], model: Model) -> str:
+    """Why a model cannot be inspected like that; empty where it can."""
     try:
-        look(model)
+        inspect(model)
     except ModelError as error:
         return str(error)
     return ""
 
 
 def _layers(one: ConfiguredDetector) -> Callable[[Model], object]:
-    """Finds the layers that a detector looks at: those it names (`layers` or `layer`), or else those that stand out."""
+    """Finds the layers that a detector reads: those it names (`layers` or `layer`), or else those that stand out."""
     given = one.params.get("layers") or one.params.get("layer")
     if not given:
         return hidden_layers

@@ -191,7 +191,7 @@ def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> 
 
 
 def write_study(study: StudySpec, folder: Path) -> None:
-    """Put the study as it was understood beside the ledger, for the report and for whoever comes next."""
+    """Put the study as it was understood beside the ledger, for the report and for later runs."""
     content = study.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     if study.losses:

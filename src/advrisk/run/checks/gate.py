@@ -1,4 +1,4 @@
-"""What a study requires, looked at before anything runs: the refusal must not come after all the work."""
+"""What a study requires, checked before anything runs: the refusal must not come after all the work."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Losses and scenarios of a study, looked at before anything runs: the answer must not come after all the work."""
+"""Losses and scenarios of a study, checked before anything runs: a refusal must not come after all the work."""
 
 from collections.abc import Sequence
 
@@ -67,8 +67,8 @@ def refuse_scenarios(
         try:
             scenario_risk(nothing, Scenario.from_mapping(name, tree)).total()
         except MissingArmsError as error:
-            found = [found for name in error.names if (found := entry_for(name, registries))]
-            remedy = f"; add to `arms`: {' and '.join(entry for entry, _ in found)}" if found else ""
+            entries = [entry for name in error.names if (entry := entry_for(name, registries))]
+            remedy = f"; add to `arms`: {' and '.join(entry for entry, _ in entries)}" if entries else ""
             raise _complaint(study, f"{error}{remedy}") from None
         except AdvriskError as error:
             raise _complaint(study, str(error)) from None

@@ -87,9 +87,9 @@ def fit_detectors(
         _fit(lesson, crafted[2], bench, on_share)
 
 
-def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) -> None:
+def _fit(lesson: Lesson, given: Examples, bench: Workbench, on_progress: Share) -> None:
     study, one, model = bench.study, lesson.detector, bench.material.models[lesson.model]
-    _refuse_too_few(lesson, found, bench)
+    _refuse_too_few(lesson, given, bench)
     part = bench.registries.detectors.get(one.name)
     began = time.perf_counter()
     seed = key("detector", study.seed, one.id, model.digest) % 2**63
@@ -97,8 +97,8 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
         learner: LearningDetector = part.function(**one.params)
         with one_thread(), torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)  # of a model that answers at random
-            found = replace(found, seed=seed)
-            state = learner.fit(found, model.original, on_progress=on_progress)
+            given = replace(given, seed=seed)
+            state = learner.fit(given, model.original, on_progress=on_progress)
     except AdvriskError as error:
         raise study.where.error(one.place, f"{one.name} could not learn from {lesson.model}: {error}") from None
     except Exception as error:  # a detector is foreign code, as an attack is
@@ -106,12 +106,12 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
             f"the detector {one.name} failed to learn from {lesson.model}: {type(error).__name__}: {error}"
         ) from error
     _check_state(lesson, state)
-    _refuse_doubtful(lesson, learner, found, state, bench)
+    _refuse_doubtful(lesson, learner, given, state, bench)
     note = {
         "detector": one.id,
         "model": model.digest,
-        "n_clean": str(len(found.clean)),
-        "n_adversarial": str(len(found.adversarial)),
+        "n_clean": str(len(given.clean)),
+        "n_adversarial": str(len(given.adversarial)),
         "fit_s": f"{time.perf_counter() - began:.3f}",
         "version": VERSION,
     }
@@ -119,20 +119,20 @@ def _fit(lesson: Lesson, found: Examples, bench: Workbench, on_progress: Share) 
 
 
 def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> None:
-    one, found = lesson.detector, len(examples.adversarial)
-    if one.arms and found < MIN_SUCCESSES:
+    one, n = lesson.detector, len(examples.adversarial)
+    if one.arms and n < MIN_SUCCESSES:
         names = ", ".join(arm.id for arm in one.arms)
         raise bench.study.where.error(
             one.place,
             f"{one.name} learns from successful attacks, but of {counted(len(examples.clean), 'sample')} of `train` "
-            f"{names} made {found} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger arms, "
+            f"{names} made {n} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger arms, "
             f"as in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: (a larger one), keep: last}}]}}, or add "
             "samples to `train`",
         )
 
 
 def _refuse_doubtful(
-    lesson: Lesson, learner: LearningDetector, found: Examples, state: State, bench: Workbench
+    lesson: Lesson, learner: LearningDetector, given: Examples, state: State, bench: Workbench
 ) -> None:
     """What a detector itself says is worth nothing, where it can tell."""
     name, model = lesson.detector.name, bench.material.models[lesson.model]
@@ -140,7 +140,7 @@ def _refuse_doubtful(
         return
     try:
         with one_thread(), torch.no_grad():
-            doubt = ask(found, model.original, state)
+            doubt = ask(given, model.original, state)
     except Exception as error:  # a detector is foreign code, as an attack is
         raise RunError(
             f"the detector {name} failed to look at what it learned of {lesson.model}: {type(error).__name__}: {error}"

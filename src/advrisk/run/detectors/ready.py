@@ -88,12 +88,12 @@ def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Regist
 
 def _refuse_too_few(one: ConfiguredDetector, made: LearningDetector, study: StudySpec) -> None:
     """Before anything is crafted, where a detector says (`fewest`) how many clean inputs it must have."""
-    fewest, found = getattr(made, "fewest", 0), study.data.train
-    if 0 < found < fewest:
+    fewest, n_train = getattr(made, "fewest", 0), study.data.train
+    if 0 < n_train < fewest:
         raise study.where.error(
             one.place,
             f"{one.name} with these settings learns from at least {fewest} samples of the split `train`, found "
-            f"{found}; set more aside, or choose other settings",
+            f"{n_train}; set more aside, or choose other settings",
         )
 
 
@@ -139,24 +139,24 @@ def _digits(score: float) -> str:
     return f"{score or 0.0:.6g}"
 
 
-def refuse_unnamed(study: StudySpec, known: Sequence[ConfiguredDetector]) -> None:
+def refuse_unnamed(study: StudySpec, detectors: Sequence[ConfiguredDetector]) -> None:
     """The detector that damage is asked with must be among those that score."""
     asked = study.assess.damage.detector
-    names = names_of(known)
+    names = names_of(detectors)
     if asked is not None and len(names.get(asked.name, ())) > 1:
-        several = "; ".join(one.readable for one in known if one.name == asked.name)
-        found = f"{asked.name!r} may mean several detectors of this study: {several}"
-        raise study.where.error(("assess", "damage", "detector", "name"), found)
+        several = "; ".join(one.readable for one in detectors if one.name == asked.name)
+        message = f"{asked.name!r} may mean several detectors of this study: {several}"
+        raise study.where.error(("assess", "damage", "detector", "name"), message)
     if asked is not None and asked.name not in names:
         hint = did_you_mean(asked.name, names) if names else f"add `detectors: [{asked.name}]` to the study"
-        found = f"no detector of this study is called {asked.name!r}; {hint}"
-        raise study.where.error(("assess", "damage", "detector", "name"), found)
+        message = f"no detector of this study is called {asked.name!r}; {hint}"
+        raise study.where.error(("assess", "damage", "detector", "name"), message)
 
 
-def refuse_undetected(study: StudySpec, known: Sequence[ConfiguredDetector], folder: Path) -> None:
+def refuse_undetected(study: StudySpec, detectors: Sequence[ConfiguredDetector], folder: Path) -> None:
     """A question about detectors where there is none; scores that were imported before may be asked about."""
     imported = read_known_detectors(folder)
-    if "detection" in study.assess.model_fields_set and not known and not (imported and imported.imported):
+    if "detection" in study.assess.model_fields_set and not detectors and not (imported and imported.imported):
         raise study.where.error(
             ("assess", "detection"),
             "asks about detectors, and the study has none; add `detectors: [confidence]`, say, or remove this (where "

@@ -26,7 +26,7 @@ from advrisk.run.executors.scratch import Scratch
 from advrisk.study import ResourcesSpec
 
 LOCAL = "local"
-ADDRESS = "RAY_ADDRESS"  # the variable in which Ray's own tools, too, look for a cluster
+ADDRESS = "RAY_ADDRESS"  # the variable that Ray's own tools read, too
 ANSWER_S = 30.0  # how long a cluster may take to answer
 _FOLDER = "advrisk-ray-"
 _REPORTS = "RAY_USAGE_STATS_ENABLED"
@@ -51,7 +51,7 @@ def ray_module() -> Any:
 
 
 def chosen_address(given: str | None) -> str:
-    """`host:port`, `ray://host:port`, `auto`, or `local` where nobody names a cluster."""
+    """`host:port`, `ray://host:port`, `auto`, or `local` where no cluster is named."""
     address = given or os.environ.get(ADDRESS) or LOCAL
     if address not in (LOCAL, "auto") and _host_and_port(address) is None:
         where = "--address" if given else ADDRESS
@@ -103,7 +103,7 @@ def _machines(ray: Any) -> list[Machine]:
 
 
 def _room_on(machines: Iterable[Machine], resources: ResourcesSpec) -> int:
-    """How many workers they can hold, whoever else uses them."""
+    """How many workers they can hold, whatever else uses them."""
     return sum(resources.fitting(machine.get("CPU", 0.0), machine.get("GPU", 0.0)) for machine in machines)
 
 
@@ -147,7 +147,7 @@ class Cluster:
         return self._scratch.path if self._scratch else None
 
     def room_for(self, resources: ResourcesSpec) -> int:
-        """How many workers the machines that are there now can hold, whoever else uses them."""
+        """How many workers the machines that are there now can hold, whatever else uses them."""
         return _room_on(_machines(self.ray), resources)
 
     def _start(self) -> None:

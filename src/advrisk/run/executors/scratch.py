@@ -32,7 +32,7 @@ class Scratch:
 def sweep(prefix: str, home: Path) -> None:
     """Remove the folders of that prefix whose owners are gone."""
     for folder in home.glob(f"{prefix}*"):
-        with suppress(OSError):  # somebody else's, or removed meanwhile
+        with suppress(OSError):  # of another user, or removed meanwhile
             handle = os.open(folder, os.O_RDONLY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

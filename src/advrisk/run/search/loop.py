@@ -102,7 +102,7 @@ def run_searches(
 
 
 def course_of(search: Search, bench: Workbench, plan: Plan) -> Course:
-    """What names a search and says what it looks for; no round of it yet."""
+    """What names a search and says what it searches for; no round of it yet."""
     data, rows, material = bench.material.data, bench.material.rows, bench.material
     digest = material.models[search.model].digest
     recipe = search_recipe(bench.study, bench.registries, search, digest, material.space_digest)

@@ -1,4 +1,4 @@
-"""The course of one model's training: epochs of Adam, and a checkpoint from which they go on bit by bit."""
+"""The training loop of one model: epochs of Adam, and a checkpoint from which it resumes bit by bit."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Loss = Callable[[nn.Module, Tensor, Tensor, torch.Generator], Tensor]
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingState:
     """Everything that changes while a model is trained; layers that draw by themselves use torch's own generator."""
 
     module: nn.Module
@@ -36,7 +36,7 @@ class Reached:
     process_s: float = 0.0
 
 
-def begin_course(module: nn.Module, spec: TrainedModel, *, n_samples: int, seed: int, name: str) -> Course:
+def start_training(module: nn.Module, spec: TrainedModel, *, n_samples: int, seed: int, name: str) -> TrainingState:
     """Adam under a one-cycle schedule of the learning rate."""
     torch.manual_seed(key("layers", seed, name) % 2**63)  # for dropout; the caller has forked this generator
     optimiser = torch.optim.Adam(module.parameters(), lr=spec.learning_rate, weight_decay=spec.weight_decay)
@@ -44,32 +44,32 @@ def begin_course(module: nn.Module, spec: TrainedModel, *, n_samples: int, seed:
         optimiser, max_lr=spec.learning_rate, epochs=spec.epochs, steps_per_epoch=-(-n_samples // spec.batch)
     )
     generator = torch.Generator().manual_seed(key("training", seed, name) % 2**63)
-    return Course(module, optimiser, schedule, generator)
+    return TrainingState(module, optimiser, schedule, generator)
 
 
-def run_epoch(course: Course, loss_of: Loss, x: Tensor, y: Tensor, *, batch: int) -> float:
+def run_epoch(state: TrainingState, loss_of: Loss, x: Tensor, y: Tensor, *, batch: int) -> float:
     """Every sample once, in a new order; the mean loss."""
-    course.module.train()
+    state.module.train()
     total = 0.0
-    order = torch.randperm(len(x), generator=course.generator)
+    order = torch.randperm(len(x), generator=state.generator)
     for start in range(0, len(x), batch):
         rows = order[start : start + batch]
-        loss = loss_of(course.module, x[rows], y[rows], course.generator)
-        course.optimiser.zero_grad(set_to_none=True)
+        loss = loss_of(state.module, x[rows], y[rows], state.generator)
+        state.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        course.optimiser.step()
-        course.schedule.step()
+        state.optimiser.step()
+        state.schedule.step()
         total += loss.item() * len(rows)
     return total / len(x)
 
 
-def write_checkpoint(path: Path, course: Course, identity: str, reached: Reached) -> None:
-    """All that is needed to go on, as plain tensors and JSON."""
-    optimiser = course.optimiser.state_dict()
-    tensors = {f"module/{name}": tensor for name, tensor in course.module.state_dict().items()}
-    for number, state in optimiser["state"].items():
-        tensors |= {f"optimiser/{number}/{name}": tensor for name, tensor in state.items()}
-    tensors["generator"] = course.generator.get_state()
+def write_checkpoint(path: Path, state: TrainingState, identity: str, reached: Reached) -> None:
+    """Everything that is needed to resume, as plain tensors and JSON."""
+    optimiser = state.optimiser.state_dict()
+    tensors = {f"module/{name}": tensor for name, tensor in state.module.state_dict().items()}
+    for number, moments in optimiser["state"].items():
+        tensors |= {f"optimiser/{number}/{name}": tensor for name, tensor in moments.items()}
+    tensors["generator"] = state.generator.get_state()
     tensors["layers"] = torch.get_rng_state()
     note = {
         "identity": _full(identity),
@@ -77,13 +77,13 @@ def write_checkpoint(path: Path, course: Course, identity: str, reached: Reached
         "train_s": repr(reached.train_s),
         "train_process_s": repr(reached.process_s),
         "groups": json.dumps(optimiser["param_groups"]),
-        "schedule": json.dumps(course.schedule.state_dict()),
+        "schedule": json.dumps(state.schedule.state_dict()),
     }
     write_tensors(path, tensors, note)
 
 
-def go_on(path: Path, course: Course, identity: str) -> Reached:
-    """Bring a course to where the checkpoint left it; one that is not there, is damaged or of another model is none."""
+def resume(path: Path, state: TrainingState, identity: str) -> Reached:
+    """Restore the state of a checkpoint; one that is missing, damaged or of another model counts as none."""
     try:
         with safe_open(path, framework="pt") as file:
             note: dict[str, str] = file.metadata() or {}
@@ -91,16 +91,16 @@ def go_on(path: Path, course: Course, identity: str) -> Reached:
     except (SafetensorError, OSError):
         return Reached()
     weights = _below("module/", tensors)
-    if note.get("identity") != _full(identity) or _shapes(weights) != _shapes(course.module.state_dict()):
+    if note.get("identity") != _full(identity) or _shapes(weights) != _shapes(state.module.state_dict()):
         return Reached()
-    state: dict[int, dict[str, Tensor]] = {}
+    moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _below("optimiser/", tensors).items():
         number, _, kind = name.partition("/")
-        state.setdefault(int(number), {})[kind] = tensor
-    course.module.load_state_dict(weights)
-    course.optimiser.load_state_dict({"state": state, "param_groups": json.loads(note["groups"])})
-    course.schedule.load_state_dict(json.loads(note["schedule"]))
-    course.generator.set_state(tensors["generator"])
+        moments.setdefault(int(number), {})[kind] = tensor
+    state.module.load_state_dict(weights)
+    state.optimiser.load_state_dict({"state": moments, "param_groups": json.loads(note["groups"])})
+    state.schedule.load_state_dict(json.loads(note["schedule"]))
+    state.generator.set_state(tensors["generator"])
     torch.set_rng_state(tensors["layers"])
     return Reached(int(note["epoch"]), float(note["train_s"]), float(note.get("train_process_s", "nan")))
 

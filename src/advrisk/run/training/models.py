@@ -29,7 +29,7 @@ from advrisk.parts.models.torch_module import build, from_module, load_weights
 from advrisk.parts.training import augmented
 from advrisk.run.loading import load_data, search_beside
 from advrisk.run.tensors import write_tensors
-from advrisk.run.training.loop import Loss, Reached, begin_course, go_on, run_epoch, write_checkpoint
+from advrisk.run.training.loop import Loss, Reached, resume, run_epoch, start_training, write_checkpoint
 from advrisk.study import RecipeSpec, TrainedModel
 
 OnEpoch = Callable[[str, int, int, float], None]
@@ -245,17 +245,17 @@ def _train_one(
     x, y = samples
     loss_of = job.loss(others)
     with torch.random.fork_rng(devices=()):
-        course = begin_course(job.module, job.spec, n_samples=len(x), seed=job.seed, name=job.name)
-        reached = go_on(checkpoint, course, job.identity)
+        state = start_training(job.module, job.spec, n_samples=len(x), seed=job.seed, name=job.name)
+        reached = resume(checkpoint, state, job.identity)
         began, process_began = time.perf_counter() - reached.train_s, time.process_time() - reached.process_s
         for epoch in range(reached.epoch + 1, job.spec.epochs + 1):
-            loss = run_epoch(course, loss_of, x, y, batch=job.spec.batch)
+            loss = run_epoch(state, loss_of, x, y, batch=job.spec.batch)
             if not math.isfinite(loss):
                 checkpoint.unlink(missing_ok=True)
                 raise RunError(f"{job.name}: the loss is {loss} after epoch {epoch}; a smaller learning_rate may help")
             reached = Reached(epoch, time.perf_counter() - began, time.process_time() - process_began)
             if epoch < job.spec.epochs:
-                write_checkpoint(checkpoint, course, job.identity, reached)
+                write_checkpoint(checkpoint, state, job.identity, reached)
             on_epoch(job.name, epoch, job.spec.epochs, loss)
     return {
         "train_s": f"{reached.train_s:.3f}",
