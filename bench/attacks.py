@@ -113,8 +113,8 @@ def _compare(
 ) -> None:
     """One table: quick contenders take turns with ours, slow ones have one round with it."""
     ours = _ours(place, cell)
-    n_judged = int(place.carry_out(cell).tables["outcomes"]["n_judge"].to_numpy().sum()) / ours.n
-    whole = replace(ours, run=partial(place.carry_out_anew, cell), n_forward=ours.n_forward + n_judged)
+    n_judged = int(place.run_cell(cell).tables["outcomes"]["n_judge"].to_numpy().sum()) / ours.n
+    whole = replace(ours, run=partial(place.run_cell_anew, cell), n_forward=ours.n_forward + n_judged)
     contenders = {OURS: ours, CELL: whole}
     x, y = place.samples(cell)
     for name, make in makers.items():

@@ -48,7 +48,7 @@ def _compare(model: str, norm: str, eps: float, samples: int) -> None:
         (cell,) = place.cells
         (theirs, wall_first), (reseeded, wall_second) = (_theirs(place, cell, norm, eps, seed) for seed in (0, 1))
         results: list[CellResult] = []
-        wall = processor_s(lambda: results.append(place.carry_out(cell)))
+        wall = processor_s(lambda: results.append(place.run_cell(cell)))
     outcomes = results[0].tables["outcomes"]["outcome"].to_pylist()
     ours = torch.tensor([outcome == "success" for outcome in outcomes])
     left, left_theirs, ours_only, theirs_only = (

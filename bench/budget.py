@@ -13,12 +13,12 @@ from pathlib import Path
 import yaml
 
 from advrisk.api import Run, Study
-from advrisk.api.targets import looker
+from advrisk.api.targets import interim_analysis
 from advrisk.assess.interim import shard_order
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Stopping
 from advrisk.risk.looks import look_places
-from advrisk.run.rounds import taken_looks
+from advrisk.run.interim import analyse_targets
 from advrisk.study import parse_target
 from bench.cells import here
 
@@ -60,21 +60,21 @@ def main(*, tiny: bool = False) -> None:
 
 
 def _replay(run: Run, text: str, gate: Sequence[str], n_all: int) -> None:
-    """Look as a run would: at the same places, with the same shares; then at everything, at the study's level."""
+    """Analyse as a run would: at the same places, with the same shares; then everything, at the study's level."""
     assert run.study is not None
     study = run.study.model_copy(update={"gate": list(gate)})
-    target, look = parse_target(text), looker(study, run.folder)
+    target, analyse = parse_target(text), interim_analysis(study, run.folder)
     rows = run.query("SELECT shard, count(*) AS n FROM samples WHERE split = 'evaluate' GROUP BY ALL").to_pylist()
     sizes = {row["shard"]: row["n"] for row in rows}
     order = shard_order(sizes, (), seed=run.seed)
     places = look_places([sizes[name] for name in order])
     state = Stopping({}, order, sum(sizes.values()), len(places))
     for place in places:
-        (seen,) = taken_looks(state, place, [target], folder=run.folder, sizes=sizes, look=look)
+        (seen,) = analyse_targets(state, place, [target], folder=run.folder, sizes=sizes, analyse=analyse)
         state = state.with_looks(seen)
         if seen.met:
             break
-    final = look(target, run.ledger, 1.0)
+    final = analyse(target, run.ledger, 1.0)
     n_passes = _passes(Ledger.open(run.folder).of_shards(order[: seen.n_shards]))
     of = f"{seen.n_samples} of {state.n_samples}"
     decision = f"; {'the same' if final.said == seen.said else final.said}" if target.decides else ""

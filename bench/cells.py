@@ -1,4 +1,4 @@
-"""The cells of a small study, carried out in this process on one thread, and what is needed to compare them."""
+"""The cells of a small study, run in this process on one thread, and what is needed to compare them."""
 
 import copy
 import tempfile
@@ -16,11 +16,13 @@ from advrisk.engine import Model
 from advrisk.ledger import Ledger, Storage
 from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, Plan
-from advrisk.run.bench import Workbench
-from advrisk.run.campaign import DEFAULTS, set_up
+from advrisk.run.cell import run_cell
+from advrisk.run.options import DEFAULTS
 from advrisk.run.perturb import Attempt, Target, load_target, perturb
-from advrisk.run.question import plan_study
+from advrisk.run.planning import outline_study, plan_study
+from advrisk.run.preparation import load_bench
 from advrisk.run.rows import CellResult
+from advrisk.run.workbench import Workbench
 
 DIGITS = {"source": "mnist-5k"}
 SMALL_CNN = {"source": "demo", "name": "pgd-trained"}
@@ -45,15 +47,15 @@ class Shop:
         source = REGISTRIES.models.get(spec.source)
         return copy.deepcopy(source.function(**source.bind(spec.params)).module).requires_grad_(not frozen)
 
-    def carry_out(self, cell: Cell) -> CellResult:
+    def run_cell(self, cell: Cell) -> CellResult:
         """All that the runner does with a cell: attack, judge, make rows."""
-        result = self.bench.carry_out(cell)
+        result = run_cell(cell, self.bench)
         assert not result.n_errors, result.messages
         return result
 
-    def carry_out_anew(self, cell: Cell) -> CellResult:
+    def run_cell_anew(self, cell: Cell) -> CellResult:
         """The same, with the clean pass, which the runner asks for once for all arms of a shard."""
-        return replace(self, bench=replace(self.bench, _targets={})).carry_out(cell)
+        return replace(self, bench=replace(self.bench, _targets={})).run_cell(cell)
 
     def attack(self, cell: Cell) -> tuple[Target, Attempt]:
         """The attack alone, through the probe: the clean pass and what the arm does, without judge and rows."""
@@ -76,9 +78,9 @@ class Shop:
         work(self._with(replace(self.model, answer=counter)))
         return counter.n_forward, counter.n_backward
 
-    def carry_out_on(self, model: Model, cell: Cell) -> None:
+    def run_cell_on(self, model: Model, cell: Cell) -> None:
         """The same cell with another model in place of the study's, such as one that counts."""
-        self._with(model).carry_out(cell)
+        self._with(model).run_cell(cell)
 
     def _with(self, model: Model) -> "Shop":
         material = replace(self.bench.material, models={"model": model})
@@ -148,7 +150,7 @@ def shop(
                 "device": "cpu",
             }
         ).spec
-        bench = set_up(study, folder, DEFAULTS)
-        plan = plan_study(study, Ledger(Storage(folder)), bench)
+        bench = load_bench(study, folder, DEFAULTS)
+        plan = plan_study(outline_study(bench), Ledger(Storage(folder)), bench)
         torch.set_num_threads(1)
         yield Shop(bench, [cell for cell in plan.cells() if cell.arm.kind == "attack"], plan)

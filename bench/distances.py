@@ -93,7 +93,7 @@ def _print_model(name: str, norm: Norm, *, samples: int, steps: int, sizes: Sequ
 
 def found_by(place: Shop, cell: Cell, norm: Norm) -> Found:
     """As the judge has it; the judge's own passes are not counted."""
-    outcomes = place.carry_out(cell).tables["outcomes"].to_pylist()
+    outcomes = place.run_cell(cell).tables["outcomes"].to_pylist()
     hit = [row[f"d_{norm}"] if row["outcome"] == "success" else float("inf") for row in outcomes]
     return Found(torch.tensor(hit), sum(row["n_forward"] + row["n_backward"] for row in outcomes) / len(outcomes))
 

@@ -19,11 +19,12 @@ from torch import Tensor, nn
 from advrisk.engine.threads import one_thread
 from advrisk.ledger.inputs import detector_state
 from advrisk.parts import REGISTRIES
-from advrisk.run.bench import Workbench
-from advrisk.run.campaign import know_detectors
-from advrisk.run.detectors import read_state
-from advrisk.run.fitting import examples, fit_detectors
+from advrisk.run.detectors.fitting import examples, fit_detectors
+from advrisk.run.detectors.ready import read_state
 from advrisk.run.loading import load_data
+from advrisk.run.preparation import add_detectors
+from advrisk.run.progress import Progress
+from advrisk.run.workbench import Workbench
 from advrisk.study import study_from
 from studies.nets import ConvNet
 
@@ -49,7 +50,7 @@ def main(*, tiny: bool = False) -> None:
         bench = Workbench.set_up(
             study, REGISTRIES, folder=Path(folder), run="bench", device="cpu", data=data, modules={"net": module}
         )
-        known = know_detectors(bench, {})
+        known = add_detectors(bench, {})
         model = bench.material.models["net"].original
         x = torch.from_numpy(data.x[:n_scored])
         pass_s = _timed(lambda: model.ask(x)) / n_scored
@@ -57,7 +58,7 @@ def main(*, tiny: bool = False) -> None:
         found = examples(bench, "net", known[-1].arms)
         craft_s = time.perf_counter() - began
         print(f"crafting {len(found.adversarial)} successes from {n_examples} images: {craft_s:.1f} s")
-        fit_detectors(bench, known, on_progress=lambda *_: None)
+        fit_detectors(bench, known, Progress(0, 0), on_progress=lambda *_: None)
         print(f"{'detector':20} {'fit s':>7} {'passes':>8} {'score ms':>9} {'passes':>8}")
         for one in known:
             path = detector_state(bench.folder, one.id, "net")

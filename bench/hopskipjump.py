@@ -164,7 +164,7 @@ def _distances(setting: Setting, norm: Norm, peer: str, n: int, steps: int) -> t
             broken = place.module(frozen=True)(points).argmax(1) != y
     queries = counted.n_forward // n
     with shop([_arm(norm, queries)], samples=n, shard=n, **setting) as place:
-        rows = place.carry_out(place.cells[0]).tables["outcomes"].to_pylist()
+        rows = place.run_cell(place.cells[0]).tables["outcomes"].to_pylist()
     ours = torch.tensor([row[f"d_{norm}"] if row["outcome"] == "success" else torch.inf for row in rows])
     theirs = torch.where(broken, length(points - x, norm), torch.inf)
     return queries, float(theirs.median()), float(ours.median())

@@ -40,7 +40,7 @@ def _overheads(place: Shop, cell: Cell, owners: Answer) -> tuple[float, float]:
     answers = (place.model.answer, owners)
     before = [_raw_pass(answer, x) for answer in answers]
     results = []
-    taken = processor_s(lambda: results.append(place.carry_out(cell)))
+    taken = processor_s(lambda: results.append(place.run_cell(cell)))
     after = [_raw_pass(answer, x) for answer in answers]
     n_forward, n_backward = n_passes(results[0])
     asked = [

@@ -24,14 +24,15 @@ from advrisk.core.errors import RunError
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger, table_from
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Cell, ModelCard, Plan, Shard, make_plan
-from advrisk.run.crew import Unfinished
-from advrisk.run.executors import Executor, InProcess, WorkerPool
-from advrisk.run.finished import NAME_BYTES, CellNames
-from advrisk.run.longest import expected_work, longest_last_first
-from advrisk.run.on_ray import OnRay
-from advrisk.run.places import assignment_for
+from advrisk.plan import Cell, ModelCard, Plan, Shard, make_plan, outline_plan
+from advrisk.run.cell import run_cell
+from advrisk.run.dispatch import Executor
+from advrisk.run.executors.choice import assignment_for
+from advrisk.run.executors.local import InProcess, WorkerPool
+from advrisk.run.executors.ray import RayExecutor
+from advrisk.run.finished import NAME_BYTES, CellNames, Unfinished
 from advrisk.run.rows import CellResult
+from advrisk.run.scheduling import expected_work, longest_last_first
 from advrisk.study import study_from
 from bench.cells import Shop, shop
 
@@ -47,7 +48,7 @@ SEGMENTS = 20
 READ = """
 import resource, sys, time
 from advrisk.ledger import Ledger
-from advrisk.run.crew import finished_cells
+from advrisk.run.finished import finished_cells
 began = time.process_time()
 found = finished_cells(Ledger.open(sys.argv[1]))
 print(time.process_time() - began, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(found))
@@ -117,7 +118,7 @@ def _print_ratio(name: str, one: list[tuple[float, float]], two: list[tuple[floa
 def _rate(executor: Executor, place: Shop, workers: int) -> tuple[float, float]:
     """Cells per second, and cores in use, between the first result of every worker and the last of them all."""
     arrived: list[tuple[float, CellResult]] = []
-    for result in executor.run(place.cells):
+    for result in executor.submit(place.cells):
         if result is not None:
             assert not result.n_errors, result.messages
             arrived.append((time.perf_counter(), result))
@@ -140,7 +141,7 @@ def _beside_the_work(size: Size) -> None:
     """What passes between two results of one worker that is not the work on a cell."""
     with shop([_short(size)], samples=64, shard=16) as place:
         print(f"A cell of 16 samples and one step, {len(place.cells)} of them; the median of what is not its own work")
-        _print_beside("this process", _beside(InProcess(place.bench), place.cells))
+        _print_beside("this process", _beside(InProcess(run_cell, place.bench), place.cells))
         if size.workers > 1:
             with _pool(place, 1) as pool:
                 _print_beside("a local worker", _beside(pool, place.cells))
@@ -156,7 +157,7 @@ def _print_beside(name: str, found: Beside) -> None:
 
 def _beside(executor: Executor, cells: Sequence[Cell]) -> Beside:
     times, works, began = [], [], 0.0
-    for result in executor.run(cells):
+    for result in executor.submit(cells):
         if result is not None:
             times.append(time.perf_counter())
             works.append(result.tables["cells"]["wall_s"][0].as_py())
@@ -168,15 +169,15 @@ def _beside(executor: Executor, cells: Sequence[Cell]) -> Beside:
 
 @contextmanager
 def _pool(place: Shop, workers: int) -> Iterator[Executor]:
-    with WorkerPool(assignment_for(place.bench, place.plan, device="cpu"), workers=workers) as pool:
+    with WorkerPool(assignment_for(run_cell, place.bench, place.plan, device="cpu"), workers=workers) as pool:
         yield pool
 
 
 @contextmanager
 def _on_ray(place: Shop, workers: int) -> Iterator[Executor | None]:
     try:
-        made = OnRay(
-            assignment_for(place.bench, place.plan, device="cpu"),
+        made = RayExecutor(
+            assignment_for(run_cell, place.bench, place.plan, device="cpu"),
             place.bench,
             address="local",
             workers=workers,
@@ -197,7 +198,8 @@ def _planning(size: Size) -> None:
     names = [f"sample/{number:06d}" for number in range(size.samples)]
     shards = [Shard(f"{start:016x}", tuple(names[start : start + SHARD])) for start in range(0, size.samples, SHARD)]
     began = time.process_time()  # of this process, whoever else uses the machine
-    plan = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
+    outline = outline_plan(study, REGISTRIES, models=cards)
+    plan = make_plan(outline, study, REGISTRIES, models=cards, shards=shards, space="")
     plan_s = time.process_time() - began
     print(
         f"{size.models:,} models, {size.arms} arms and clean, {size.samples:,} samples in shards of {SHARD}", end=": "
@@ -210,7 +212,8 @@ def _planning(size: Size) -> None:
     )
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    again = make_plan(study, REGISTRIES, models=cards, shards=shards, space="")
+    outline = outline_plan(study, REGISTRIES, models=cards)
+    again = make_plan(outline, study, REGISTRIES, models=cards, shards=shards, space="")
     planned, _ = tracemalloc.get_traced_memory()
     handed_out, most = _handed_out(again, frozenset()), []
     for n in (size.traced, size.traced):
@@ -279,7 +282,7 @@ def _sixty_four_gpus(size: Size) -> None:
         if far is None:
             return
         (long, *_), short = ([cell for cell in place.cells if cell.arm.family == name] for name in ("pgd", "fgsm"))
-        (result,) = [found for found in far.run([long]) if found is not None]
+        (result,) = [found for found in far.submit([long]) if found is not None]
         kilobytes = len(pickle.dumps(result)) / 1e3
         driver_s = _beside(far, short).driver / 1000
     rows = size.models * size.arms * size.samples

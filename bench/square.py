@@ -32,7 +32,7 @@ def _measure(name: str, model: dict[str, Any], norm: str, eps: float, queries: i
         raw = wall = 0.0
         for _ in range(2):
             raw += processor_s(lambda: _ask_all(place, batches))
-            wall += processor_s(lambda: place.carry_out(cell))
+            wall += processor_s(lambda: place.run_cell(cell))
     size = sum(len(batch) for batch in batches) / len(batches)
     print(f"  {name:12} {norm:4} {eps:6g} {wall / raw:9.2f}   (batches of {size:.0f} on average)", flush=True)
 
@@ -40,7 +40,7 @@ def _measure(name: str, model: dict[str, Any], norm: str, eps: float, queries: i
 def _batches(place: Shop, cell: Cell) -> Iterator[Tensor]:
     """What goes through the model for a cell, padding and the judge's passes included."""
     model, record = toys.recorded(place.model)
-    place.carry_out_on(model, cell)
+    place.run_cell_on(model, cell)
     for x, _ in record.passes:
         yield x
 

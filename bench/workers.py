@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from advrisk.run.executors import Assignment, WorkerPool
+from advrisk.run.executors.local import Assignment, WorkerPool
 from advrisk.run.rows import CellResult
 from bench.cells import DIGITS, SMALL_CNN, Shop, n_passes, shop
 from bench.nets import LENET, RESNET

@@ -13,7 +13,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.ledger.inputs import detector_state
 from advrisk.risk.detection.groups import ADAPTIVE
 from advrisk.risk.monte_carlo import MonteCarloDamage
-from advrisk.run.detectors import read_state
+from advrisk.run.detectors.ready import read_state
 from studies.text import NOTHING, table, wrapped
 
 FALSE_ALARMS = 0.05

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.parts import REGISTRIES
-from advrisk.run.training import train_models
+from advrisk.run.training.models import train_models
 from advrisk.study import RecipeSpec, load_recipe
 from studies.text import table
 

@@ -23,10 +23,11 @@ from advrisk.parts import REGISTRIES
 from advrisk.parts.attacks import attacks
 from advrisk.parts.data import Dataset
 from advrisk.parts.models.registry import Loaded
-from advrisk.run.bench import Workbench
-from advrisk.run.campaign import know_detectors
-from advrisk.run.question import plan_study
+from advrisk.run.cell import run_cell
+from advrisk.run.planning import outline_study, plan_study
+from advrisk.run.preparation import add_detectors
 from advrisk.run.walk_back import TURNS, walks_back
+from advrisk.run.workbench import Workbench
 from advrisk.testing import toys
 from advrisk.testing.conformance import checkable
 
@@ -151,11 +152,11 @@ def set_up(part, guard, arms, folder):
         content["detectors"] = ["confidence"]
     study = Study.from_dict(content).spec
     bench = Workbench.set_up(study, registries, folder=folder, run="run", device="cpu")
-    detectors = know_detectors(bench, {})
+    detectors = add_detectors(bench, {})
     model = replace(bench.material.models["model"], answer=Closed(guard.answer), owner=Closed(guard.owner))
     bench = replace(bench, material=replace(bench.material, models={"model": model}))
     bench._warm.add("model")  # which is asked once before any clock runs, on behalf of no sample, too
-    cells = list(plan_study(study, Ledger(Storage(folder)), bench, detectors).cells())
+    cells = list(plan_study(outline_study(bench, detectors), Ledger(Storage(folder)), bench).cells())
     for cell in cells:
         bench.suspicion(cell.model, cell.arm)  # which is tried out once, on behalf of no sample
     return bench, cells
@@ -167,7 +168,7 @@ def carried_out(part, guard, arms, folder):
     for cell in cells:
         guard.by_attack.clear()
         guard.by_runner.clear()
-        outcomes = bench.carry_out(cell).tables["outcomes"].to_pylist()
+        outcomes = run_cell(cell, bench).tables["outcomes"].to_pylist()
         rows = {int(row["sample"].split("/")[1]): row for row in outcomes}
         if cell.arm.kind == "attack":
             yield cell.arm, rows, Counter(guard.by_attack), Counter(guard.by_runner)

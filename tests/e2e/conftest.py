@@ -1,6 +1,6 @@
 """A small real study: digits, two trained nets, a few arms. Commands run as a user runs them.
 
-Every process imports torch for seconds. So commands and cells are carried out in this process, unless the processes
+Every process imports torch for seconds. So commands and cells run in this process, unless the processes
 themselves are what is tested: then ask for the fixtures `advrisk_process` and `in_workers`, or for two workers.
 """
 
@@ -19,12 +19,14 @@ import yaml
 from advrisk import train
 from advrisk.cli import main
 from advrisk.run import campaign
-from advrisk.run.executors import Executor, InProcess
+from advrisk.run.dispatch import Executor
+from advrisk.run.executors.local import InProcess, RunCell
+from advrisk.run.options import Options
 
 from .visits import CHROMIUM, FLAGS
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-IN_WORKERS = campaign._executor
+IN_WORKERS = campaign.choose_executor
 
 RECIPE = {
     "name": "digits-nets",
@@ -46,20 +48,22 @@ RECIPE = {
 
 @pytest.fixture(autouse=True, scope="module")
 def cells_here() -> Iterator[None]:
-    """Cells are carried out in this process, where a study is not run with two or more workers."""
+    """Cells run in this process, where a study is not run with two or more workers."""
 
-    def here(bench: Any, plan: Any, options: campaign.Options) -> Executor:
-        return IN_WORKERS(bench, plan, options) if (options.workers or 1) > 1 else InProcess(bench)
+    def here(run_cell: RunCell, bench: Any, plan: Any, options: Options) -> Executor:
+        if (options.workers or 1) > 1:
+            return IN_WORKERS(run_cell, bench, plan, options)
+        return InProcess(run_cell, bench)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign, "_executor", here)
+        patch.setattr(campaign, "choose_executor", here)
         yield
 
 
 @pytest.fixture
 def in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells are carried out in worker processes, as they are for users."""
-    monkeypatch.setattr(campaign, "_executor", IN_WORKERS)
+    """Cells run in worker processes, as they are for users."""
+    monkeypatch.setattr(campaign, "choose_executor", IN_WORKERS)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from advrisk import Run, Study
 from advrisk.cli.damage import print_damage
 from advrisk.cli.tables import print_status
 from advrisk.core.errors import StudyError
-from advrisk.run import campaign
+from advrisk.run.executors import choice
 from advrisk.testing.ledgers import outcome_rows, output_rows
 
 
@@ -45,7 +45,7 @@ def defended(nets: Path) -> dict[str, Any]:
 def run(defended: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Carried out in this process, in shards of 16."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign, "worker_count", lambda *_: 0)
+        patch.setattr(choice, "worker_count", lambda *_: 0)
         return Study.from_dict(defended).run(tmp_path_factory.mktemp("run") / "one")
 
 

@@ -15,7 +15,11 @@ import yaml
 
 from advrisk import Run, Study
 from advrisk.core.errors import RunError
-from advrisk.run import campaign, executors, on_ray, ray_cluster
+from advrisk.run import campaign
+from advrisk.run.executors import cluster as ray_cluster
+from advrisk.run.executors import local
+from advrisk.run.executors import ray as ray_executor
+from advrisk.run.options import Options
 from advrisk.testing.ledgers import outcome_rows, output_rows
 
 from .conftest import IN_WORKERS, study_of
@@ -82,12 +86,12 @@ def sleeps(probe):
 @pytest.fixture(autouse=True)
 def on_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies that are run on Ray are really run there; others, in this process."""
-    here = campaign._executor
+    here = campaign.choose_executor
 
-    def executor(bench: Any, plan: Any, options: campaign.Options) -> Any:
-        return (IN_WORKERS if options.on == "ray" else here)(bench, plan, options)
+    def executor(run_cell: Any, bench: Any, plan: Any, options: Options) -> Any:
+        return (IN_WORKERS if options.on == "ray" else here)(run_cell, bench, plan, options)
 
-    monkeypatch.setattr(campaign, "_executor", executor)
+    monkeypatch.setattr(campaign, "choose_executor", executor)
     monkeypatch.delenv(ray_cluster.ADDRESS, raising=False)
 
 
@@ -124,8 +128,8 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster is known to answer, and what hangs is stopped soon."""
     monkeypatch.setattr(ray_cluster, "_ask", lambda _: [{"CPU": 2.0, "GPU": 1.0}])
-    monkeypatch.setattr(executors, "GRACE_S", 2.0)
-    monkeypatch.setattr(on_ray, "TRIES", 2)
+    monkeypatch.setattr(local, "GRACE_S", 2.0)
+    monkeypatch.setattr(ray_executor, "TRIES", 2)
 
 
 def with_parts(nets: Path, *names: str) -> Study_:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from advrisk import Study
-from advrisk.run.executors import WorkerPool
+from advrisk.run.executors.local import WorkerPool
 
 from .conftest import Command
 

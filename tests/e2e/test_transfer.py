@@ -116,7 +116,7 @@ def crafted_times(study: Study_, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
     # wraps: parameters are read off the signature
     monkeypatch.setitem(REGISTRIES.attacks._parts, "pgd", replace(part, function=wraps(part.function)(counting)))
-    monkeypatch.setattr("advrisk.run.campaign.worker_count", lambda *_: 0)
+    monkeypatch.setattr("advrisk.run.executors.choice.worker_count", lambda *_: 0)
     Study.from_dict(study).run(folder)
     monkeypatch.undo()
     return len(calls)

@@ -11,7 +11,7 @@ import advrisk.cli.app
 import advrisk.cli.progress
 import advrisk.ledger
 import advrisk.run.campaign
-import advrisk.run.worker
+import advrisk.run.executors.worker
 
 for module in pkgutil.walk_packages(advrisk.ledger.__path__, "advrisk.ledger."):
     importlib.import_module(module.name)

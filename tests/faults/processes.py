@@ -81,10 +81,10 @@ def _carry_out(words: list[str], folder: Path, log: Path, prepare: Prepare | Non
     if prepare is not None:
         prepare()
     from advrisk.cli import main
-    from advrisk.run import executors
+    from advrisk.run.executors import local
 
-    executors.WorkerPool._spawn = _forked_worker  # type: ignore[method-assign]
-    executors.GRACE_S, executors.START_S = GRACE_S, START_S
+    local.WorkerPool._spawn = _forked_worker  # type: ignore[method-assign]
+    local.GRACE_S, local.START_S = GRACE_S, START_S
     main()
 
 
@@ -126,7 +126,7 @@ class _Forked:
 
 
 def _forked_worker(_: object) -> Any:
-    from advrisk.run import executors, worker
+    from advrisk.run.executors import local, worker
 
     ours, theirs = socket.socketpair()
     pid = os.fork()
@@ -142,7 +142,7 @@ def _forked_worker(_: object) -> Any:
             os._exit(1)
         os._exit(0)
     theirs.close()
-    return executors._Worker(_Forked(pid), Connection(ours.detach()))  # type: ignore[arg-type]
+    return local._Worker(_Forked(pid), Connection(ours.detach()))  # type: ignore[arg-type]
 
 
 def cpu_s() -> float:

@@ -30,7 +30,7 @@ def no_ray() -> str:
 def ray_worker_killed(trial: Trial) -> str:
     """kill -9 of a worker of the cluster: its cell is done again, and no row says so."""
     run = _on_ray(trial)
-    struck = _strike(trial, run, lambda line: line.startswith("ray::FarWorker"))
+    struck = _strike(trial, run, lambda line: line.startswith("ray::RemoteWorker"))
     code = trial.expect(run, DONE)
     return told(trial, code, struck=struck)
 

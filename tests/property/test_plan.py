@@ -10,7 +10,17 @@ from advrisk.core.digest import digest
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits
-from advrisk.plan import KnownSample, ModelCard, Plan, Shard, choose_splits, cut_shards, make_plan, refuse_moved
+from advrisk.plan import (
+    KnownSample,
+    ModelCard,
+    Plan,
+    Shard,
+    choose_splits,
+    cut_shards,
+    make_plan,
+    outline_plan,
+    refuse_moved,
+)
 from advrisk.study import DataSpec, StudySpec, study_from
 
 
@@ -59,7 +69,8 @@ class Question:
         )
 
     def plan(self) -> Plan:
-        return make_plan(self.study(), REGISTRIES, models=self.models, shards=self.shards, space=self.space)
+        outline = outline_plan(self.study(), REGISTRIES, models=self.models)
+        return make_plan(outline, self.study(), REGISTRIES, models=self.models, shards=self.shards, space=self.space)
 
     def ids(self) -> dict[tuple[str, str, str, int], str]:
         """(model, arm, shard, repeat) -> cell id."""

@@ -9,7 +9,7 @@ from advrisk.api.status import Status
 from advrisk.api.study import Study
 
 if TYPE_CHECKING:
-    from advrisk.run.training import Trained
+    from advrisk.run.training.models import Trained
 
 __all__ = ["Run", "Status", "Study", "train"]
 
@@ -25,7 +25,7 @@ def train(
     """Train the models of a recipe file into a folder; those that are there already are skipped."""
     from advrisk.ledger.sync.files import output_folder
     from advrisk.parts import REGISTRIES
-    from advrisk.run.training import train_models
+    from advrisk.run.training.models import train_models
     from advrisk.study import load_recipe
 
     return train_models(

@@ -14,9 +14,9 @@ from advrisk.study import StudySpec, load_study, parse_targets, study_from
 if TYPE_CHECKING:
     from torch import nn
 
-    from advrisk.run.campaign import Progress
-    from advrisk.run.detectors import Scores
+    from advrisk.run.detectors.ready import Scores
     from advrisk.run.dry import DryRun
+    from advrisk.run.progress import Progress
 
 
 class Study:
@@ -56,24 +56,26 @@ class Study:
         max_passes: int | None = None,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
-        """Carry out what the folder's ledger does not hold yet, and open the result. The folder may be a URL.
+        """Run the cells that the folder's ledger does not hold yet, and open the result. The folder may be a URL.
 
         `modules` gives the models whose source is `object`: torch modules that exist in this process.
         `detectors` gives detectors beside those that the study names: name -> any object with `score(x)`.
-        `on="ray"` carries the cells out on the Ray cluster at `address` (host:port, ray://host:port or auto), by
+        `on="ray"` runs the cells on the Ray cluster at `address` (host:port, ray://host:port or auto), by
         default on that of the variable RAY_ADDRESS, or on one that is started here and ended with the run.
         `target` is what is to be known before it may stop, as in `"damage ±0.02"`, `"decided"` or `"gate"`; of several,
         all. `max_passes` is what this call may spend. After `max_time` (`"90m"`, `"2h"`, `"1h30m"`, or a timedelta) no
         cell is begun: `Run.status().done` says whether the run is finished, and the same call resumes it.
         """
-        from advrisk.api.targets import looker
-        from advrisk.run.campaign import Options, run_study
+        from advrisk.api.targets import interim_analysis
+        from advrisk.run.campaign import run_study
+        from advrisk.run.options import Options
 
         targets, max_passes, max_s = parse_targets(target), _checked_passes(max_passes), _checked_time(max_time)
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_s, retry_errors, publish_every_s, on, address, max_passes, targets)
         with writable_storage(folder, inputs=_inputs_read(self.spec, detectors)) as storage:
-            run_study(self.spec, storage, options=options, look=looker(self.spec, storage.folder), **given)
+            interim = interim_analysis(self.spec, storage.folder)
+            run_study(self.spec, storage, options=options, interim=interim, **given)
         return Run.open(folder)
 
     def doubts(self) -> list[str]:
@@ -100,8 +102,8 @@ class Study:
 
         It refuses what `run` would refuse; a Ray cluster is asked whether it is there, and none is started.
         """
-        from advrisk.run.campaign import Options
         from advrisk.run.dry import dry_run
+        from advrisk.run.options import Options
 
         given: dict[str, Any] = {"on": on, "address": address, "max_passes": _checked_passes(max_passes)}
         options = Options(workers, device, retry_errors=retry_errors, targets=parse_targets(target), **given)

@@ -1,4 +1,4 @@
-"""Whether what somebody wants to know is known: looks at a run that goes on, for `run.rounds`."""
+"""Interim analyses of a run under way: whether its targets are met, for `run.interim`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +16,10 @@ from advrisk.study import Requirement, StudySpec, Target, Term, parse_requiremen
 from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
 
 
-def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], Seen]:
-    """Looks at a study's run in a folder; the ledger that it is shown holds the samples that count."""
+def interim_analysis(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], Seen]:
+    """Analyses the targets of a run in a folder; the ledger that it receives holds the samples that count."""
 
-    def look(target: Target, ledger: Ledger, share: float) -> Seen:
+    def analyse(target: Target, ledger: Ledger, share: float) -> Seen:
         run = Run(folder, ledger, study)
         run.decision_level = look_level(target, study, share, n_models=len(run_ground(run).models))
         try:
@@ -29,7 +29,7 @@ def looker(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], 
         except (RiskError, StudyError) as error:  # no sample has a verdict yet, say
             return Seen(met=False, said=str(error), level=run.decision_level or study.assess.damage.level)
 
-    return look
+    return analyse
 
 
 def _precision(run: Run, target: Target) -> Seen:

@@ -5,7 +5,7 @@ import sys
 from contextlib import redirect_stdout
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +35,9 @@ from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
+
+if TYPE_CHECKING:
+    from advrisk.api import Study
 
 app = typer.Typer(
     help="How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?",
@@ -67,8 +70,10 @@ def demo(
 
     Example: advrisk demo
     """
+    from advrisk.api import Study
+
     with as_file(files("advrisk.demo")) as folder:
-        code = _run_and_show(folder / "study.yaml", out, workers=workers)
+        code = _run_and_show(Study.load(folder / "study.yaml"), folder / "study.yaml", out, workers=workers)
     raise typer.Exit(code)
 
 
@@ -175,15 +180,16 @@ def run(
     """
     from advrisk.api import Study
 
-    folder = out or str(Path("runs") / Study.load(study).spec.name)
+    loaded = Study.load(study)
+    folder = out or str(Path("runs") / loaded.spec.name)
     if dry_run:
         from advrisk.cli.tables import print_dry_run
 
         given: dict[str, Any] = {"workers": workers, "device": device, "retry_errors": retry_errors, "on": on}
         given |= {"address": address, "target": target or (), "max_passes": max_passes}
-        plan = Study.load(study).dry_run(folder, **given)
+        plan = loaded.dry_run(folder, **given)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
-        for doubt in [*Study.load(study).doubts(), *plan.doubts]:
+        for doubt in [*loaded.doubts(), *plan.doubts]:
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
     options: dict[str, Any] = {
@@ -194,7 +200,7 @@ def run(
     }
     options |= {"publish_every_s": publish_s, "on": on, "address": address}
     options |= {"target": target or (), "max_passes": max_passes}
-    raise typer.Exit(_run_and_show(study, folder, as_json=as_json, **options))
+    raise typer.Exit(_run_and_show(loaded, study, folder, as_json=as_json, **options))
 
 
 @app.command()
@@ -230,9 +236,8 @@ app.command("import")(import_)
 app.command()(export)
 
 
-def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:
+def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:
     """Run, print the table, write the report; returns the exit code."""
-    from advrisk.api import Study
     from advrisk.cli.certificates import print_certified
     from advrisk.cli.damage import print_damage
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
@@ -241,7 +246,6 @@ def _run_and_show(study_file: Path, folder: str, *, as_json: bool = False, **opt
     from advrisk.report.answer import leading
     from advrisk.report.records import damage_record
 
-    study = Study.load(study_file)
     for doubt in study.doubts():
         print(f"advrisk: {doubt}", file=sys.stderr)
     ending = Ending(study_file, folder, options)

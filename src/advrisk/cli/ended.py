@@ -14,7 +14,7 @@ from advrisk.core.errors import AdvriskError, StudyError
 if TYPE_CHECKING:
     from advrisk.api.run import Run
     from advrisk.api.status import Status
-    from advrisk.run.campaign import Progress
+    from advrisk.run.progress import Progress
 
 # Options that the resuming command repeats: all but the limits.
 _REPEATED = {"workers": "--workers", "device": "--device", "on": "--on", "address": "--address", "target": "--target"}

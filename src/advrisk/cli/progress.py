@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from advrisk.core.numbers import percent_text
 
 if TYPE_CHECKING:
-    from advrisk.run.campaign import Progress
+    from advrisk.run.progress import Progress
 
 LOG_EVERY_S = 10.0
 

@@ -116,18 +116,17 @@ class Plan:
 
 
 def make_plan(
+    outline: Plan,
     study: StudySpec,
     registries: Registries,
     *,
     models: Sequence[ModelCard],
     shards: Sequence[Shard],
     space: str,
-    detectors: Sequence[ConfiguredDetector] = (),
     tune: Sequence[Shard] = (),
     calibrate: Sequence[Shard] = (),
 ) -> Plan:
-    """Cross models, arms, shards and repeats; `space` names what inputs may be."""
-    outline = outline_plan(study, registries, models=models, detectors=detectors)
+    """Complete an outline by shards and recipes; `space` names what inputs may be."""
     cards = {model.name: model for model in models}
     recipes: dict[tuple[str, str], str] = {}
     for model, arm in outline.attempts:

@@ -1,4 +1,4 @@
-"""Executes cells: probe, judge, append. Executors, training, and the judge live here.
+"""Runs cells: perturb, judge, append. Executors, searches, detectors and training live here.
 
-Read `campaign.py` first: the main path is one screen.
+Read `campaign.py` first, then `cell.py`: the main path.
 """

@@ -1,4 +1,4 @@
-"""Towards a certificate: search, freeze the list of attacks, then hold it once against the samples to calibrate."""
+"""Towards a certificate: search, freeze the list of attacks, then run it once on the calibration split."""
 
 from collections.abc import Collection, Set
 from dataclasses import replace
@@ -9,51 +9,53 @@ from advrisk.assess.certificate.records import BETTING
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, refuse_lost, write_frozen
 from advrisk.plan import Cell, Plan, calibrate_plan
-from advrisk.run.bench import Workbench
-from advrisk.run.crew import Crew, unfinished_cells
-from advrisk.run.question import settle_searched_arms, splits
-from advrisk.run.search import carry_out_searches
+from advrisk.run.dispatch import Dispatcher
+from advrisk.run.finished import unfinished_cells
+from advrisk.run.planning import splits
+from advrisk.run.recording import settle_searched_arms
+from advrisk.run.search import run_searches
+from advrisk.run.workbench import Workbench
 from advrisk.study import CertificateSpec
 
 
-def certify(bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_errors: bool) -> None:
-    """Search for the worst settings, freeze what is to be certified, and carry out its cells.
+def certify(bench: Workbench, plan: Plan, ledger: Ledger, dispatcher: Dispatcher, *, retry_errors: bool) -> None:
+    """Search for the worst settings, freeze what is to be certified, and run its cells.
 
-    Each only if the study asks for it, and nothing once time has run out.
+    Each only if the study asks for it, and nothing once time or passes have run out.
     """
-    if crew.out_of_time:
+    if dispatcher.stopped:
         return
-    found = carry_out_searches(bench, plan, ledger, crew, retry_errors=retry_errors)
-    if found is None:
+    searched = run_searches(bench, plan, ledger, dispatcher, retry_errors=retry_errors)
+    if searched is None:
         return
-    frozen = {(model, arm.id) for model, arm in found.frozen}
-    settle_searched_arms(ledger.reopened(), frozen, found.tried)
+    frozen = {(model, arm.id) for model, arm in searched.frozen}
+    settle_searched_arms(ledger.reopened(), frozen, searched.tried)
     asked = bench.study.assess.certificate
     if asked is None:
         return
-    wanted = calibrate_plan(bench.study, plan, found.frozen, found.recipes)
+    wanted = calibrate_plan(bench.study, plan, searched.frozen, searched.recipes)
     refuse_lost(Ledger.open(bench.folder))
     write_frozen(bench.folder, ledger, settled(bench, wanted, asked, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
-    crew.tell(crew.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))
-    _carry_out(bench, missing, crew, asked)
+    dispatcher.report(dispatcher.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))
+    _run_calibration(bench, missing, dispatcher, asked)
 
 
-def _carry_out(bench: Workbench, cells: Collection[Cell], crew: Crew, asked: CertificateSpec) -> None:
-    """Every cell; by bets shard by shard, in the order of looks, until every list is decided."""
+def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Dispatcher, asked: CertificateSpec) -> None:
+    """Run every cell; under betting shard by shard, in the order of the analyses, until every list is decided."""
     if asked.method != BETTING:
-        crew.carry_out(cells)
+        dispatcher.dispatch(cells)
         return
     left = len(cells)
     for _, of_shard in groupby(cells, key=lambda cell: cell.shard.id):
-        crew.publish()
+        dispatcher.publish()
         if is_decided(Ledger.open(bench.folder).named(), asked, seed=bench.study.seed):
-            crew.tell(replace(crew.progress, n_cells=crew.progress.n_cells - left))
+            dispatcher.report(replace(dispatcher.progress, n_cells=dispatcher.progress.n_cells - left))
             return
         now = list(of_shard)
-        crew.carry_out(now)
+        dispatcher.dispatch(now)
         left -= len(now)
-        if crew.out_of_time:
+        if dispatcher.stopped:
             return
 
 

@@ -15,18 +15,20 @@ from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger, Storage
 from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell, Plan
-from advrisk.run.accuracy import doubts_about
-from advrisk.run.bench import Workbench
-from advrisk.run.campaign import know_detectors, set_up, unfinished_cells
-from advrisk.run.detectors import Scores, Unlearned, checked_scores
-from advrisk.run.fitting import lessons
+from advrisk.run.cell import run_cell
+from advrisk.run.detectors.fitting import lessons
+from advrisk.run.detectors.ready import Scores, Unlearned, checked_scores
+from advrisk.run.detectors.scoring import is_kept, unscored
+from advrisk.run.executors.choice import worker_count
+from advrisk.run.finished import unfinished_cells
+from advrisk.run.interim import Rounds, Schedule
 from advrisk.run.measuring import measure_passes, unmeasured
-from advrisk.run.passes import is_counted, most_passes
-from advrisk.run.places import DEFAULTS, Options, refuse_only_here, refuse_place, worker_count
-from advrisk.run.question import plan_study, refuse_impossible, splits
-from advrisk.run.rounds import Ahead, Rounds
-from advrisk.run.scoring import is_kept, unscored
+from advrisk.run.options import DEFAULTS, Options
+from advrisk.run.planning import plan_study, splits
+from advrisk.run.preparation import prepare
+from advrisk.run.scheduling import is_counted, most_passes
 from advrisk.run.search.cost import cells_to_come, n_settings
+from advrisk.run.workbench import Workbench
 from advrisk.study import StudySpec
 
 # How long a cell is tried out, and about how long all of them together; single passes may take longer.
@@ -42,7 +44,7 @@ _SCORED = 64  # inputs that a detector is tried out on
 class DryRun:
     """Passes at most, and the time they would take; samples that fall early leave their batch and cost less.
 
-    Arms of which nobody knows the passes before they run are named in `uncounted`; no number here holds theirs. The
+    Arms whose passes are not known before they run are named in `uncounted`; no number here holds theirs. The
     seconds hold those of scoring, but for detectors that have yet to learn.
     """
 
@@ -63,9 +65,9 @@ class DryRun:
     lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
     n_beside: int = 0  # of the cells, those on samples to tune or to calibrate
     searches: tuple[str, ...] = ()  # and how many settings each tries at most
-    looks: tuple[int, ...] = ()  # after how many samples targets are looked at, as long as they are not met
-    look_levels: dict[str, float] = field(default_factory=dict)  # target -> level of its first look
-    n_passes_to_look: int = 0  # up to the first look, at most
+    looks: tuple[int, ...] = ()  # after how many samples interim analyses are due, until the targets are met
+    look_levels: dict[str, float] = field(default_factory=dict)  # target -> level of its first analysis
+    n_passes_to_look: int = 0  # up to the first analysis, at most
     doubts: tuple[str, ...] = ()  # about the study, which would not stop it
     n_crafted_again: int = 0  # cells whose inputs are not kept, once for each detector; passes and seconds hold theirs
 
@@ -79,14 +81,11 @@ def dry_run(
     detectors: Mapping[str, Scores] | None = None,
 ) -> DryRun:
     """Plan a study, try out one cell of each kind here for a moment, and multiply. What a run refuses is refused."""
-    n_far = refuse_place(study, options)
-    bench = set_up(study, folder, options, modules)
+    ready = prepare(study, folder, options, modules, detectors)
+    bench = ready.bench
     ledger = Ledger(Storage(folder))  # empty if there is none yet; nothing is written
-    known = know_detectors(bench, detectors or {})
-    refuse_only_here(bench, refuse_impossible(study, bench, known, options.targets), options)
-    doubts = doubts_about(bench)
-    plan = plan_study(study, ledger, bench, known)
-    to_learn = lessons(bench, known)
+    plan = plan_study(ready.outline, ledger, bench)
+    to_learn = lessons(bench, ready.detectors)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
     missing = list(unfinished_cells(plan, ledger, retry_errors=options.retry_errors))
     beside, n_beside_done = cells_to_come(bench, plan, ledger, retry_errors=options.retry_errors)
@@ -95,7 +94,7 @@ def dry_run(
         [cell for cell in some if is_counted(cell.model, cell.arm, bench)] for some in ([*missing, *beside], again)
     )
     pass_s = _seconds_per_pass([*counted, *counted_again], bench)
-    ahead = _ahead(bench, plan, options)
+    interim = _interim_schedule(bench, plan, options)
     n_forward, n_backward, n_to_look, longest_s, again_s = 0, 0, 0, 0.0, 0.0
     by_arm = {arm.shown: 0 for model, arm in plan.attempts if is_counted(model, arm, bench)}
     by_arm |= {cell.arm.shown: 0 for cell in beside if is_counted(cell.model, cell.arm, bench)}
@@ -105,14 +104,14 @@ def dry_run(
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
         by_arm[cell.arm.shown] += n * (forward + backward)
-        n_to_look += n * (forward + backward) if place < len(counted) and cell.shard.id in ahead.first else 0
+        n_to_look += n * (forward + backward) if place < len(counted) and cell.shard.id in interim.first else 0
         cell_s = _CELL_S + min(forward * pass_s[_kind(cell)], study.max_cell_s or float("inf"))
         if place >= len(counted):  # one after the other, while detectors score
             again_s += cell_s
             continue
         by_model[cell.model] += cell_s
         longest_s = max(longest_s, cell_s)
-    workers = n_far or worker_count(bench, plan, options) or 1
+    workers = ready.n_remote or worker_count(bench, plan, options) or 1
     n_scores, score_s = _scoring(ledger, bench, missing, {lesson.detector.id for lesson in to_learn})
     waiting = unmeasured(ledger, bench, plan, answered_only=False, retry_errors=options.retry_errors)
     missing = [*missing, *beside]
@@ -131,28 +130,28 @@ def dry_run(
         n_scores=n_scores,
         by_measure=measure_passes(waiting, bench),
         lessons=tuple(f"{lesson.detector.readable} to {lesson.model}" for lesson in to_learn),
-        looks=ahead.n_samples,
-        look_levels=dict(ahead.levels),
+        looks=interim.n_samples,
+        look_levels=dict(interim.levels),
         n_passes_to_look=n_to_look,
         n_crafted_again=len(again),
         n_beside=len(beside),
-        doubts=doubts,
+        doubts=ready.doubts,
         searches=tuple(f"{search.label}: {n_settings(search, study.seed)} settings" for search in plan.searches),
     )
 
 
-def _ahead(bench: Workbench, plan: Plan, options: Options) -> Ahead:
-    """Where targets would be looked at; nowhere if there are none."""
+def _interim_schedule(bench: Workbench, plan: Plan, options: Options) -> Schedule:
+    """The interim analyses of the targets; none if there are no targets."""
     if not options.targets:
-        return Ahead((), {}, ())
-    return Rounds(bench, plan, frozenset(), options.targets, None, options.max_passes).ahead()
+        return Schedule((), {}, ())
+    return Rounds(bench, plan, frozenset(), options.targets, None, options.max_passes).schedule()
 
 
 def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequence[Cell]) -> list[Cell]:
     """The cells that detectors need the inputs of and that were not, or will not be, kept: for each detector anew."""
     waiting = [batch for batch in unscored(ledger, bench) if not is_kept(batch, bench)]
-    found = [plan.find(batch.cell, batch.model, batch.arm, batch.samples[0]) for batch in waiting]
-    again = [cell for cell in found if cell is not None]
+    cells = [plan.find(batch.cell, batch.model, batch.arm, batch.samples[0]) for batch in waiting]
+    again = [cell for cell in cells if cell is not None]
     if bench.study.keep_inputs == "none":
         assessed = bench.material.models.keys() - bench.material.surrogates
         to_come = [cell for cell in missing if cell.arm.kind != "clean" and cell.model in assessed]
@@ -203,7 +202,7 @@ def _seconds_per_pass(cells: Sequence[Cell], bench: Workbench) -> dict[str, floa
     first = {_kind(cell): cell for cell in reversed(cells)}
     limit_s = min(_TRIAL_S, _TRIALS_S / max(len(first), 1))
     study = bench.study.model_copy(update={"keep_inputs": "none", "max_cell_s": limit_s})  # nothing is written
-    trial = replace(bench, study=study, _targets={}, _crafted={})
+    trial = replace(bench, study=study, _targets={}, crafted={})
     with one_thread():
         return {kind: _tried_out(cell, trial, limit_s) for kind, cell in first.items()}
 
@@ -211,7 +210,7 @@ def _seconds_per_pass(cells: Sequence[Cell], bench: Workbench) -> dict[str, floa
 def _tried_out(cell: Cell, bench: Workbench, limit_s: float) -> float:
     """Twice, as the first time warms up; once, if that took long anyway."""
     for need in cell.needs:  # which is not this cell's own time
-        bench.carry_out(need)
+        run_cell(need, bench)
     began = time.perf_counter()
     pass_s = _timed(cell, bench)
     return pass_s if time.perf_counter() - began > limit_s else min(pass_s, _timed(cell, bench))
@@ -219,7 +218,7 @@ def _tried_out(cell: Cell, bench: Workbench, limit_s: float) -> float:
 
 def _timed(cell: Cell, bench: Workbench) -> float:
     began = time.perf_counter()
-    result = bench.carry_out(cell)
+    result = run_cell(cell, bench)
     wall_s = time.perf_counter() - began
     rows = result.tables["outcomes"]
     seen, judged = (max(rows[name].to_pylist(), default=0) for name in ("n_forward", "n_judge"))

@@ -1,11 +1,56 @@
-"""Names of millions of cells, held in little memory."""
+"""Which cells of a plan the ledger holds, and which are still to run; a large plan has millions."""
 
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from advrisk.ledger import Ledger
+from advrisk.plan import Cell, Plan
+
 NAME_BYTES = 16  # that thirty-two hexadecimal digits stand for: a set of text takes seven times as much
+
+
+def unfinished_cells(plan: Plan, ledger: Ledger, *, retry_errors: bool = False) -> "Unfinished":
+    """The cells of a plan that are still to run."""
+    return Unfinished(plan, finished_cells(ledger, without_errors=retry_errors), retry_errors)
+
+
+def finished_cells(ledger: Ledger, *, without_errors: bool = False) -> Set[str]:
+    """The cells that need not run again."""
+    return CellNames(ledger.finished_names(without_errors=without_errors))
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The cells of a plan except the finished ones, made one by one as they are asked for.
+
+    With `retry_errors`, cells that transfer the points of a cell that runs again run again, too.
+    """
+
+    plan: Plan
+    finished: Set[str]
+    retry_errors: bool = False
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for cell in self.plan.cells() if not self._is_finished(cell))
+
+    def _is_finished(self, cell: Cell) -> bool:
+        if self.retry_errors and any(need.id not in self.finished for need in cell.needs):
+            return False
+        return cell.id in self.finished
+
+    def __len__(self) -> int:
+        return self._n_cells
+
+    @cached_property
+    def _n_cells(self) -> int:
+        return sum(1 for _ in self) if self.finished else self.plan.n_cells
+
+    def __contains__(self, cell: object) -> bool:
+        return any(cell == one for one in self)
 
 
 class CellNames(Set[str]):
@@ -14,8 +59,7 @@ class CellNames(Set[str]):
     def __init__(self, names: pa.ChunkedArray) -> None:
         self._others: set[str] = set()
         blocks = [self._block(part.to_pylist()) for part in _parts(names)]
-        found = np.frombuffer(b"".join(blocks), dtype=f"S{NAME_BYTES}")
-        self._sorted = np.unique(found)
+        self._sorted = np.unique(np.frombuffer(b"".join(blocks), dtype=f"S{NAME_BYTES}"))
 
     def _block(self, names: list[str]) -> bytes:
         """The bytes of a few names; those that are named otherwise are put aside."""
@@ -29,8 +73,8 @@ class CellNames(Set[str]):
             return False
         if len(name) != 2 * NAME_BYTES or (wanted := _bytes_of(name)) is None:
             return name in self._others
-        place = int(np.searchsorted(self._sorted, np.bytes_(wanted)))
-        return place < len(self._sorted) and bool(self._sorted[place] == wanted.rstrip(b"\0"))
+        position = int(np.searchsorted(self._sorted, np.bytes_(wanted)))
+        return position < len(self._sorted) and bool(self._sorted[position] == wanted.rstrip(b"\0"))
 
     def __iter__(self) -> Iterator[str]:
         yield from (bytes(name).ljust(NAME_BYTES, b"\0").hex() for name in self._sorted)
@@ -53,7 +97,7 @@ def _is_plain(name: str) -> bool:
 def _bytes_of(text: str) -> bytes | None:
     """What hexadecimal digits stand for; None where it is anything else, such as capital letters."""
     try:
-        found = bytes.fromhex(text)
+        content = bytes.fromhex(text)
     except ValueError:
         return None
-    return found if found.hex() == text else None
+    return content if content.hex() == text else None

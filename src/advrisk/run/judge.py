@@ -38,7 +38,7 @@ class Verdict:
     survives_8bit: Tensor
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
-    n_unconfirmed: int  # claims that the judge did not see, and successes that nobody claimed
+    n_unconfirmed: int  # claims that the judge did not see, and successes that were not claimed
     draws: Draws | None = None  # of a model that answers at random
 
 
@@ -49,35 +49,35 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
     of the draws, so that one lucky draw is never a success. `chance` are the streams for that. What is refused in more
     than half of the draws is neither a success nor resisted.
     """
-    told = _told(target, attempt, chance)
+    answers = _ask(target, attempt, chance)
     kept, x0 = attempt.kept.cpu().double(), target.x0.cpu().double()
     space = target.space.to("cpu")
     distances = {norm: space.distance(kept, x0, norm) for norm in NORMS}
-    settled = _wrong_points(target, attempt, arm, told.answer, distances) | attempt.settled
-    success, n_judge = told.rate > 0.5, told.n_judge
+    settled = _wrong_points(target, attempt, arm, answers.answer, distances) | attempt.settled
+    success, n_judge = answers.rate > 0.5, answers.n_judge
     if arm.kind == "clean" and target.is_reference:  # what it says most is right, however seldom that is
         success[:] = False
-        told.prediction.copy_(target.clean_prediction)
+        answers.prediction.copy_(target.clean_prediction)
     success[list(settled)] = False
     survives_8bit = _survives_8bit(target, attempt.kept, success, n_judge, chance)
-    near = _nearest(target, attempt, told.answer, success, n_judge, arm, chance, distances)
+    near = _nearest(target, attempt, answers.answer, success, n_judge, arm, chance, distances)
     outcome: list[Outcome] = ["success" if hit else "resisted" for hit in success.tolist()]
-    for row in (told.rejection_rate > 0.5).nonzero().flatten().tolist():
+    for row in (answers.rejection_rate > 0.5).nonzero().flatten().tolist():
         outcome[row] = "rejected"
     for row, (name, _) in settled.items():
         outcome[row] = name
     return Verdict(
         outcome=outcome,
         message=[settled[row][1] if row in settled else "" for row in range(len(outcome))],
-        answer=told.answer,
-        prediction=told.prediction,
+        answer=answers.answer,
+        prediction=answers.prediction,
         distances=distances,
         near=near,
         survives_8bit=survives_8bit,
-        success_rate=torch.where(success | (told.rate <= 0.5), told.rate, 0.0),
+        success_rate=torch.where(success | (answers.rate <= 0.5), answers.rate, 0.0),
         n_judge=n_judge,
         n_unconfirmed=_unconfirmed(attempt.claimed, success, list(settled)),
-        draws=told.draws,
+        draws=answers.draws,
     )
 
 
@@ -90,7 +90,7 @@ def _unconfirmed(claimed: Tensor | None, success: Tensor, settled: list[int]) ->
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Answers:
     """What the model says of the kept points; of those that are settled, what it said of the clean input."""
 
     answer: Tensor
@@ -101,10 +101,10 @@ class _Told:
     draws: Draws | None = None
 
 
-def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
+def _ask(target: Target, attempt: Attempt, chance: Noise | None) -> _Answers:
     """Ask about the kept points that are not settled."""
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
-    told = _Told(
+    answers = _Answers(
         answer=target.clean_answer.clone(),
         prediction=target.clean_prediction.clone(),
         rate=torch.zeros(len(target.x0), device=target.x0.device),
@@ -112,26 +112,26 @@ def _told(target: Target, attempt: Attempt, chance: Noise | None) -> _Told:
         n_judge=torch.zeros(len(target.x0), dtype=torch.int64),
     )
     if len(rows):
-        found, goal = redrawn(target.model, attempt.kept[rows], rows, chance), target.goal.of(rows)
-        told.answer[rows], told.prediction[rows] = found.answer, found.prediction(goal)
-        told.rate[rows], told.rejection_rate[rows] = found.success_rate(goal), found.rejection_rate
-        told.n_judge[rows] += found.n
+        replies, goal = redrawn(target.model, attempt.kept[rows], rows, chance), target.goal.of(rows)
+        answers.answer[rows], answers.prediction[rows] = replies.answer, replies.prediction(goal)
+        answers.rate[rows], answers.rejection_rate[rows] = replies.success_rate(goal), replies.rejection_rate
+        answers.n_judge[rows] += replies.n
         if target.model.random:
-            return replace(told, draws=_draws(found, rows, len(target.x0)))
-    return told
+            return replace(answers, draws=_draws(replies, rows, len(target.x0)))
+    return answers
 
 
-def _draws(found: Redrawn, rows: Tensor, n: int) -> Draws:
+def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
     """The draws of some rows, spread over all of them."""
     place = rows.cpu()
     asked = torch.zeros(n, dtype=torch.bool)
     asked[place] = True
-    said = torch.full((n, found.n), -1, dtype=torch.int64)
-    said[place] = found.said.cpu()
-    if found.scores is None:
+    said = torch.full((n, replies.n), -1, dtype=torch.int64)
+    said[place] = replies.said.cpu()
+    if replies.scores is None:
         return Draws(asked, said, None)
-    scores = torch.full((n, found.n, found.scores.shape[2]), torch.nan)
-    scores[place] = found.scores.transpose(0, 1).float().cpu()
+    scores = torch.full((n, replies.n, replies.scores.shape[2]), torch.nan)
+    scores[place] = replies.scores.transpose(0, 1).float().cpu()
     return Draws(asked, said, scores)
 
 
@@ -180,7 +180,7 @@ def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tenso
     survives = torch.zeros_like(success)
     rows = success.nonzero().squeeze(1)
     if len(rows) and target.is_image:
-        found = redrawn(target.model, target.space.rounded_8bit(kept[rows]), rows, chance)
-        survives[rows] = (found.success_rate(target.goal.of(rows)) > 0.5) & finite(found.answer)
-        n_judge[rows.cpu()] += found.n
+        replies = redrawn(target.model, target.space.rounded_8bit(kept[rows]), rows, chance)
+        survives[rows] = (replies.success_rate(target.goal.of(rows)) > 0.5) & finite(replies.answer)
+        n_judge[rows.cpu()] += replies.n
     return survives

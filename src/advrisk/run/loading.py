@@ -100,8 +100,8 @@ def load_data(spec: DataSpec | TrainingSource, registries: Registries, where: So
 def choose_device(asked: str) -> str:
     """The device to compute on: `auto` takes an accelerator where there is one."""
     if asked == "auto":
-        found = str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else "cpu"
-        return "cpu" if found.startswith("mps") else found  # mps has no float64, which attacks need
+        device = str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else "cpu"
+        return "cpu" if device.startswith("mps") else device  # mps has no float64, which attacks need
     try:
         torch.empty(1, device=asked)
     except (RuntimeError, AssertionError, NotImplementedError) as error:

@@ -6,8 +6,8 @@ measure that fails at a sample has a row without a number there, so that everyth
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import torch
@@ -15,9 +15,11 @@ import torch
 from advrisk.core.seeds import key
 from advrisk.engine import Noise
 from advrisk.engine.threads import one_thread
-from advrisk.ledger import Ledger, constant, table_from
+from advrisk.ledger import Ledger, SegmentWriter, constant, table_from
 from advrisk.plan import Cell, ConfiguredMeasure, Plan, expand_measures
-from advrisk.run.bench import Workbench
+from advrisk.run.options import Options
+from advrisk.run.progress import Progress
+from advrisk.run.workbench import Workbench
 
 # A model that answered no number cannot be measured.
 _ANSWERED = "SELECT cell, sample FROM outcomes WHERE kind = 'clean' AND outcome NOT IN ('error', 'timeout')"
@@ -33,6 +35,33 @@ class Gap:
     cell: str
     model: str
     samples: tuple[str, ...]
+
+
+def take_measures(
+    ledger: Ledger,
+    bench: Workbench,
+    plan: Plan,
+    progress: Progress,
+    options: Options,
+    *,
+    deadline: float,
+    on_progress: Callable[[Progress], None],
+) -> Progress:
+    """Take the study's measures where they are missing; none begins after the deadline. A failure is noted."""
+    if not bench.study.measures:
+        return progress
+    ledger = ledger.reopened()  # with what was published meanwhile
+    gaps = unmeasured(ledger, bench, plan, retry_errors=options.retry_errors)
+    n_failed = 0 if options.retry_errors else failed_measures(ledger, bench, plan)
+    progress = replace(progress, n_to_measure=sum(len(gap.samples) for gap in gaps), n_unmeasured=n_failed)
+    on_progress(progress)
+    with SegmentWriter(ledger, every_s=options.publish_every_s) as writer:
+        for gap in gaps:
+            for table, trouble in measured(gap, bench, deadline=deadline):
+                writer.add({"measures": table})
+                progress = progress.after_measure(trouble)
+                on_progress(progress)
+    return progress
 
 
 def unmeasured(
@@ -57,11 +86,11 @@ def unmeasured(
 
 def failed_measures(ledger: Ledger, bench: Workbench, plan: Plan) -> int:
     """At how many inputs a measure of the study was tried and has no number."""
-    found = 0
+    n_failed = 0
     for one in expand_measures(bench.study, bench.registries):
         failed = _pairs(ledger, _FAILED, measure=one.id)
-        found += sum(pair in failed for _, pairs in _asked(one, plan) for pair in pairs)
-    return found
+        n_failed += sum(pair in failed for _, pairs in _asked(one, plan) for pair in pairs)
+    return n_failed
 
 
 def _asked(measure: ConfiguredMeasure, plan: Plan) -> Iterator[tuple[Cell, list[tuple[str, str]]]]:
@@ -75,8 +104,8 @@ def _asked(measure: ConfiguredMeasure, plan: Plan) -> Iterator[tuple[Cell, list[
 
 def _pairs(ledger: Ledger, sql: str, **parameters: str) -> set[tuple[str, str]]:
     """The cells and samples that a query gives."""
-    found = ledger.query(sql, parameters)
-    return set(zip(found["cell"].to_pylist(), found["sample"].to_pylist(), strict=True))
+    table = ledger.query(sql, parameters)
+    return set(zip(table["cell"].to_pylist(), table["sample"].to_pylist(), strict=True))
 
 
 def measured(gap: Gap, bench: Workbench, *, deadline: float = math.inf) -> Iterator[tuple[pa.Table, str]]:
@@ -112,11 +141,11 @@ def _value(gap: Gap, sample: str, bench: Workbench) -> tuple[float | None, str]:
 
 def measure_passes(gaps: Sequence[Gap], bench: Workbench) -> dict[str, tuple[int, int]]:
     """Forward and backward passes that measures take, by readable name; of those of which it is known."""
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     for gap in gaps:
         passes = bench.registries.measures.get(gap.measure.name).traits.passes
         if passes is not None:
             forward, backward = passes(gap.measure.params, bench.material.models[gap.model].n_classes)
-            known, n = found.get(gap.measure.readable, (0, 0)), len(gap.samples)
-            found[gap.measure.readable] = known[0] + n * forward, known[1] + n * backward
-    return found
+            so_far, n = totals.get(gap.measure.readable, (0, 0)), len(gap.samples)
+            totals[gap.measure.readable] = so_far[0] + n * forward, so_far[1] + n * backward
+    return totals

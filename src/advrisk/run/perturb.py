@@ -1,4 +1,4 @@
-"""Letting an arm do its work on a shard. What it claims is not believed: the judge looks next."""
+"""Letting an arm do its work on a shard. What it claims is not believed: the judge verifies it next."""
 
 import time
 from collections.abc import Callable
@@ -80,10 +80,10 @@ class Attempt:
     """
 
     kept: Tensor
-    claimed: Tensor | None = None  # successes that the arm saw; None where it did not look
+    claimed: Tensor | None = None  # successes that the arm saw; None where it did not check
     counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
     first_s: Tensor | None = None
-    spent_s: Tensor | None = None  # of a batch as a whole nobody knows
+    spent_s: Tensor | None = None  # not known of a batch as a whole
     settled: dict[int, Settled] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
     accounting: Accounting = "sample"
@@ -110,13 +110,13 @@ def target_of(
 ) -> Target:
     """Samples with what the model says of them unperturbed; one that answers at random, with these streams."""
     began = now(x0)
-    told = redrawn(model, x0, torch.arange(len(x0), device=x0.device), chance)
-    inference_s = (now(x0) - began) / len(x0) / told.n
-    goal = goal_of(success, label, model, told.answer, said=told.most_frequent)
-    rejected = told.rejection_rate > 0.5
+    replies = redrawn(model, x0, torch.arange(len(x0), device=x0.device), chance)
+    inference_s = (now(x0) - began) / len(x0) / replies.n
+    goal = goal_of(success, label, model, replies.answer, said=replies.most_frequent)
+    rejected = replies.rejection_rate > 0.5
     is_reference = success == "prediction"  # in few draws, perhaps, but in more than any other class
-    prediction = told.most_frequent if is_reference else told.prediction(goal)
-    return Target(model, space, x0, label, told.answer, prediction, rejected, goal, is_reference, inference_s)
+    prediction = replies.most_frequent if is_reference else replies.prediction(goal)
+    return Target(model, space, x0, label, replies.answer, prediction, rejected, goal, is_reference, inference_s)
 
 
 def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, said: Tensor | None = None) -> Goal:

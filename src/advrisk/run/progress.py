@@ -1,4 +1,4 @@
-"""How far a run is, as whoever watches it is told."""
+"""How far a run is, as reported while it runs."""
 
 from dataclasses import dataclass, replace
 
@@ -46,7 +46,7 @@ class Progress:
         return (self.n_cells - self.n_done) * self.elapsed_s / self.n_done if self.n_done else None
 
     def with_work(self, n_cells: int, n_skipped: int, phase: str) -> "Progress":
-        """More cells to carry out, and more that are there already."""
+        """More cells to run, and more that are finished already."""
         return replace(self, n_cells=self.n_cells + n_cells, n_skipped=self.n_skipped + n_skipped, phase=phase)
 
     def while_learning(self, what: str, share: float) -> "Progress":

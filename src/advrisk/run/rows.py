@@ -47,25 +47,25 @@ def judged_result(
     process_s: float,
 ) -> CellResult:
     """The rows of a cell that ran."""
-    told = np.array([outcome not in ("error", "timeout") for outcome in verdict.outcome])
+    answered = np.array([outcome not in ("error", "timeout") for outcome in verdict.outcome])
     rejected = np.array([outcome == "rejected" for outcome in verdict.outcome])
     columns = _common(cell, run, criterion)
     columns |= {
         "target": None if target.goal.target is None else _ints(target.goal.target),
         "clean_prediction": _ints(target.clean_prediction),
-        "prediction": _ints(verdict.prediction, told & ~rejected),  # what is refused says no class
-        "confidence": _confidence(target, verdict.answer, told),
+        "prediction": _ints(verdict.prediction, answered & ~rejected),  # what is refused says no class
+        "confidence": _confidence(target, verdict.answer, answered),
         "outcome": verdict.outcome,
         "survives_8bit": _survival(target, verdict),
-        "success_rate": pa.array(verdict.success_rate.cpu().numpy(), mask=~told),
-        "draws": _said(verdict.draws, told),
+        "success_rate": pa.array(verdict.success_rate.cpu().numpy(), mask=~answered),
+        "draws": _said(verdict.draws, answered),
         "n_judge": _ints(verdict.n_judge),
         "message": [message or None for message in verdict.message],
     }
     for norm, distance in verdict.distances.items():
-        columns[f"d_{norm}"] = pa.array(distance.cpu().numpy(), mask=~told)
-        columns[f"near_{norm}"] = pa.array(verdict.near[norm].cpu().numpy(), mask=~told)
-    columns |= _counts(attempt, len(told))
+        columns[f"d_{norm}"] = pa.array(distance.cpu().numpy(), mask=~answered)
+        columns[f"near_{norm}"] = pa.array(verdict.near[norm].cpu().numpy(), mask=~answered)
+    columns |= _counts(attempt, len(answered))
     tables = {
         "outcomes": table_from("outcomes", columns),
         "cells": _cell_row(
@@ -80,13 +80,13 @@ def judged_result(
         ),
     }
     if target.model.capability != "labels":
-        tables["outputs"] = _outputs(cell, verdict.answer, told, verdict.draws)
+        tables["outputs"] = _outputs(cell, verdict.answer, answered, verdict.draws)
     passes = sum(int(attempt.counts[name].sum()) for name in ("n_forward", "n_backward") if name in attempt.counts)
     return CellResult(
         cell.id,
         tables,
-        n_rows=len(told),
-        n_errors=int((~told).sum()),
+        n_rows=len(answered),
+        n_errors=int((~answered).sum()),
         n_passes=passes + int(verdict.n_judge.sum()),
         messages=tuple(sorted(set(verdict.message) - {""})),
     )
@@ -143,14 +143,14 @@ def _counts(attempt: Attempt, n: int) -> dict[str, Any]:
     return columns
 
 
-def _ints(values: Tensor, told: Any = None) -> pa.Array:
-    return pa.array(values.cpu().numpy(), mask=None if told is None else ~told)
+def _ints(values: Tensor, answered: Any = None) -> pa.Array:
+    return pa.array(values.cpu().numpy(), mask=None if answered is None else ~answered)
 
 
-def _confidence(target: Target, answer: Tensor, told: Any) -> pa.Array:
+def _confidence(target: Target, answer: Tensor, answered: Any) -> pa.Array:
     if target.model.capability == "labels":
-        return pa.nulls(len(told), pa.float32())
-    return pa.array(torch.softmax(answer, 1).amax(1).cpu().numpy(), mask=~told)
+        return pa.nulls(len(answered), pa.float32())
+    return pa.array(torch.softmax(answer, 1).amax(1).cpu().numpy(), mask=~answered)
 
 
 def _survival(target: Target, verdict: Verdict) -> pa.Array:
@@ -178,27 +178,27 @@ def _above(share: float | None) -> bool:
     return share is not None and share > DOUBTFUL
 
 
-def _said(draws: Draws | None, told: Any) -> Any:
+def _said(draws: Draws | None, answered: Any) -> Any:
     """The class of each draw; null of a model that does not draw, and of points that the judge did not ask about."""
     if draws is None:
         return None
-    known = draws.asked.numpy() & told
-    return [row if tell else None for row, tell in zip(draws.said.tolist(), known.tolist(), strict=True)]
+    asked = draws.asked.numpy() & answered
+    return [row if has else None for row, has in zip(draws.said.tolist(), asked.tolist(), strict=True)]
 
 
-def _outputs(cell: Cell, answer: Tensor, told: Any, draws: Draws | None) -> pa.Table:
-    kept = answer.float().cpu()[torch.from_numpy(told)]
-    scores = None if draws is None or draws.scores is None else draws.scores[torch.from_numpy(told)]
+def _outputs(cell: Cell, answer: Tensor, answered: Any, draws: Draws | None) -> pa.Table:
+    kept = answer.float().cpu()[torch.from_numpy(answered)]
+    scores = None if draws is None or draws.scores is None else draws.scores[torch.from_numpy(answered)]
     classes = None
     if kept.shape[1] > MAX_CLASSES:
         kept, chosen = kept.topk(TOP_K, dim=1)
         classes = list(chosen.numpy().astype(np.int32))
         if scores is not None:
             scores = scores.gather(2, chosen[:, None].expand(-1, scores.shape[1], -1))
-    samples = [sample for sample, tell in zip(cell.shard.samples, told, strict=True) if tell]
+    samples = [sample for sample, has in zip(cell.shard.samples, answered, strict=True) if has]
     columns = {"cell": constant(cell.id, len(samples)), "sample": samples, "logits": list(kept.numpy())}
     if scores is not None and draws is not None:
-        asked = draws.asked.numpy()[told].tolist()
+        asked = draws.asked.numpy()[answered].tolist()
         columns["draws"] = [row if ask else None for row, ask in zip(scores.flatten(1).numpy(), asked, strict=True)]
     return table_from("outputs", columns | ({"classes": classes} if classes is not None else {}))
 

@@ -14,7 +14,7 @@ from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits
 from advrisk.parts import REGISTRIES
-from advrisk.plan import ModelCard, Plan, Shard, make_plan, recipe
+from advrisk.plan import ModelCard, Plan, Shard, make_plan, outline_plan, recipe
 from advrisk.study import StudySpec, load_study
 
 MakeStudy = Callable[..., StudySpec]
@@ -34,7 +34,8 @@ def plan(
     shards: Sequence[Shard] = SHARDS,
     space: str = "box",
 ) -> Plan:
-    return make_plan(study, registries, models=models, shards=shards, space=space)
+    outline = outline_plan(study, registries, models=models)
+    return make_plan(outline, study, registries, models=models, shards=shards, space=space)
 
 
 def ids(made: Plan) -> list[str]:

@@ -69,7 +69,14 @@ def test_an_arm_that_is_found_is_the_one_a_study_could_ask_for() -> None:
     (one,) = searches(NES)
     found = one.arm_at(one.setting([0.3, 0.7]), REGISTRIES)
     asked = study(arms=[NES | {name: found.params[name] for name in ("sigma", "step_size")}])
-    plan = make_plan(asked, REGISTRIES, models=[PLAIN], shards=[Shard("aa", ("s1",))], space="box")
+    plan = make_plan(
+        outline_plan(asked, REGISTRIES, models=[PLAIN]),
+        asked,
+        REGISTRIES,
+        models=[PLAIN],
+        shards=[Shard("aa", ("s1",))],
+        space="box",
+    )
     assert found in [arm for _, arm in plan.assessed]
 
 
@@ -166,7 +173,15 @@ def test_what_cannot_be_certified_is_refused(name: str) -> None:
 def test_cells_to_calibrate_are_those_of_the_certified_arms() -> None:
     asked = study(assess={"certificate": {"arms": ["fgsm-linf-0.2*"]}})
     calibrate = [Shard("cc", ("c1", "c2"))]
-    plan = make_plan(asked, REGISTRIES, models=[PLAIN], shards=[Shard("aa", ("s1",))], space="box", calibrate=calibrate)
+    plan = make_plan(
+        outline_plan(asked, REGISTRIES, models=[PLAIN]),
+        asked,
+        REGISTRIES,
+        models=[PLAIN],
+        shards=[Shard("aa", ("s1",))],
+        space="box",
+        calibrate=calibrate,
+    )
     assert {cell.shard.id for cell in plan.cells()} == {"aa"}
     (one,) = searches(NES)
     found = one.arm_at(one.setting([0.5, 0.5]), REGISTRIES)
@@ -186,7 +201,15 @@ def test_a_transfer_to_calibrate_brings_what_crafts_it() -> None:
         arms=[crafting, {"attack": "transfer", "from": "plain", "arm": crafting | {"keep": "first"}}],
     )
     calibrate = [Shard("cc", ("c1",))]
-    plan = make_plan(asked, REGISTRIES, models=[PLAIN], shards=[Shard("aa", ("s1",))], space="box", calibrate=calibrate)
+    plan = make_plan(
+        outline_plan(asked, REGISTRIES, models=[PLAIN]),
+        asked,
+        REGISTRIES,
+        models=[PLAIN],
+        shards=[Shard("aa", ("s1",))],
+        space="box",
+        calibrate=calibrate,
+    )
     cells = {cell.arm.id: cell for cell in calibrate_plan(asked, plan).cells()}
     assert set(cells) == {"clean", "pgd-linf-0.1-ace", "transfer-plain-pgd-linf-0.1-ace"}
     assert cells["transfer-plain-pgd-linf-0.1-ace"].needs == (cells["pgd-linf-0.1-ace"],)
@@ -214,7 +237,12 @@ def test_studies_without_a_search_have_the_cells_they_had() -> None:
     )
     cards = [PLAIN, replace(PLAIN, name="other", digest="d2")]
     shards = [Shard("aa", ("s1", "s2")), Shard("bb", ("s3",))]
-    ids = [cell.id for cell in make_plan(before, REGISTRIES, models=cards, shards=shards, space="box").cells()]
+    ids = [
+        cell.id
+        for cell in make_plan(
+            outline_plan(before, REGISTRIES, models=cards), before, REGISTRIES, models=cards, shards=shards, space="box"
+        ).cells()
+    ]
     assert len(ids) == 70
     assert digest(ids) == "bc73f7bca911152ded72ebae0736507a"
 

@@ -7,7 +7,7 @@ import pytest
 
 from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
-from advrisk.plan import Cell, ModelCard, Plan, Shard, expand_arms, make_plan
+from advrisk.plan import Cell, ModelCard, Plan, Shard, expand_arms, make_plan, outline_plan
 from advrisk.study import StudySpec
 
 MakeStudy = Callable[..., StudySpec]
@@ -24,7 +24,8 @@ SHARDS = [Shard("aa", ("s1", "s2")), Shard("bb", ("s3",))]
 def plan(registries: Registries, study: MakeStudy) -> Callable[..., Plan]:
     def make(*lines: dict[str, Any], models: tuple[ModelCard, ...] = (PLAIN, OTHER), seed: int = 0) -> Plan:
         asked = study(*lines, models=MODELS, seed=seed)
-        return make_plan(asked, registries, models=models, shards=SHARDS, space="box")
+        outline = outline_plan(asked, registries, models=models)
+        return make_plan(outline, asked, registries, models=models, shards=SHARDS, space="box")
 
     return make
 

@@ -10,7 +10,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits, DetectorTraits
-from advrisk.plan import ModelCard, Plan, Shard, expand_detectors, make_plan
+from advrisk.plan import ModelCard, Plan, Shard, expand_detectors, make_plan, outline_plan
 from advrisk.study import Arm, StudySpec
 
 MakeStudy = Callable[..., StudySpec]
@@ -39,7 +39,8 @@ def parts(registries: Registries) -> Registries:
 
 def planned(study: StudySpec, parts: Registries, capability: Any = "gradients") -> Plan:
     models = [ModelCard(name, "d1", capability, 10) for name in study.models]
-    return make_plan(study, parts, models=models, shards=[SHARD], space="box", detectors=expand_detectors(study, parts))
+    outline = outline_plan(study, parts, models=models, detectors=expand_detectors(study, parts))
+    return make_plan(outline, study, parts, models=models, shards=[SHARD], space="box")
 
 
 def arms(study: StudySpec, parts: Registries) -> list[Arm]:

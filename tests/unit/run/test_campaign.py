@@ -1,43 +1,61 @@
-"""How many workers there are on this machine."""
+"""The main path: the plan is outlined once, and only cells that the ledger lacks are run."""
 
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from advrisk.run import places
-from advrisk.run.places import Options, worker_count
-from advrisk.study import ResourcesSpec
+from advrisk.plan import Cell
+from advrisk.run import campaign, planning
+from advrisk.run.campaign import run_study
+from advrisk.run.progress import Progress
+from advrisk.run.rows import CellResult
+from advrisk.study import study_from
+from tests.unit.run.nets import untrained_pair
+
+STUDY = {
+    "name": "small",
+    "data": {"source": "digits", "evaluate": 8},
+    "models": {name: {"source": "object", "expect_accuracy": 0} for name in ("one", "two")},
+    "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.1}],
+    "shard": 4,
+}
 
 
-def bench(resources: ResourcesSpec, device: str) -> Any:
-    models = {"net": SimpleNamespace(device=device)}
-    return SimpleNamespace(study=SimpleNamespace(resources=resources), material=SimpleNamespace(models=models))
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """What was outlined and which cells were run, in the order of the calls."""
+    made: dict[str, list[Any]] = {"outlined": [], "ran": []}
+    outline, run_cell = planning.outline_plan, campaign.run_cell
+
+    def outlined(study: Any, *given: Any, **settings: Any) -> Any:
+        made["outlined"].append(study.name)
+        return outline(study, *given, **settings)
+
+    def ran(cell: Cell, bench: Any) -> CellResult:
+        made["ran"].append(cell.id)
+        return run_cell(cell, bench)
+
+    monkeypatch.setattr(planning, "outline_plan", outlined)
+    monkeypatch.setattr(campaign, "run_cell", ran)
+    return made
 
 
-@pytest.mark.parametrize(
-    ("cpus", "gpus", "device", "expected"),
-    [
-        (1, 0, "cpu", 8),
-        (2, 0, "cpu", 4),
-        (3, 0, "cpu", 2),
-        (16, 0, "cpu", 1),
-        (0.5, 0, "cpu", 16),
-        (1, 0.25, "cpu", 8),  # there is no accelerator to share
-        (1, 0, "cuda", 1),
-        (1, 0.25, "cuda", 4),
-        (4, 0.25, "cuda", 2),
-        (1, 2, "cuda", 1),
-    ],
-)
-def test_resources_say_how_many_workers_go_side_by_side(
-    monkeypatch: pytest.MonkeyPatch, cpus: float, gpus: float, device: str, expected: int
-) -> None:
-    monkeypatch.setattr(places, "n_cores", lambda: 8)
-    monkeypatch.setattr(places, "only_here", lambda *_: "")
-    place: Any = bench(ResourcesSpec(cpus=cpus, gpus=gpus), device)
-    nothing: Any = None
-    assert worker_count(place, nothing, Options()) == expected
-    assert worker_count(place, nothing, Options(workers=3)) == 3
-    monkeypatch.setattr(places, "only_here", lambda *_: "the model net is an object of this process")
-    assert worker_count(place, nothing, Options(workers=3)) == 0
+def run(folder: Path, **changes: Any) -> Progress:
+    return run_study(study_from(STUDY | changes), folder, modules=untrained_pair())
+
+
+def test_a_plan_is_outlined_once_for_each_run(tmp_path: Path, calls: dict[str, list[Any]]) -> None:
+    run(tmp_path / "run")
+    assert calls["outlined"] == ["small"]
+    run(tmp_path / "run")
+    assert calls["outlined"] == ["small", "small"]
+
+
+def test_every_cell_is_run_once_and_finished_ones_are_skipped(tmp_path: Path, calls: dict[str, list[Any]]) -> None:
+    first = run(tmp_path / "run")
+    assert (first.n_cells, first.n_done, first.n_skipped) == (8, 8, 0)
+    assert len(set(calls["ran"])) == len(calls["ran"]) == 8
+    more = run(tmp_path / "run", arms=[{"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.2]}])
+    assert (more.n_cells, more.n_done, more.n_skipped) == (4, 4, 8)
+    assert len(set(calls["ran"])) == len(calls["ran"]) == 12

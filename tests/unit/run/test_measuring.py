@@ -16,8 +16,10 @@ from advrisk.core.traits import MeasureTraits
 from advrisk.ledger import Ledger
 from advrisk.parts.measures import measures
 from advrisk.risk.measures import mean_estimate
-from advrisk.run.campaign import Options, Progress, run_study
+from advrisk.run.campaign import run_study
 from advrisk.run.dry import dry_run
+from advrisk.run.options import Options
+from advrisk.run.progress import Progress
 from advrisk.study import study_from
 from tests.unit.run.nets import untrained_pair
 
@@ -182,7 +184,7 @@ def test_what_goes_wrong_is_named_and_stops_nothing(
 def test_the_command_line_says_why_and_ends_with_3(
     tmp_path: Path, mine: list[int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("advrisk.run.campaign.worker_count", lambda *_: 0)
+    monkeypatch.setattr("advrisk.run.executors.choice.worker_count", lambda *_: 0)
     study = content(
         {"name": "mine", "trouble": "error", "after": 3}, models={"one": {"source": "demo", "name": "plain"}}
     )

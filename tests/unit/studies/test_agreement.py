@@ -24,7 +24,7 @@ def test_the_table_says_which_of_two_models_is_named() -> None:
 def test_the_demos_models_are_never_named_in_opposite_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("advrisk.run.campaign.worker_count", lambda *_: 0)  # in this process, which is quicker
+    monkeypatch.setattr("advrisk.run.executors.choice.worker_count", lambda *_: 0)  # in this process, which is quicker
     page = tmp_path / "page.md"
     page.write_text("<!-- agreement -->\n<!-- /agreement -->\n", encoding="utf-8")
     words = ["--data", "mnist-5k", "--samples", "20", "--out", str(tmp_path / "runs"), "--page", str(page)]

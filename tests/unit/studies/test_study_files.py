@@ -17,8 +17,9 @@ import studies
 from advrisk import Study
 from advrisk.ledger import Ledger, Storage
 from advrisk.risk.indicators import Scenario, what_if
-from advrisk.run.campaign import DEFAULTS, know_detectors, set_up
-from advrisk.run.question import plan_study
+from advrisk.run.options import DEFAULTS
+from advrisk.run.planning import outline_study, plan_study
+from advrisk.run.preparation import add_detectors, load_bench
 from studies.indicators_findings import QUESTIONS
 from studies.nets import ConvNet
 from studies.zoo import layer
@@ -67,8 +68,8 @@ def test_a_study_can_be_planned(name: str, tmp_path: Path, monkeypatch: pytest.M
     np.savez(tmp_path / f"{spec.data.source}_test.npz", x=images, y=np.arange(n_samples) % 10)
     monkeypatch.setenv("ADVRISK_ZOO", str(tmp_path))
     monkeypatch.setenv("ADVRISK_DATA", str(tmp_path))
-    bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    cells = list(plan_study(spec, Ledger(Storage(tmp_path / "run")), bench).cells())
+    bench = load_bench(spec, tmp_path / "run", DEFAULTS)
+    cells = list(plan_study(outline_study(bench), Ledger(Storage(tmp_path / "run")), bench).cells())
     n_shards = -(-n_samples // spec.shard)
     arms = {cell.arm.id for cell in cells}
     assert len(cells) == n_models * len(arms) * n_shards
@@ -78,8 +79,8 @@ def test_a_study_can_be_planned(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_study_of_adaptive_attacks_can_be_planned(tmp_path: Path) -> None:
     spec = Study.load(FOLDER / "adaptive-demo.yaml").spec
-    bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    plan = plan_study(spec, Ledger(Storage(tmp_path / "run")), bench, know_detectors(bench, {}))
+    bench = load_bench(spec, tmp_path / "run", DEFAULTS)
+    plan = plan_study(outline_study(bench, add_detectors(bench, {})), Ledger(Storage(tmp_path / "run")), bench)
     knowing = [arm for _, arm in plan.assessed if arm.family == "adaptive"]
     assert len(knowing) == 2 * 3 * 4  # models, sizes, detectors
     assert len(plan.watched) == 4
@@ -120,9 +121,9 @@ def test_a_detection_study_can_be_planned(name: str, tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(str(FOLDER))
     (tmp_path / name).write_text(yaml.safe_dump(content))
     spec = Study.load(tmp_path / name).spec
-    bench = set_up(spec, tmp_path / "run", DEFAULTS)
+    bench = load_bench(spec, tmp_path / "run", DEFAULTS)
     ledger = Ledger(Storage(tmp_path / "run"))
-    cells = list(plan_study(spec, ledger, bench, know_detectors(bench, {})).cells())
+    cells = list(plan_study(outline_study(bench, add_detectors(bench, {})), ledger, bench).cells())
     arms = {cell.arm.id: cell.arm for cell in cells}
     knowing = {arm.params["detector"].partition("@")[0] for arm in arms.values() if arm.family == "adaptive"}
     assert f"{spec.name}.yaml" == name
@@ -158,8 +159,8 @@ def test_the_study_of_defences_can_be_planned(tmp_path: Path, monkeypatch: pytes
     np.savez(tmp_path / "cifar10_test.npz", x=images, y=np.repeat(np.arange(10), 20))
     monkeypatch.setenv("ADVRISK_ZOO", str(tmp_path))
     monkeypatch.setenv("ADVRISK_DATA", str(tmp_path))
-    bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    cells = list(plan_study(spec, Ledger(Storage(tmp_path / "run")), bench).cells())
+    bench = load_bench(spec, tmp_path / "run", DEFAULTS)
+    cells = list(plan_study(outline_study(bench), Ledger(Storage(tmp_path / "run")), bench).cells())
     models, arms = {cell.model for cell in cells}, {cell.arm.id: cell.arm for cell in cells}
     assert len(models) == 4 * 8, "bare, and behind seven defences"
     assert len(cells) == len(models) * len(arms)
@@ -206,8 +207,8 @@ def test_the_study_of_certificates_with_timm_can_be_planned(tmp_path: Path, monk
     vars(stand_in)["create_model"] = create_model
     monkeypatch.setitem(sys.modules, "timm", stand_in)
     spec = Study.load(tmp_path / f"{spec.name}.yaml").spec
-    bench = set_up(spec, tmp_path / "run", DEFAULTS)
-    plan = plan_study(spec, Ledger(Storage(tmp_path / "run")), bench)
+    bench = load_bench(spec, tmp_path / "run", DEFAULTS)
+    plan = plan_study(outline_study(bench), Ledger(Storage(tmp_path / "run")), bench)
     vits = [f"vit_{size}_patch16_224" for size in ("small", "base", "large")]
     assert called == [*vits, "resnet34", "resnet50", "resnet101"]
     assert {(one.model, one.arm.norm, one.rounds) for one in plan.searches} == {

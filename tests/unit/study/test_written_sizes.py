@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from advrisk.run.question import write_study
+from advrisk.run.recording import write_study
 from advrisk.study import as_written, load_study, plain_sizes, study_from, written_sizes
 
 STUDY: dict[str, Any] = {

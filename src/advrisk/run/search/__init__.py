@@ -1,5 +1,5 @@
-"""Looking for the settings with which an attack does most harm, on samples to tune."""
+"""Searching for the settings with which an attack does most harm, on the tuning split."""
 
-from advrisk.run.search.loop import Found, carry_out_searches
+from advrisk.run.search.loop import Searched, run_searches
 
-__all__ = ["Found", "carry_out_searches"]
+__all__ = ["Searched", "run_searches"]

@@ -1,4 +1,4 @@
-"""What searches would still run, for who asks before: how many settings is known, which ones is not."""
+"""What searches would still run, for a dry run: how many settings is known, which ones is not."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,9 +7,9 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.searches import read_course
 from advrisk.plan import Cell, Plan, Search, Shard, calibrate_plan
 from advrisk.plan.recipe import recipe_of
-from advrisk.run.bench import Workbench
 from advrisk.run.search.design import first_settings, grid_settings
 from advrisk.run.search.loop import course_of
+from advrisk.run.workbench import Workbench
 from advrisk.study import Arm
 
 

@@ -37,19 +37,19 @@ def random_settings(search: Search, seed: int) -> list[Setting]:
     rng = generator("random search", seed, search.model, search.name)
     wanted = search.rounds * search.batch
     drawn = (search.setting(rng.uniform(size=len(search.axes)).tolist()) for _ in range(_TRIES * wanted))
-    found: dict[tuple[float, ...], Setting] = {}
+    distinct: dict[tuple[float, ...], Setting] = {}
     for setting in drawn:
-        found.setdefault(tuple(setting.values()), setting)
-        if len(found) == wanted:
+        distinct.setdefault(tuple(setting.values()), setting)
+        if len(distinct) == wanted:
             break
-    return list(found.values())
+    return list(distinct.values())
 
 
 def unlike(settings: Iterable[Setting], known: Iterable[Setting]) -> list[Setting]:
     """Each setting once, and none that is known."""
     seen = {tuple(setting.values()) for setting in known}
-    found = {tuple(setting.values()): setting for setting in settings}
-    return [setting for values, setting in found.items() if values not in seen]
+    distinct = {tuple(setting.values()): setting for setting in settings}
+    return [setting for values, setting in distinct.items() if values not in seen]
 
 
 def sobol(n_axes: int, n: int, seed: int) -> NDArray[np.float64]:

@@ -8,18 +8,18 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.searches import Course, Round, read_course, write_course, write_current
 from advrisk.plan import Cell, Plan, Search, Setting, Shard, search_recipe
 from advrisk.plan.recipe import recipe_of
-from advrisk.run.bench import Workbench
-from advrisk.run.crew import Crew
-from advrisk.run.question import record_arms
+from advrisk.run.dispatch import Dispatcher
+from advrisk.run.recording import record_arms
 from advrisk.run.search.design import first_settings, grid_settings, random_settings
 from advrisk.run.search.racing import can_still_win
 from advrisk.run.search.surrogate import beta_at, next_settings
 from advrisk.run.search.tally import Tally
+from advrisk.run.workbench import Workbench
 from advrisk.study import Arm
 
 
 @dataclass(frozen=True)
-class Found:
+class Searched:
     """The frozen arms of all searches, model by model, and every arm that any of them tried."""
 
     frozen: tuple[tuple[str, Arm], ...] = ()
@@ -29,12 +29,12 @@ class Found:
 
 @dataclass
 class _Trial:
-    """A setting at work: how many samples it met so far, of how many it told something, and how many it broke."""
+    """A setting at work: how many samples it met so far, how many have an answer, and how many it broke."""
 
     setting: Setting
     arm: Arm
     failures: int = 0
-    n: int = 0  # without those that ended with an error or a timeout: nobody knows whether they break
+    n: int = 0  # without those that ended with an error or a timeout: whether they break is not known
     met: int = 0
     dropped: bool = False
 
@@ -45,13 +45,15 @@ class _Trial:
 
     def span(self, n_samples: int) -> tuple[float, float]:
         """The least and the greatest rate that it can have once it met all samples."""
-        told = self.n + n_samples - self.met
-        return (self.failures / told, (self.failures + n_samples - self.met) / told) if told else (0.0, 0.0)
+        answered = self.n + n_samples - self.met
+        if not answered:
+            return 0.0, 0.0
+        return self.failures / answered, (self.failures + n_samples - self.met) / answered
 
 
 @dataclass
 class _Way:
-    """The way of one search: what is written down, and its trials."""
+    """One search under way: what is written down, and its trials."""
 
     search: Search
     course: Course
@@ -68,37 +70,39 @@ class _Way:
         return 0 if self.exhausted else max(0, self.n_rounds - self.n_begun)
 
 
-def carry_out_searches(
-    bench: Workbench, plan: Plan, ledger: Ledger, crew: Crew, *, retry_errors: bool = False
-) -> Found | None:
-    """Every round of every search; None where time ran out before the end."""
+def run_searches(
+    bench: Workbench, plan: Plan, ledger: Ledger, dispatcher: Dispatcher, *, retry_errors: bool = False
+) -> Searched | None:
+    """Run every round of every search; None where time or passes ran out before the end."""
     ways = [_way(search, bench, plan) for search in plan.searches]
     write_current(bench.folder, [way.course.id for way in ways])
     if not ways:
-        return Found()
+        return Searched()
     finished = ledger.finished_cells(without_errors=retry_errors)
     data, rows = bench.material.data, bench.material.rows
     labels = {name: int(data.y[rows[name]]) for shard in plan.tune for name in shard.samples}
     tally = Tally.of(ledger, labels, finished)
     recipes: dict[tuple[str, str], str] = {}
-    while begun := [way for way in ways if not crew.out_of_time and _begin_round(way, bench)]:
+    while begun := [way for way in ways if not dispatcher.stopped and _begin_round(way, bench)]:
         recipes |= _recorded(begun, bench, plan, ledger)
         phase = f"searching, round {max(way.n_begun for way in ways)} of {max(way.n_rounds for way in ways)}"
-        crew.tell(replace(crew.progress, rounds_left=1 + sum(way.n_left for way in ways)))  # this one, too
+        dispatcher.report(
+            replace(dispatcher.progress, rounds_left=1 + sum(way.n_left for way in ways))
+        )  # this one, too
         for cells in _steps(begun, plan, recipes, tally):
-            crew.carry_out_more(cells, phase=phase, on_result=tally.add)
+            dispatcher.dispatch_more(cells, phase=phase, on_result=tally.add)
             if any(cell.id not in tally.broken for cell in cells):
                 return None
-    crew.tell(replace(crew.progress, rounds_left=sum(way.n_left for way in ways)))
-    if crew.progress.rounds_left:
+    dispatcher.report(replace(dispatcher.progress, rounds_left=sum(way.n_left for way in ways)))
+    if dispatcher.progress.rounds_left:
         return None
     frozen = [(way.search.model, trial.arm) for way in ways for trial in _freeze(way, bench.folder)]
     tried = frozenset((way.search.model, trial.arm.id) for way in ways for trial in way.trials)
-    return Found(tuple(frozen), tried, recipes)
+    return Searched(tuple(frozen), tried, recipes)
 
 
 def course_of(search: Search, bench: Workbench, plan: Plan) -> Course:
-    """What names a search and says what it looks for; no round of it yet."""
+    """What names a search and says what it searches for; no round of it yet."""
     data, rows, material = bench.material.data, bench.material.rows, bench.material
     digest = material.models[search.model].digest
     recipe = search_recipe(bench.study, bench.registries, search, digest, material.space_digest)
@@ -146,8 +150,8 @@ def _proposed(way: _Way, seed: int) -> Round:
     if search.method == "gp-ucb":
         if n_round == 0:
             return Round("design", tuple(first_settings(search, seed)), ())
-        seen = [trial for trial in way.trials if trial.n]
-        settings, rates = [trial.setting for trial in seen], [trial.rate for trial in seen]
+        tried = [trial for trial in way.trials if trial.n]
+        settings, rates = [trial.setting for trial in tried], [trial.rate for trial in tried]
         chosen = next_settings(search, settings, rates, n_round=n_round, seed=seed)
         return Round("gp-ucb", tuple(chosen), (), beta_at(search.beta, n_round))
     every = grid_settings(search) if search.method == "grid" else random_settings(search, seed)
@@ -186,9 +190,9 @@ def _steps(
         yield list({cell.id: cell for _, _, cells in met for cell in cells if cell.id not in tally.broken}.values())
         for trial, one, cells in met:
             broken = frozenset().union(*(tally.broken[cell.id] for cell in cells))
-            untold = frozenset().union(*(tally.untold[cell.id] for cell in cells)) - broken
+            unanswered = frozenset().union(*(tally.unanswered[cell.id] for cell in cells)) - broken
             trial.failures += len(broken)
-            trial.n += len(one.samples) - len(untold)
+            trial.n += len(one.samples) - len(unanswered)
             trial.met += len(one.samples)
         for way in begun:
             if way.search.race:

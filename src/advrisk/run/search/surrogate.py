@@ -21,7 +21,7 @@ from advrisk.plan import Search, Setting
 from advrisk.run.search.design import sobol, unlike
 from advrisk.study import THEORY
 
-CANDIDATES = 1024  # settings that are looked at, and as many once more around the best of them
+CANDIDATES = 1024  # settings that are considered, and as many once more around the best of them
 _NEAR = (0.1, 0.02)  # how far around, as shares of the cube
 _AT_ONCE = 256  # settings that are asked about together: their covariances among each other are not needed
 _DELTA = 0.1  # of the schedule: the probability that the bound fails somewhere

@@ -27,7 +27,9 @@ class Tally:
 
     labels: Mapping[str, int]  # of the samples to tune on
     broken: dict[str, frozenset[str]] = field(default_factory=dict)
-    untold: dict[str, frozenset[str]] = field(default_factory=dict)  # an error or a timeout: it may have been broken
+    unanswered: dict[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # an error or a timeout: it may have been broken
 
     @classmethod
     def of(cls, ledger: Ledger, labels: Mapping[str, int], finished: set[str]) -> "Tally":
@@ -43,13 +45,13 @@ class Tally:
         return tally
 
     def add(self, result: CellResult) -> None:
-        """Take in a cell that was just carried out."""
+        """Take in a cell that has just run."""
         table: pa.Table = result.tables["outcomes"].select(["sample", "outcome", "clean_prediction", "criterion"])
         self._take_in(result.cell, table.to_pylist())
 
     def _take_in(self, cell: str, rows: Sequence[Mapping[str, object]]) -> None:
         self.broken[cell] = frozenset(str(row["sample"]) for row in rows if self._is_broken(row))
-        self.untold[cell] = frozenset(str(row["sample"]) for row in rows if row["outcome"] in ("error", "timeout"))
+        self.unanswered[cell] = frozenset(str(row["sample"]) for row in rows if row["outcome"] in ("error", "timeout"))
 
     def _is_broken(self, row: Mapping[str, object]) -> bool:
         right = row["criterion"] == "label" or row["clean_prediction"] == self.labels.get(str(row["sample"]))

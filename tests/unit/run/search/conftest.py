@@ -21,12 +21,15 @@ from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits, Box
 from advrisk.ledger import Ledger, SegmentWriter
 from advrisk.parts import REGISTRIES
-from advrisk.run.bench import Workbench
+from advrisk.run.cell import run_cell
 from advrisk.run.certifying import certify
-from advrisk.run.crew import Crew, unfinished_cells
-from advrisk.run.executors import InProcess
+from advrisk.run.dispatch import Dispatcher
+from advrisk.run.executors.local import InProcess
+from advrisk.run.finished import unfinished_cells
+from advrisk.run.planning import outline_study, plan_study, refuse_impossible
 from advrisk.run.progress import Progress
-from advrisk.run.question import plan_study, record_question, refuse_impossible
+from advrisk.run.recording import record_question
+from advrisk.run.workbench import Workbench
 from advrisk.study import study_from
 
 
@@ -101,16 +104,17 @@ class Hill:
         bench = Workbench.set_up(
             study, self.registries, folder=folder, run="run", device="cpu", modules={"larger": linear}
         )
-        refuse_impossible(study, bench)
+        outline = outline_study(bench)
+        refuse_impossible(outline, bench)
         ledger = Ledger.open(folder, create=True)
-        plan = plan_study(study, ledger, bench)
+        plan = plan_study(outline, ledger, bench)
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger)
         progress = Progress(n_cells=len(missing), n_skipped=0)
-        with SegmentWriter(ledger) as writer, InProcess(bench) as executor:
-            crew = Crew(executor, writer, deadline, on_progress, progress)
-            crew.carry_out(missing)
-            certify(bench, plan, ledger, crew, retry_errors=False)
+        with SegmentWriter(ledger) as writer, InProcess(run_cell, bench) as executor:
+            dispatcher = Dispatcher(executor, writer, deadline, on_progress, progress)
+            dispatcher.dispatch(missing)
+            certify(bench, plan, ledger, dispatcher, retry_errors=False)
         return folder
 
 

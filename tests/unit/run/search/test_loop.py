@@ -238,7 +238,7 @@ def test_what_is_known_of_a_sample_from_its_rows() -> None:
         tally._take_in(criterion, told)
     assert tally.broken["label"] == {"a", "b"}, "b was refused when clean, whatever stands behind it"
     assert tally.broken["prediction"] == {"a"}
-    assert tally.untold["label"] == {"c"}
+    assert tally.unanswered["label"] == {"c"}
 
 
 def test_a_race_is_lost_only_against_what_others_keep() -> None:

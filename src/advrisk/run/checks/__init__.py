@@ -1,0 +1,1 @@
+"""What a study asks and cannot get, refused before anything runs."""

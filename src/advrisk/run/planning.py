@@ -1,0 +1,200 @@
+"""Planning a run: which arm meets which model on which samples, and what of that is refused before anything runs."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from advrisk.assess.survival.covariates import CLASS
+from advrisk.core.digest import digest
+from advrisk.core.errors import DataError, ModelError, RiskError
+from advrisk.core.extent import Extent
+from advrisk.core.seeds import look_key
+from advrisk.engine import Model
+from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
+from advrisk.engine.norms import NORMS
+from advrisk.ledger import Ledger
+from advrisk.plan import (
+    ConfiguredDetector,
+    KnownSample,
+    ModelCard,
+    Plan,
+    choose_splits,
+    cut_shards,
+    expand_detectors,
+    in_order_of_looks,
+    make_plan,
+    outline_plan,
+    refuse_moved,
+    refuse_sizes,
+)
+from advrisk.risk.absolute import absolute_curve
+from advrisk.risk.evasion import read_evasion
+from advrisk.run.checks.gate import refuse_gate
+from advrisk.run.checks.overlaps import refuse_overlaps
+from advrisk.run.checks.scenarios import refuse_losses, refuse_scenarios
+from advrisk.run.checks.survival import refuse_survival
+from advrisk.run.workbench import Workbench
+from advrisk.study import StudySpec, Target, TargetSpec
+
+EVASION = ("assess", "damage", "evasion")
+
+
+def outline_study(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> Plan:
+    """Which arm meets which model, without samples and recipes; refuses what the models cannot answer."""
+    return outline_plan(bench.study, bench.registries, models=_cards(bench, detectors), detectors=detectors)
+
+
+def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
+    """The cells a study asks for, on the samples as the ledger knows them."""
+    study, data = bench.study, bench.material.data
+    recorded = known_samples(ledger)
+    chosen = splits(study, bench)
+    refuse_moved(chosen, recorded)
+    hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in recorded}
+    used = used_splits(study)
+    _refuse_untargeted(
+        study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
+    )
+    wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
+    if "calibrate" in wanted:  # whatever order the data have: analyses follow one that was drawn
+        wanted["calibrate"].sort(key=lambda name: look_key(study.seed, name))
+    shards = {split: cut_shards(names, hashes, recorded, size=study.shard) for split, names in wanted.items()}
+    return make_plan(
+        outline,
+        study,
+        bench.registries,
+        models=_cards(bench),
+        shards=shards["evaluate"],
+        space=bench.material.space_digest,
+        tune=shards.get("tune", ()),
+        calibrate=in_order_of_looks(shards.get("calibrate", ()), study.seed),
+    )
+
+
+def used_splits(study: StudySpec) -> list[str]:
+    """The splits on whose samples cells are run."""
+    return [
+        "evaluate",
+        *(["tune"] if study.search else []),
+        *(["calibrate"] if study.assess.certificate is not None else []),
+    ]
+
+
+def refuse_impossible(
+    outline: Plan,
+    bench: Workbench,
+    detectors: Sequence[ConfiguredDetector] = (),
+    targets: Sequence[Target] = (),
+) -> None:
+    """A study that asks what its arms and samples cannot answer, before anything is written."""
+    study = bench.study
+    refuse_sizes(study, bench.registries, extent_of(bench))
+    arms = {arm.id: arm for _, arm in outline.assessed}
+    refuse_losses(study, _cards(bench), list(arms.values()))
+    chosen = splits(study, bench)
+    refuse_overlaps(study, bench.material.data, chosen)
+    evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]
+    refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
+    assessed = {model for model, _ in outline.assessed}
+    tags = {model: own for model, own in bench.material.tags.items() if model in assessed}
+    refuse_survival(study, list(arms.values()), tags, _strata(bench, evaluated))
+    refuses = any(bench.material.models[model].rejects for model in assessed)
+    refuse_gate(study, sorted(assessed), arms.values(), detectors, refuses=refuses, targets=targets)
+    if (name := study.assess.damage.evasion_file) is not None:
+        try:
+            absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))
+        except RiskError as error:
+            raise study.where.error(EVASION, str(error)) from None
+
+
+def _strata(bench: Workbench, rows: Sequence[int]) -> dict[str, set[str]]:
+    """The values of each stratum in these rows, and the labels as `class` unless a stratum has that name."""
+    data = bench.material.data
+    columns = {CLASS: data.y, **data.strata}
+    return {name: {str(column[row]) for row in rows} for name, column in columns.items()}
+
+
+def extent_of(bench: Workbench) -> Extent:
+    """How far apart two inputs of the data can be."""
+    space, shape = bench.material.space, tuple(bench.material.data.x.shape[1:])
+    low, high = (bound.expand(1, *shape).double() for bound in (space.low, space.high))
+    high = high if space.immutable is None else torch.where(space.immutable, low, high)
+    farthest = {norm: float(space.distance(high, low, norm)) for norm in NORMS}
+    unit = bool((space.scale == 1).all())
+    return Extent(float(low.min()), float(space.high.max()), farthest, len(shape) == 3, unit)
+
+
+def configured_detectors(bench: Workbench) -> list[ConfiguredDetector]:
+    """The detectors that a study names; those that learn are named after what they learn from, too."""
+    data = bench.material.data
+    examples = [[name, data.hash_of(bench.material.rows[name])] for name in train_samples(bench)]
+    return expand_detectors(bench.study, bench.registries, examples=digest([examples, bench.material.space_digest]))
+
+
+def train_samples(bench: Workbench) -> list[str]:
+    """The samples that detectors learn from."""
+    return [name for name, split in splits(bench.study, bench).items() if split == "train"]
+
+
+def _refusal(inspect: Callable[[Model], object], model: Model) -> str:
+    """Why a model cannot be inspected like that; empty where it can."""
+    try:
+        inspect(model)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+def _layers(one: ConfiguredDetector) -> Callable[[Model], object]:
+    """Finds the layers that a detector reads: those it names (`layers` or `layer`), or else those that stand out."""
+    given = one.params.get("layers") or one.params.get("layer")
+    if not given:
+        return hidden_layers
+    return partial(named_layers, names=[given] if isinstance(given, str) else given)
+
+
+def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> list[ModelCard]:
+    parts = bench.registries.detectors
+    named = [one for one in detectors if not one.handed_over]
+    inside = [one for one in named if parts.get(one.name).traits.inside]
+    dropout = any(parts.get(one.name).traits.dropout for one in named)
+    surrogates = bench.material.surrogates
+    return [
+        ModelCard(
+            model.name,
+            model.digest,
+            model.capability,
+            model.n_classes,
+            takes_images=len(model.input_shape) == 3,
+            surrogate=model.name in surrogates,
+            opaque={} if model.name in surrogates else {one.id: _refusal(_layers(one), model) for one in inside},
+            undropped=_refusal(refuse_without_dropout, model) if dropout and model.name not in surrogates else "",
+            random=model.random,
+        )
+        for model in bench.material.models.values()
+    ]
+
+
+def _refuse_untargeted(study: StudySpec, labels: set[int]) -> None:
+    """A map of targets must name one for every class that occurs."""
+    targets = study.success.target if isinstance(study.success, TargetSpec) else None
+    missing = sorted(labels - set(targets)) if isinstance(targets, dict) else []
+    if missing:
+        raise study.where.error(("success", "target"), f"names no target for class {missing[0]}, which is evaluated")
+
+
+def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
+    """Sample id -> split, for the samples this study uses."""
+    data = bench.material.data
+    given = None if data.split is None else [str(mark) for mark in data.split]
+    try:
+        return choose_splits(study.data, data.ids, given, seed=study.seed, labels=data.y.tolist())
+    except DataError as error:
+        raise study.where.error(("data",), str(error)) from None
+
+
+def known_samples(ledger: Ledger) -> dict[str, KnownSample]:
+    """What the ledger says of every sample it has seen."""
+    rows = ledger.query("SELECT sample, hash, split, shard, place FROM samples ORDER BY shard, place").to_pylist()
+    return {row.pop("sample"): KnownSample(**row) for row in rows}

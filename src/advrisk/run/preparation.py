@@ -1,0 +1,74 @@
+"""Before a run: load what the study names, and refuse what cannot work. Nothing is written."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from advrisk.assess.protocol import check_assessments
+from advrisk.core.errors import RunError
+from advrisk.parts import REGISTRIES
+from advrisk.plan import ConfiguredDetector, Plan, names_of
+from advrisk.run.checks.accuracy import doubts_about
+from advrisk.run.detectors.ready import Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
+from advrisk.run.executors.choice import local_device, refuse_executor, refuse_local_only
+from advrisk.run.options import Options
+from advrisk.run.planning import configured_detectors, outline_study, refuse_impossible
+from advrisk.run.workbench import Workbench
+from advrisk.study import StudySpec
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that is loaded and checked."""
+
+    bench: Workbench
+    detectors: list[ConfiguredDetector]
+    outline: Plan  # which arm meets which model
+    doubts: tuple[str, ...]  # about the study, which do not stop it
+    n_remote: int  # workers that a Ray cluster would have; 0 where none is asked for
+
+
+def prepare(
+    study: StudySpec,
+    folder: Path,
+    options: Options,
+    modules: Mapping[str, nn.Module] | None,
+    detectors: Mapping[str, Scores] | None,
+) -> Prepared:
+    """Load a study's data, models and detectors, and outline its plan."""
+    check_assessments(study)
+    n_remote = refuse_executor(study, options)
+    bench = load_bench(study, folder, options, modules)
+    configured = add_detectors(bench, detectors or {})
+    outline = outline_study(bench, configured)
+    refuse_impossible(outline, bench, configured, options.targets)
+    refuse_local_only(bench, outline, options)
+    return Prepared(bench, configured, outline, doubts_about(bench), n_remote)
+
+
+def load_bench(
+    study: StudySpec, folder: Path, options: Options, modules: Mapping[str, nn.Module] | None = None
+) -> Workbench:
+    """Load the data and models of a study onto a workbench of this process."""
+    device = local_device(study, options)
+    run = uuid.uuid4().hex[:12]
+    return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, modules=modules)
+
+
+def add_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:
+    """Put the detectors of a study, and those handed over (name -> object), on the workbench; returns all of them."""
+    given = handed_over(objects, bench.material.data.x, next(iter(bench.material.models.values())))
+    configured = configured_detectors(bench)
+    bench.detectors |= {one.id: ready_detector(one, bench.study, bench.registries, bench.folder) for one in configured}
+    bench.detectors |= {one.id: detector for one, detector in given}
+    bench.detector_names |= {one.id: one.called for one in configured if one.called}
+    for one, _ in given:
+        if one.readable in names_of(configured):
+            raise RunError(f"the study has a detector called {one.readable!r}; hand the object over by another name")
+    every = [*configured, *(one for one, _ in given)]
+    refuse_unnamed(bench.study, every)
+    refuse_undetected(bench.study, every, bench.folder)
+    return every

@@ -1,0 +1,1 @@
+"""Training the models of a recipe file: `models` reads the recipe, `loop` runs the epochs."""

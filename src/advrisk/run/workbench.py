@@ -1,0 +1,111 @@
+"""The workbench: a study's data, models and detectors in one process, and what cells share there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from advrisk.core.registries import Registries
+from advrisk.core.seeds import key
+from advrisk.core.traits import DETECTOR
+from advrisk.engine import Draw, Noise, Suspicion
+from advrisk.engine.suspicion import measured
+from advrisk.parts.data import Dataset
+from advrisk.parts.detectors import Detector
+from advrisk.plan import Cell
+from advrisk.run.detectors.ready import known_suspicion
+from advrisk.run.loading import Material, load_material
+from advrisk.run.perturb import Target, load_target
+from advrisk.study import Arm, StudySpec
+
+_TARGETS_REMEMBERED = 16
+_CRAFTED_REMEMBERED = 4
+
+Points = dict[str, NDArray[np.float32]]  # sample -> the point that was kept for it
+
+
+@dataclass
+class Workbench:
+    """Everything a process needs to run the cells of one study."""
+
+    study: StudySpec
+    registries: Registries
+    material: Material
+    folder: Path
+    run: str
+    detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
+    detector_names: dict[str, str] = field(default_factory=dict)  # full name -> what the study calls it
+    crafted: dict[str, Points] = field(default_factory=dict)  # cell -> points for transfers, the latest few
+    _targets: dict[tuple[str, str], Target] = field(default_factory=dict)
+    _suspicions: dict[tuple[str, str], Suspicion] = field(default_factory=dict)
+    _warm: set[str] = field(default_factory=set)
+
+    @classmethod
+    def set_up(
+        cls,
+        study: StudySpec,
+        registries: Registries,
+        *,
+        folder: Path,
+        run: str,
+        device: str,
+        data: Dataset | None = None,
+        modules: Mapping[str, nn.Module] | None = None,
+    ) -> "Workbench":
+        """Load the data and the models of a study."""
+        material = load_material(study, registries, device=device, data=data, modules=modules)
+        return cls(study, registries, material, folder, run)
+
+    def warm_up(self, cell: Cell) -> None:
+        """Ask a model once before any clock runs: its first pass in a process sets things up for later ones.
+
+        One that draws at random does so from streams of no cell. Where it has generators of its own (`unkeyed`), it is
+        not asked: what these draw belongs to cells.
+        """
+        model = self.material.models[cell.model]
+        if model.name in self._warm or (model.random and (model.keyed is None or model.unkeyed)):
+            return
+        self._warm.add(model.name)
+        n = len(cell.shard.samples)
+        model = model.drawn(
+            Draw(Noise([key("warm-up", row) for row in range(n)], device=model.device), torch.arange(n))
+        )
+        rows = [self.material.rows[name] for name in cell.shard.samples]
+        x = torch.from_numpy(self.material.data.x[rows]).to(model.device)
+        model.ask_owner(x)
+        if model.capability == "gradients":
+            x.requires_grad_(True)
+            torch.autograd.grad(model.ask(x).sum(), x)
+
+    def target(self, cell: Cell) -> Target:
+        """The samples of a cell; many arms in a row attack the same ones."""
+        model, seed = self.material.models[cell.model], self.study.seed
+        if model.random and (model.unkeyed or model.keyed is None):  # it draws from the cell's own seed
+            return load_target(self.material, cell, self.study.success, seed=seed)
+        place = cell.model, cell.shard.id
+        if place not in self._targets:
+            if len(self._targets) >= _TARGETS_REMEMBERED:
+                del self._targets[next(iter(self._targets))]
+            self._targets[place] = load_target(self.material, cell, self.study.success, seed=seed)
+        return self._targets[place]
+
+    def suspicion(self, model: str, arm: Arm) -> Suspicion | None:
+        """The detector that an arm knows, and what it costs to ask it about a point; None for all other arms."""
+        if arm.kind != "attack" or not self.registries.attacks.get(arm.family).traits.watches:
+            return None
+        place = model, str(arm.params[DETECTOR])
+        if place not in self._suspicions:
+            first = torch.from_numpy(self.material.data.x[:1]).to(self.material.models[model].device)
+            suspicion = known_suspicion(place[1], self.detectors[place[1]], self.registries)
+            self._suspicions[place] = measured(suspicion, self.material.models[model].original, first)
+        return self._suspicions[place]
+
+    def remember(self, cell: Cell, points: Points) -> None:
+        """Hold the points of a cell for those that transfer them; the oldest are forgotten."""
+        if len(self.crafted) >= _CRAFTED_REMEMBERED:
+            del self.crafted[next(iter(self.crafted))]
+        self.crafted[cell.id] = points
