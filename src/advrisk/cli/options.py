@@ -22,6 +22,7 @@ OfEvasion = Annotated[
     str | None,
     typer.Option(
         "--evasion",
+        metavar="CURVE",
         help="A file with an evasion curve, a size above which everything is detected, or `average`: the compared "
         "models stand in for a detector.",
     ),

@@ -1,7 +1,7 @@
 """The summary of a run as text for a terminal: headlines, the decision table, and the commands that show the rest."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -30,9 +30,12 @@ _FURTHER = (
     ("certificates", "show certificate", "what is certified"),
     ("gate", "gate", "each requirement"),
 )
+# Which of the options of a part a command has; those not listed have all.
+_TAKEN = {"show failures": ("--where",), "show search": ("--model",), "gate": ()}
+Options = Mapping[str, Sequence[str]]  # what restricts a summary to a part of its run, by option
 
 
-def show_summary(run: "Run", folder: str, *, as_json: bool) -> None:
+def show_summary(run: "Run", folder: str, part: Options, *, as_json: bool) -> None:
     """`advrisk show RUN`."""
     if as_json:
         from advrisk.api.reporting import run_record
@@ -42,10 +45,10 @@ def show_summary(run: "Run", folder: str, *, as_json: bool) -> None:
     found = run.findings()
     if isinstance(found.damage, str) and not any(_answered(found, name) for name, _, _ in _FURTHER):
         raise RiskError(found.damage)
-    print_summary(run, found, folder)
+    print_summary(run, found, folder, part)
 
 
-def print_summary(run: "Run", found: "Findings", folder: str) -> None:
+def print_summary(run: "Run", found: "Findings", folder: str, part: Options) -> None:
     """What a run says for those who read no further, and where to read on."""
     console, said = Console(), headlines(found)
     if not isinstance(found.damage, str):
@@ -58,7 +61,7 @@ def print_summary(run: "Run", found: "Findings", folder: str) -> None:
     for question, why in _unanswered(found):
         if why.rstrip(".") not in " ".join(said):
             indented(console, f"· No answer on {question}: {why}", by=0)
-    _print_commands(console, dict(_commands(found, shlex.quote(folder))))
+    _print_commands(console, dict(_commands(found, folder, part)))
 
 
 def _print_commands(console: Console, commands: Mapping[str, str]) -> None:
@@ -70,13 +73,14 @@ def _print_commands(console: Console, commands: Mapping[str, str]) -> None:
     print("\n".join(["\nRead on:", *lines]))
 
 
-def _commands(found: "Findings", folder: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(found.damage, str):
-        yield f"advrisk show damage {folder}", "also with a detector, or a cost"
-    for name, words, what in _FURTHER:
-        if _answered(found, name):
-            yield f"advrisk {words} {folder}", what
-    yield f"advrisk report {folder}", "everything, in one HTML file"
+def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[str, str]]:
+    """Each command with the options that restrict this summary, and what it prints."""
+    further = (row for row in _FURTHER if _answered(found, row[0]))
+    damage = [] if isinstance(found.damage, str) else [("damage", "show damage", "also with a detector, or a cost")]
+    for _, command, what in (*damage, *further, ("", "report", "everything, in one HTML file")):
+        given = [(option, value) for option in _TAKEN.get(command, tuple(part)) for value in part[option]]
+        words = ["advrisk", *command.split(), folder, *(word for pair in given for word in pair)]
+        yield shlex.join(words), what
 
 
 def _unanswered(found: "Findings") -> Iterator[tuple[str, str]]:

@@ -25,7 +25,9 @@ def detection(
     threshold: OfThreshold = None,
     false_alarms: OfFalseAlarms = None,
     groups: Annotated[bool, typer.Option("--groups", help="Show every norm, size and objective.")] = False,
-    group: Annotated[str | None, typer.Option(help="Show the ROC of one group, as in linf-8/255.")] = None,
+    group: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="Show the ROC of one group, as in linf-8/255.")
+    ] = None,
     tpr: Annotated[
         float | None, typer.Option(help="The share of attacks to detect (default: the study's, 0.95).")
     ] = None,

@@ -18,7 +18,9 @@ OfLosses = Annotated[
 def indicators(
     folder: RunFolder,
     scenario: OfScenario = None,
-    scenarios: Annotated[Path | None, typer.Option(help="A YAML file with other scenarios than the study's.")] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A YAML file with other scenarios than the study's.")
+    ] = None,
     loss: OfLosses = None,
     what_if: Annotated[
         list[str] | None,
@@ -51,7 +53,9 @@ def failures(
     ] = None,
     model: Annotated[list[str] | None, typer.Option(metavar="MODEL", help="Show this model only.")] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Samples to list per branch (default: 12).")] = None,
-    out: Annotated[str | None, typer.Option(help="Write the inputs as one picture, a .png file.")] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the inputs as one picture, a .png file.")
+    ] = None,
     where: OfWhere = None,
     out_csv: OfCsv = None,
     as_json: AsJson = False,

@@ -13,4 +13,5 @@ def summary(folder: RunFolder, model: OfModels = None, where: OfWhere = None, as
     from advrisk.api import Run
     from advrisk.cli.summary import show_summary
 
-    show_summary(Run.open(folder).part(models=model, where=where), folder, as_json=as_json)
+    run = Run.open(folder).part(models=model, where=where)
+    show_summary(run, folder, {"--model": model or (), "--where": where or ()}, as_json=as_json)
