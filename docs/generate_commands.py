@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from advrisk.cli.app import app
+from advrisk.cli.groups import HELP
 
 WIDTH = 100  # of the help texts, whatever the terminal
 PAGE = Path(__file__).with_name("commands.md")
@@ -19,7 +20,7 @@ _INTRODUCTION = """\
 # Commands
 
 This page is made by `python docs/generate_commands.py` from the help texts of the program. To change a
-text, change `src/advrisk/cli/app.py` and run that command again.
+text, change it in `src/advrisk/cli/` and run that command again.
 
 What the exit codes mean is said in [Running](running.md#exit-codes).
 """
@@ -37,12 +38,14 @@ def _help_texts(command: TyperCommand | TyperGroup, context: typer.Context) -> I
     text = command.get_help(context)
     yield context.command_path, "\n".join(line.rstrip() for line in text.splitlines())
     if isinstance(command, TyperGroup):
-        for name, child in command.commands.items():
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
             yield from _help_texts(child, _context(child, name, context))
 
 
 def _context(command: TyperCommand | TyperGroup, name: str, parent: typer.Context | None) -> typer.Context:
-    return typer.Context(command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH)
+    width = {"terminal_width": WIDTH, "max_content_width": WIDTH}
+    return typer.Context(command, info_name=name, parent=parent, **width, **HELP)
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ def test_import_show_export(advrisk: Advrisk, tmp_path: Path) -> None:
     (tmp_path / "theirs.csv").write_text("\n".join(rows) + "\n")
     done = advrisk("import", "theirs.csv", "run", "--norm", "linf")
     assert done.returncode == 0, done.stderr
-    shown = json.loads(advrisk("show", "run", "--json").stdout)
+    shown = json.loads(advrisk("show", "damage", "run", "--json").stdout)
     values = {row["model"]: row["relative_damage"]["value"] for row in shown["models"]}
     assert values == {"a": 15 / 32, "b": 12 / 32}
     twice = advrisk("import", "theirs.csv", "run", "--norm", "linf")
@@ -221,15 +221,16 @@ def test_a_narrow_terminal_shows_whole_numbers(
     study["data"]["evaluate"] = 32
     study["keep_inputs"] = "none"
     assert advrisk("run", write_study(study), "--out", "run").returncode == 0
-    narrow = advrisk("show", "run", env={"COLUMNS": "60"}).stdout
-    damage = json.loads(advrisk("show", "run", "--json").stdout)["models"][0]["relative_damage"]
-    assert f"relative damage: {damage['value']:.3f} [{damage['low']:.3f}, {damage['high']:.3f}]" in narrow
-    assert max(map(len, narrow.splitlines())) <= 60
-    attacks = advrisk("show", "run", "attacks", env={"COLUMNS": "60"}).stdout
-    best = json.loads(advrisk("show", "run", "attacks", "--arm", "*-linf-*", "--json").stdout)["overall"][0]
+    narrow, summary = (advrisk("show", *words, "run", env={"COLUMNS": "60"}).stdout for words in (["damage"], []))
+    damage = json.loads(advrisk("show", "damage", "run", "--json").stdout)["models"][0]["relative_damage"]
+    for text in (narrow, summary):
+        assert f"relative damage: {damage['value']:.3f} [{damage['low']:.3f}, {damage['high']:.3f}]" in text
+        assert max(map(len, text.splitlines())) <= 60
+    attacks = advrisk("show", "attacks", "run", env={"COLUMNS": "60"}).stdout
+    best = json.loads(advrisk("show", "attacks", "run", "--arm", "*-linf-*", "--json").stdout)["overall"][0]
     assert max(map(len, attacks.splitlines())) <= 60
     assert best["name"] in attacks
-    assert advrisk("show", "run", "attacks", "--arm", "nobody").returncode == 2
+    assert advrisk("show", "attacks", "run", "--arm", "nobody").returncode == 2
 
 
 @pytest.mark.parametrize("words", [["list", "attacks"], ["schema"], ["list", "--json"], ["--help"]])

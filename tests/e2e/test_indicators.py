@@ -1,4 +1,4 @@
-"""Scenarios of a real study: `advrisk show RUN indicators`, its files, and what Python says."""
+"""Scenarios of a real study: `advrisk show indicators RUN`, its files, and what Python says."""
 
 import csv
 import json
@@ -72,7 +72,7 @@ def test_the_risk_is_what_sql_says(run: Run) -> None:
 
 def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Command, tmp_path: Path) -> None:
     found = run.indicators()
-    shown = advrisk("show", "run", "indicators", env={"COLUMNS": "80"})
+    shown = advrisk("show", "indicators", "run", env={"COLUMNS": "80"})
     assert (shown.returncode, shown.stderr) == (0, "")
     assert max(map(len, shown.stdout.splitlines())) <= 80
     for result in found.results:
@@ -80,7 +80,7 @@ def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Comma
         for model in result.models:
             assert f"{model.risk.value:.3f}" in shown.stdout
     assert "lower bound" in shown.stdout
-    said = advrisk("show", "run", "indicators", "--json", "--csv", "all.csv")
+    said = advrisk("show", "indicators", "run", "--json", "--csv", "all.csv")
     assert json.loads(said.stdout) == json.loads(json.dumps(found.as_dict()))
     with (tmp_path / "all.csv").open() as file:
         lines = list(csv.DictReader(file))
@@ -99,7 +99,7 @@ def test_what_if(run: Run, advrisk: Command) -> None:
     more = after.of("plain").risk.value - before.of("plain").risk.value
     assert more == pytest.approx(0.3 * 0.9 * (noise - clean))
     shown = advrisk(
-        "show", "run", "indicators", "--what-if", "grain=0.7", "--loss", "misclassified", "--model", "plain"
+        "show", "indicators", "run", "--what-if", "grain=0.7", "--loss", "misclassified", "--model", "plain"
     )
     assert f"{after.of('plain').risk.value:.3f}" in shown.stdout
     assert "plain, class" in shown.stdout, "a model that is named is shown in detail"
@@ -146,7 +146,7 @@ def test_arms_that_were_left_out_are_not_said_to_be_missing(run: Run) -> None:
 
 def test_other_scenarios_from_a_file_need_no_new_run(run: Run, advrisk: Command, tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(yaml.safe_dump({"scenarios": {"calm": {"noise": 0.1}}}))
-    said = json.loads(advrisk("show", "run", "indicators", "--scenarios", "other.yaml", "--json").stdout)
+    said = json.loads(advrisk("show", "indicators", "run", "--scenarios", "other.yaml", "--json").stdout)
     assert {one["scenario"] for one in said["results"]} == {"calm"}
     value = run.indicators(scenarios={"calm": {"noise": 0.1}}).of("calm").of("plain").risk.value
     assert value == pytest.approx(0.1 * mean_loss(run, "plain", NOISE) + 0.9 * mean_loss(run, "plain", "clean"))
@@ -188,11 +188,11 @@ def test_the_tensor_goes_to_a_file_and_comes_back(run: Run, advrisk: Command, tm
         (["--what-if", "grain=2"], "a weight is a share from 0 to 1, found 2"),
         (["--what-if", "grian=0.2"], "did you mean 'grain'?"),
         (["--scenarios", "no.yaml"], "no.yaml: there is no such file"),
-        (["--norm", "l2"], "has no use for --norm"),
+        (["--norm", "l2"], "No such option: --norm"),
     ],
 )
 def test_mistakes(run: Run, advrisk: Command, words: list[str], message: str) -> None:
-    done = advrisk("show", "run", "indicators", *words)
+    done = advrisk("show", "indicators", "run", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -223,13 +223,14 @@ def test_a_finished_run_says_where_to_see_its_scenarios(
     }
     done = advrisk("run", write_study(study), "--out", "run", "--workers", "1")
     assert done.returncode == 0, done.stderr
-    assert "scenarios: advrisk show run indicators" in done.stdout
+    assert "scenarios: advrisk show indicators run" in done.stdout
     assert "In the scenario t, " in done.stdout
-    shown, lead = advrisk("show", "run"), advrisk("select", "run").stdout
+    shown, lead = advrisk("show", "damage", "run"), advrisk("select", "run").stdout
     assert (shown.returncode, shown.stdout) == (0, lead), shown.stderr
-    told = json.loads(advrisk("show", "run", "--json").stdout)
+    assert advrisk("show", "run").stdout.startswith(lead), "the summary has the same tables"
+    told = json.loads(advrisk("show", "damage", "run", "--json").stdout)
     assert (told["by"], told["headline"]) == ("t", Run.open(tmp_path / "run").select().headline)
-    refused = advrisk("show", "run", "--csv", "rows.csv")
+    refused = advrisk("show", "damage", "run", "--csv", "rows.csv")
     assert (refused.returncode, "no attack with a norm" in refused.stderr) == (2, True), "there are no rows of damage"
 
 
@@ -244,7 +245,7 @@ def test_without_a_scenario_corruptions_count_alike_and_it_says_so(run: Run) -> 
 
 def test_a_class_change_that_attacks_did_not_ask_about_is_refused_with_the_remedy(run: Run, advrisk: Command) -> None:
     assert run.query("SELECT 1 FROM outcomes WHERE outcome = 'already_wrong' LIMIT 1").num_rows
-    said = advrisk("show", "run", "indicators", "--loss", "class-change")
+    said = advrisk("show", "indicators", "run", "--loss", "class-change")
     assert said.returncode == 2
     assert "`success: prediction`" in " ".join(said.stderr.split())
     both = run.indicators(scenarios={"calm": {"noise": 0.1}, "town": TOWN}, losses=["class-change"])

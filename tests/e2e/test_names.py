@@ -77,11 +77,11 @@ def test_names_stand_in_terminal_page_files_and_status(
 ) -> None:
     folder = str(finished[1])
     for words in (
-        ["show", folder, "detection", "--groups"],
-        ["show", folder, "attacks"],
-        ["show", folder, "arms"],
-        ["show", folder, "detection", "--detector", "squeezed", "--arm", "strong*", "--json"],
-        ["show", folder, "detection", "--csv", "all.csv"],
+        ["show", "detection", folder, "--groups"],
+        ["show", "attacks", folder],
+        ["show", "arms", folder],
+        ["show", "detection", folder, "--detector", "squeezed", "--arm", "strong*", "--json"],
+        ["show", "detection", folder, "--csv", "all.csv"],
         ["status", folder],
         ["status", folder, "--json"],
         ["ledger", "sql", folder, "SELECT DISTINCT arm FROM arms"],
@@ -96,7 +96,7 @@ def test_names_stand_in_terminal_page_files_and_status(
     visible = page.partition('id="provenance"')[0]
     assert "squeezed" in visible
     assert ID not in visible
-    wrong = advrisk("show", folder, "attacks", "--arm", "stronk")
+    wrong = advrisk("show", "attacks", folder, "--arm", "stronk")
     assert "no arm is called 'stronk'; did you mean 'strong'?" in wrong.stderr
 
 

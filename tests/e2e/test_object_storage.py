@@ -401,8 +401,8 @@ def test_what_is_written_goes_where_it_is_said(
         (("export", run), "rows.csv"),
         (("export", run), "my%20inputs.npz"),
         (("export", run, "--table", "risk", "--model", "plain"), "risk.nc"),
-        (("show", run, "--csv"), "damage.csv"),
-        (("show", run, "failures", "--out"), "sheet.png"),
+        (("show", "damage", run, "--csv"), "damage.csv"),
+        (("show", "failures", run, "--out"), "sheet.png"),
         (("gate", run, "--junit"), "junit.xml"),
     ):
         place = f"s3://bucket/pages/{name}{options}"

@@ -200,7 +200,7 @@ class TestTables:
 
     def test_show_writes_the_same_rows(self, finished: Path, everything: Run, advrisk: Command, tmp_path: Path) -> None:
         for what in ("damage", "attacks", "failures"):
-            said = advrisk("show", finished, what, "--csv", "rows.csv", "--json")
+            said = advrisk("show", what, finished, "--csv", "rows.csv", "--json")
             with (tmp_path / "rows.csv").open(newline="", encoding="utf-8") as file:
                 assert len(list(csv.DictReader(file))) == len(getattr(everything, what)().rows())
             assert strict(said.stdout)
@@ -403,11 +403,11 @@ class TestPart:
         assert json.loads(shown.stdout)["filter"]["models"] == ["plain"]
         for what in ("convergence", "attacks", "detection", "indicators", "failures"):
             told = " ".join(
-                advrisk("show", run, what, "--where", f"class={label}", env={"COLUMNS": "200"}).stdout.split()
+                advrisk("show", what, run, "--where", f"class={label}", env={"COLUMNS": "200"}).stdout.split()
             )
             assert f"Only samples with class = {label}: " in told, what
-        refused = advrisk("show", run, "certificate", "--where", "class=1")
-        assert (refused.returncode, "no use for --where" in refused.stderr) == (2, True)
+        refused = advrisk("show", "certificate", run, "--where", "class=1")
+        assert (refused.returncode, "No such option: --where" in refused.stderr) == (2, True)
         unknown = advrisk("report", run, "--json", "--out", "-", "--where", "clas=1")
         assert (unknown.returncode, unknown.stdout) == (2, "")
         assert "did you mean 'class'?" in unknown.stderr
@@ -432,12 +432,12 @@ class TestPart:
         wrong = advrisk("select", str(finished), "--scenario", "twon")
         assert (wrong.returncode, "did you mean 'town'?" in wrong.stderr) == (2, True)
 
-    @pytest.mark.parametrize("words", [["select"], ["show"], ["report", "--json", "--out", "-"]])
+    @pytest.mark.parametrize("words", [["select"], ["show", "damage"], ["report", "--json", "--out", "-"]])
     @pytest.mark.parametrize("arm", ["fsgm-linf-0.05", ""])
     def test_an_arm_that_is_not_there_is_a_mistake_where_scenarios_lead_too(
         self, finished: Path, advrisk: Command, words: list[str], arm: str
     ) -> None:
-        done = advrisk(words[0], str(finished), *words[1:], "--arm", arm)
+        done = advrisk(*words, str(finished), "--arm", arm)
         assert (done.returncode, done.stdout) == (2, "")
         assert f"no arm is called {arm!r}; {'did you mean' if arm else 'known: '}" in done.stderr
 
@@ -445,7 +445,7 @@ class TestPart:
         lead = everything.select().answer
         assert lead.headline.startswith("In the scenario town, ")
         run, wide = str(finished), {"COLUMNS": "1000"}
-        for words in (["show", run], ["show", run, "damage"], ["select", run], ["report", run, "--out", "-"]):
+        for words in (["show", run], ["show", "damage", run], ["select", run], ["report", run, "--out", "-"]):
             told = strict(advrisk(*words, "--json").stdout)
             same = {name: told[name] for name in ("headline", "ship", "least_bad", "decided", "requirements")}
             assert same == {name: lead.as_dict()[name] for name in same}, words
@@ -455,7 +455,7 @@ class TestPart:
         asked = everything.part(evasion=0.1)
         by_damage = asked.select().headline
         assert not by_damage.startswith("In the scenario")
-        for words in (["show", run], ["select", run], ["report", run, "--out", "-"]):
+        for words in (["show", "damage", run], ["select", run], ["report", run, "--out", "-"]):
             told = strict(advrisk(*words, "--evasion", "0.1", "--json").stdout)
             assert told["headline"] == by_damage, words
 

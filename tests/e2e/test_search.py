@@ -55,8 +55,8 @@ def test_the_command_line_tells_of_a_search(advrisk: Command, searched: dict[str
     dry = json.loads(advrisk("run", "study.yaml", "--out", "run", "--dry-run", "--json").stdout)
     assert dry["n_beside"] > 0
     done = advrisk("run", "study.yaml", "--out", "run")
-    assert "searches: advrisk show run search" in done.stdout
-    shown = json.loads(advrisk("show", "run", "search", "--json").stdout)
+    assert "searches: advrisk show search run" in done.stdout
+    shown = json.loads(advrisk("show", "search", "run", "--json").stdout)
     assert all(one["finished"] for one in shown)
     status = json.loads(advrisk("status", "run", "--json").stdout)
     assert status["complete"]

@@ -93,9 +93,9 @@ def test_an_unknown_run_is_a_mistake(advrisk: Command) -> None:
 
 
 def test_convergence_is_shown_and_told(advrisk: Command, theirs: Path) -> None:
-    shown = advrisk("show", "theirs", "convergence", "--evasion", "0.2").stdout
+    shown = advrisk("show", "convergence", "theirs", "--evasion", "0.2").stdout
     assert "damage probability" in shown
-    found = json.loads(advrisk("show", "theirs", "convergence", "--json").stdout)
+    found = json.loads(advrisk("show", "convergence", "theirs", "--json").stdout)
     assert found["n"][-1] == 60
     assert found["relative"]
 
@@ -155,8 +155,9 @@ def test_a_size_beyond_the_data_is_refused_wherever_it_is_asked(
     complaint = (
         "evasion: found 4 on data in [0, 1]; no two inputs are farther apart than 1 in linf; did you mean 4/255?"
     )
-    for command in (["select", "run"], ["show", "run"], ["show", "run", "convergence"], ["report", "run", "--json"],
-                    ["gate", "run", "--require", "damage.plain <= 0.5"], ["compare", "run", "run"]):  # fmt: skip
+    for command in (["select", "run"], ["show", "damage", "run"], ["show", "convergence", "run"],
+                    ["report", "run", "--json"], ["gate", "run", "--require", "damage.plain <= 0.5"],
+                    ["compare", "run", "run"]):  # fmt: skip
         done = advrisk(*command, "--evasion", "4")
         assert (done.returncode, done.stdout) == (2, ""), command
         assert complaint in done.stderr

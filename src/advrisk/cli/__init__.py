@@ -66,7 +66,7 @@ def _done() -> Any:
     from advrisk.cli.app import app
 
     try:
-        app()
+        app(prog_name="advrisk")  # also as `python -m advrisk`
     except SystemExit as ended:  # as all commands do
         return ended.code
     except AdvriskError as error:

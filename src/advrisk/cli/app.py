@@ -2,10 +2,11 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
@@ -15,6 +16,7 @@ from advrisk.cli.ended import Ending, print_json, remaining, time_limit
 from advrisk.cli.evasion import evasion
 from advrisk.cli.evidence import evidence
 from advrisk.cli.gating import compare, gate
+from advrisk.cli.groups import HELP, SectionedGroup
 from advrisk.cli.label import label
 from advrisk.cli.ledgers import export, import_, ledger_app
 from advrisk.cli.options import (
@@ -30,7 +32,8 @@ from advrisk.cli.options import (
     Workers,
 )
 from advrisk.cli.reporting import report
-from advrisk.cli.showing import select, show
+from advrisk.cli.selecting import select
+from advrisk.cli.show.app import show_app
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -39,23 +42,41 @@ from advrisk.core.version import VERSION
 if TYPE_CHECKING:
     from advrisk.api import Study
 
+
+class Verbs(SectionedGroup):
+    """The verbs as `advrisk --help` groups them."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {
+        "Start": ("demo", "init", "list", "schema", "train"),
+        "Run": ("run", "status", "label"),
+        "Answer": ("show", "select", "gate", "compare", "evasion"),
+        "Share": ("report", "certify", "evidence", "verify", "export"),
+        "Maintain": ("import", "ledger"),
+    }
+
+
 app = typer.Typer(
-    help="How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?",
+    cls=Verbs,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings=HELP,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(show_app, name="show")
 app.add_typer(ledger_app, name="ledger")
-
-app.command()(evasion)
+for verb in (select, gate, compare, evasion, report, label, certify, evidence, verify, export):
+    app.command()(verb)
+app.command("import")(import_)
 
 
 @app.callback(invoke_without_command=True)
 def advrisk(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?"""
+    """How risky is it to deploy this model when somebody, or the weather, perturbs its inputs?
+
+    `advrisk VERB -h` explains a verb and its options.
+    """
     if version:
         print(VERSION)
         raise typer.Exit(DONE)
@@ -66,7 +87,7 @@ def demo(
     out: Annotated[str, typer.Option(help="Where the run goes.")] = "advrisk-demo",
     workers: Workers = None,
 ) -> None:
-    """Assess four small models on real digits: a table here, and a report to open.
+    """Assess four small models on real digits, and write a report.
 
     Example: advrisk demo
     """
@@ -102,7 +123,9 @@ def schema(
         Literal["study", "recipe", "certificate", "report"], typer.Argument(help="Which file's schema.")
     ] = "study",
 ) -> None:
-    """Print the JSON Schema of a study, recipe, certificate or report file, for editors and programs.
+    """Print the JSON Schema of a study, for editors and programs.
+
+    Also of a recipe, a certificate or a report as JSON.
 
     Example: advrisk schema > study.schema.json
     """
@@ -117,7 +140,9 @@ def list_parts(
     name: Annotated[str | None, typer.Argument(help="Only the part of this name.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every registered part, or one, with its parameters and defaults.
+    """List registered parts with their parameters and defaults.
+
+    All of them, those of one kind, or one by name.
 
     Example: advrisk list attacks hopskipjump
     """
@@ -135,9 +160,9 @@ def train(
     only: Annotated[list[str] | None, typer.Option(help="Train this model only (may be repeated).")] = None,
     again: Annotated[bool, typer.Option("--again", help="Train also what is there already.")] = False,
 ) -> None:
-    """Train the models of a recipe; those that are there already are skipped.
+    """Train the models of a recipe, except those already trained.
 
-    One whose training was stopped goes on after its last whole epoch.
+    A training that was stopped resumes after its last whole epoch.
 
     Example: advrisk train recipe.yaml --out models
     """
@@ -172,7 +197,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study; what an earlier run finished is not done again.
+    """Run a study, or resume it; finished cells are not repeated.
 
     Exit code 0: done; 3: done with error rows; 4: a limit stopped it, or a target is not met; 130: interrupted.
 
@@ -205,7 +230,7 @@ def run(
 
 @app.command()
 def status(folder: RunFolder, as_json: AsJson = False) -> None:
-    """Say how far a run is, and what came of it.
+    """Report how far a run is, its outcomes and its flags.
 
     Example: advrisk status runs/signs
     """
@@ -219,21 +244,6 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         print_status(found, flagged, folder)
-
-
-app.command()(show)
-app.command()(select)
-app.command()(gate)
-app.command()(compare)
-
-
-app.command()(report)
-app.command()(label)
-app.command()(certify)
-app.command()(verify)
-app.command()(evidence)
-app.command("import")(import_)
-app.command()(export)
 
 
 def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:
@@ -288,15 +298,15 @@ def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: boo
     if not as_json:
         print(f"\nreport: {url_below(done.url, page.name) if done.url else page}")
         if study.spec.detectors:
-            print(f"detectors: advrisk show {folder} detection")
+            print(f"detectors: advrisk show detection {folder}")
         if study.spec.scenarios:
-            print(f"scenarios: advrisk show {folder} indicators")
+            print(f"scenarios: advrisk show indicators {folder}")
         if "survival" in study.spec.assess.model_fields_set:
-            print(f"survival: advrisk show {folder} survival")
+            print(f"survival: advrisk show survival {folder}")
         if study.spec.search:
-            print(f"searches: advrisk show {folder} search")
+            print(f"searches: advrisk show search {folder}")
         if study.spec.assess.certificate:
-            print(f"certificates: advrisk show {folder} certificate; as documents: advrisk certify {folder}")
+            print(f"certificates: advrisk show certificate {folder}; as documents: advrisk certify {folder}")
         if study.spec.gate:
             print(f"requirements: advrisk gate {folder}")
     for flag, n_cells in state.flags.items():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advrisk.cli import DONE, FAILED
+from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.names import counted
 
@@ -24,7 +25,9 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look for data that were truncated, altered, doubled or lost; exit code 1 if there are any.
+    """Look for truncated, altered, doubled or lost data.
+
+    Exit code 1 if there are any.
 
     Example: advrisk ledger check runs/signs --repair
     """
@@ -95,7 +98,7 @@ def compact(
         float, typer.Option(min=0.001, help="Merge neighbours until they are about so many megabytes together.")
     ] = 256.0,
 ) -> None:
-    """Merge many small segments into few; whoever reads meanwhile notices nothing.
+    """Merge small segments into few; readers are not disturbed.
 
     Example: advrisk ledger compact runs/signs
     """
@@ -107,12 +110,14 @@ def compact(
 
 
 def diff(
-    one: Annotated[str, typer.Argument(help="The folder of a run.")],
-    other: Annotated[str, typer.Argument(help="The folder of another run.")],
+    one: Annotated[str, typer.Argument(help="The folder of a run.", autocompletion=run_folders)],
+    other: Annotated[str, typer.Argument(help="The folder of another run.", autocompletion=run_folders)],
     times: Annotated[bool, typer.Option("--times", help="Compare times and run ids, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say in what two ledgers differ: cells, rows, models, samples; exit code 1 if they do.
+    """Show how two ledgers differ: cells, rows, models, samples.
+
+    Exit code 1 if they do.
 
     Example: advrisk ledger diff runs/signs runs/signs-again
     """
@@ -138,11 +143,16 @@ def _print_diff(found: "LedgerDiff", one: str, other: str) -> None:
 
 
 def merge(
-    one: Annotated[str, typer.Argument(help="The folder of a run, into which the other goes unless --out is given.")],
-    other: Annotated[str, typer.Argument(help="The folder of a run of the same study.")],
+    one: Annotated[
+        str,
+        typer.Argument(
+            help="The folder of a run, into which the other goes unless --out is given.", autocompletion=run_folders
+        ),
+    ],
+    other: Annotated[str, typer.Argument(help="The folder of a run of the same study.", autocompletion=run_folders)],
     out: Annotated[str | None, typer.Option(help="A new folder for both; the first stays as it is.")] = None,
 ) -> None:
-    """Put two ledgers of one study together, as when it was run on two machines.
+    """Merge two ledgers of one study, as from two machines.
 
     What both hold must be the same, but for times; else nothing is merged.
 

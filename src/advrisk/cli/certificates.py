@@ -32,7 +32,7 @@ def show_certificates(
     out_csv: str | None,
     as_json: bool,
 ) -> None:
-    """`advrisk show RUN certificate`: every model, norm and eps."""
+    """`advrisk show certificate RUN`: every model, norm and eps."""
     found = run.certificate(alpha=alpha, zeta=zeta, models=models, arms=arms)
     show_result(found, found.as_dict, lambda: print_certificates(found), out_csv=out_csv, as_json=as_json)
 

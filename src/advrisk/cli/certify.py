@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from advrisk.cli import DONE, FAILED
+from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, OfNorm, sizes_of
 from advrisk.core.errors import RiskError, RunError, StudyError
 
@@ -19,7 +20,9 @@ OfZeta = Annotated[
 
 
 def certify(
-    folder: Annotated[str | None, typer.Argument(metavar="[RUN]", help="The folder of a run.")] = None,
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="The folder of a run.", autocompletion=run_folders)
+    ] = None,
     alpha: OfAlpha = None,
     zeta: OfZeta = None,
     model: Annotated[list[str] | None, typer.Option(help="Certify this model only; repeat for more.")] = None,
@@ -34,10 +37,11 @@ def certify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a certificate of each model: that its attacks break at most alpha of inputs, or that this is not certified.
+    """Write a certificate of each model, to be signed and shared.
 
-    A page for people and a JSON file for machines. Exit code 0: all is certified, 1: it is not. All models of a run
-    share zeta, also those that --model leaves out.
+    It states that the model's attacks break at most alpha of inputs, or that this is not certified: a page for people
+    and a JSON file for machines. Exit code 0: all is certified, 1: it is not. All models of a run share zeta, also
+    those that --model leaves out.
 
     Example: advrisk certify runs/signs --alpha 0.1 --zeta 0.05 --sign key.pem
     """
@@ -72,15 +76,17 @@ def verify(
     ],
     key: Annotated[Path | None, typer.Option("--key", help="The signer's public key.")] = None,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.")
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.", autocompletion=run_folders),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a certificate: its signature, its numbers and words, and with a run all that it was made from.
+    """Verify a certificate or an evidence pack.
 
-    Of an evidence pack, that every file is as it was, that none is missing or was added, the signature, and with a run
-    every digest and number. Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that
-    nothing is certified), 1: something is, 2: it is neither a certificate nor a pack.
+    Of a certificate, its signature, its numbers and words, and with a run all that it was made from. Of an evidence
+    pack, that every file is as it was, that none is missing or was added, the signature, and with a run every digest
+    and number. Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that nothing is
+    certified), 1: something is, 2: it is neither a certificate nor a pack.
 
     Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
     """

@@ -38,7 +38,7 @@ _SHOWN = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # numbers of s
 def print_damage(found: "DamageAssessment", said: Sequence[str] = ()) -> None:
     """The headline (or what is said instead), the models at a glance, and what to make of it."""
     console = Console()
-    _print_headlines(console, said or [headline(found)])
+    print_headlines(console, said or [headline(found)])
     _print_table(console, found, {name: of for name, of in _fields(found).items() if name not in _DETAILS})
     _print_words(console, found)
 
@@ -46,23 +46,23 @@ def print_damage(found: "DamageAssessment", said: Sequence[str] = ()) -> None:
 def print_selection(found: "Selection") -> None:
     """What the evidence names, the risks and the whole decision table it rests on, and the pairwise comparison."""
     console = Console()
-    _print_headlines(console, found.headlines)
+    print_headlines(console, found.headlines)
     for result in found.scenarios:
-        _print_risks(console, result)
+        print_risks(console, result)
     if found.damage is not None:
         _print_table(console, found.damage, _fields(found.damage))
         _print_pairs(console, found.damage)
         _print_words(console, found.damage, pairs=False)
 
 
-def _print_headlines(console: Console, said: Sequence[str]) -> None:
+def print_headlines(console: Console, said: Sequence[str]) -> None:
     """The answer first, in bold; then what else was asked."""
     for place, sentence in enumerate(said):
         indented(console, sentence, by=0, style="bold" if place == 0 else "")
     console.print()
 
 
-def _print_risks(console: Console, result: "ScenarioResult") -> None:
+def print_risks(console: Console, result: "ScenarioResult") -> None:
     """The models under one scenario, the least risk first."""
     rows = [
         [one.model, loss_interval(one.risk, result.bounds), short_verdict(result.branches[""], one.model)]

@@ -63,7 +63,7 @@ def show_detection(
     out_csv: str | None,
     as_json: bool,
 ) -> None:
-    """`advrisk show RUN detection`: a summary, or everything where detectors are named; or one group."""
+    """`advrisk show detection RUN`: a summary, or everything where detectors are named; or one group."""
     names = detectors or None
     found = run.detection(detectors=names, models=models, arms=arms, tpr=tpr, threshold=threshold)
     if group is not None:

@@ -28,7 +28,9 @@ def evasion(
     false_alarms: OfFalseAlarms = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit an evasion curve to a detector's answers: how likely a perturbation of each size goes undetected.
+    """Fit an evasion curve to a detector's answers.
+
+    The curve says how likely a perturbation of each size goes undetected.
 
     Example: advrisk evasion answers.csv --norm linf --out evasion.json
     """

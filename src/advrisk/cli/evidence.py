@@ -21,10 +21,11 @@ def evidence(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put report, certificates, study and digests together, with an index of which clauses the numbers speak to.
+    """Pack report, certificates, study and digests for an audit.
 
-    Clauses of the EU AI Act (Art. 9 and 15), NIST AI RMF (MEASURE 2) and ISO/IEC 24029; also those that a run does not
-    answer. This is no legal advice. `advrisk certify --new-key KEY` makes a key; `advrisk verify PACK` checks a pack.
+    An index says which clauses the numbers speak to, of the EU AI Act (Art. 9 and 15), NIST AI RMF (MEASURE 2) and
+    ISO/IEC 24029; also those that a run does not answer. This is no legal advice. `advrisk certify --new-key KEY` makes
+    a key; `advrisk verify PACK` checks a pack.
 
     Example: advrisk evidence runs/signs --out signs-evidence.zip --sign key.pem
     """

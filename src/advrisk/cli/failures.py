@@ -29,7 +29,7 @@ def show_failures(
     out_csv: str | None,
     as_json: bool,
 ) -> None:
-    """`advrisk show RUN failures`: the worst branches, and the samples that fail there."""
+    """`advrisk show failures RUN`: the worst branches, and the samples that fail there."""
     asked = {"scenario": _one("--scenario", scenario), "loss": _one("--loss", loss), "model": _one("--model", model)}
     found = run.failures(**asked, n=SAMPLES if n is None else n)
     if out is not None:

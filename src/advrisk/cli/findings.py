@@ -1,37 +1,16 @@
-"""What `advrisk show` prints of a run, but for detectors: one function for each thing to be shown."""
+"""Damage, its convergence, attacks, arms and models: ask the run, then print or write the answer."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from advrisk.api import Run
 from advrisk.cli.damage import print_convergence, print_damage, print_selection
 from advrisk.cli.lines import print_part, show_result, shown_part
 from advrisk.cli.tables import print_attacks, print_rows
 from advrisk.core.plain import json_text
+from advrisk.core.traits import Norm
 
-Finding = Literal["damage", "convergence", "attacks", "arms", "models"]
 Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
-
-
-def show_finding(
-    run: Run,
-    what: Finding,
-    asked: Asked,
-    *,
-    cost: float | None,
-    answers: str | None,
-    out_csv: str | None,
-    as_json: bool,
-) -> None:
-    """`advrisk show RUN WHAT`."""
-    if what == "damage":
-        show_damage(run, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
-    elif what == "convergence":
-        show_convergence(run, asked, out_csv=out_csv, as_json=as_json)
-    elif what == "attacks":
-        show_attacks(run, asked, out_csv=out_csv, as_json=as_json)
-    else:
-        show_rows(run, what, asked, as_json=as_json)
 
 
 def show_damage(
@@ -61,16 +40,15 @@ def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bo
     show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
-def show_attacks(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:
+def show_attacks(run: Run, *, norm: Norm | None, arms: list[str] | None, out_csv: str | None, as_json: bool) -> None:
     """Which arms earn their passes."""
-    found = run.attacks(norm=asked["norm"], arms=asked["arms"])
+    found = run.attacks(norm=norm, arms=arms)
     shown = shown_part(run, found.as_dict, lambda: print_attacks(found))
     show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
-def show_rows(run: Run, what: Literal["arms", "models"], asked: Asked, *, as_json: bool) -> None:
-    """A line for each arm or model."""
-    rows = run.arms(arms=asked["arms"]) if what == "arms" else run.models()
+def show_rows(run: Run, rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    """A line for each arm or model of a run."""
     if as_json:
         print(json_text(rows))
         return

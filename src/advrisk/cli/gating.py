@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
+from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, OfCost, OfEps, OfEvasion, OfNorm, RunFolder, sizes_of
 from advrisk.core.errors import StudyError
 from advrisk.core.files import write_whole
@@ -45,7 +46,9 @@ def gate(
     junit: OfJunit = None,
     markdown: OfMarkdown = None,
 ) -> None:
-    """Hold requirements against a run: exit code 0 if all pass, 1 if any fails, 4 if it is undecided.
+    """Check a run against requirements.
+
+    Exit code 0: all pass; 1: one fails; 4: undecided.
 
     Example: advrisk gate runs/signs --require "broken.hardened at 8/255 <= 20 %"
     """
@@ -62,8 +65,8 @@ def gate(
 
 
 def compare(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The folder of the old run.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The folder of the new run.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The folder of the old run.", autocompletion=run_folders)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The folder of the new run.", autocompletion=run_folders)],
     margin: Annotated[
         str | None, typer.Option("--margin", help="How much worse the new one may be, as 0.01 or 1 % (default: 2 %).")
     ] = None,
@@ -83,7 +86,9 @@ def compare(
     junit: OfJunit = None,
     markdown: OfMarkdown = None,
 ) -> None:
-    """Compare a new run with an old one: exit code 0 if it is not worse, 1 if it is, 4 if that is undecided.
+    """Compare a new run with an old one: has it become worse?
+
+    Exit code 0: it has not; 1: it has; 4: undecided.
 
     Both are compared on the samples and under the arms that both hold. The same model passes as identical.
 

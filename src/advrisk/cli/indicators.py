@@ -40,7 +40,7 @@ def show_indicators(
     out_csv: str | None,
     as_json: bool,
 ) -> None:
-    """`advrisk show RUN indicators`: every scenario under every loss; one model in detail where it is named."""
+    """`advrisk show indicators RUN`: every scenario under every loss; one model in detail where it is named."""
     found = run.indicators(
         scenarios=scenarios,
         scenario=scenario,

@@ -69,7 +69,7 @@ def label(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --summary: print JSON for machines.")] = False,
 ) -> None:
-    """Show people pictures, and learn from their answers which changes go unnoticed.
+    """Ask people which changes they notice, on a web page.
 
     Serves a page for the operator, who invites labellers and watches, until Ctrl-C.
 

@@ -12,7 +12,7 @@ from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.errors import StudyError
 from advrisk.core.traits import Norm
 
-ledger_app = typer.Typer(help="Look after a run's ledger.", no_args_is_help=True)
+ledger_app = typer.Typer(help="Check, compact, compare, merge or query ledgers.", no_args_is_help=True)
 for verb in (care.check, care.compact, care.diff, care.merge):
     ledger_app.command()(verb)
 
@@ -22,7 +22,7 @@ def import_(
     folder: RunFolder,
     norm: Annotated[Norm | None, typer.Option(help="The norm of a column called `distance`.")] = None,
 ) -> None:
-    """Turn somebody else's outcomes into a ledger, or add a detector's scores to one.
+    """Import outcomes, or a detector's scores, from another tool.
 
     Outcomes need the columns model, sample, and distance (with --norm) or d_l0, d_l1, d_l2, d_linf. Scores need
     detector, model, arm (`clean` for clean inputs), sample and score, and a run that holds these.
@@ -40,7 +40,7 @@ def import_(
             found = import_scores(source, storage)
         left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
         names = " and ".join(found.detectors)
-        print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show {folder} detection")
+        print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show detection {folder}")
         for sentence in incomplete(found, folder):
             print(sentence, file=sys.stderr)
         return
@@ -74,9 +74,9 @@ def export(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="With --mlflow: also if it was logged before.")] = False,
 ) -> None:
-    """Write a table, the adversarial inputs that were kept, or what every answer costs (risk) to a file.
+    """Export tables, adversarial inputs or the risk tensor.
 
-    With --mlflow, log the run's numbers and its report there instead.
+    The risk tensor holds what every answer costs. With --mlflow, log the run's numbers and its report there instead.
 
     Example: advrisk export runs/signs adversarial.npz --model plain
     """
@@ -120,7 +120,7 @@ def ledger_sql(
     query: Annotated[str, typer.Argument(help="SQL over outcomes, outputs, cells, arms, models, samples.")],
     as_json: AsJson = False,
 ) -> None:
-    """Ask the ledger anything, in SQL.
+    """Query the ledger in SQL.
 
     Example: advrisk ledger sql runs/signs "SELECT model, outcome, count(*) AS n FROM outcomes GROUP BY ALL"
     """
@@ -140,7 +140,9 @@ def ledger_delete_inputs(
     model: Annotated[str | None, typer.Option(help="Delete the inputs kept against this model.")] = None,
     sample: Annotated[str | None, typer.Option(help="Delete every stored input of this sample.")] = None,
 ) -> None:
-    """Delete stored inputs of a model or a sample; the outcome rows stay.
+    """Delete stored inputs of a model or a sample.
+
+    The outcome rows stay.
 
     Example: advrisk ledger delete-inputs runs/signs --sample signs/000017
     """

@@ -1,29 +1,37 @@
-"""Options that several verbs share, and how what is written there is meant."""
+"""Options that several verbs share, and what their values mean."""
 
 from typing import Annotated, Any, Literal
 
 import typer
 
+from advrisk.cli.completion import run_folders
 from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
 
-RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="The folder of a run, or its URL.")]
+RunFolder = Annotated[
+    str, typer.Argument(metavar="RUN", help="The folder of a run, or its URL.", autocompletion=run_folders)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
 OfNorm = Annotated[Norm | None, typer.Option("--norm", help="The norm in which distances count.")]
-OfArms = Annotated[list[str] | None, typer.Option("--arm", help="Count this arm only; * is allowed; repeat for more.")]
+OfArms = Annotated[
+    list[str] | None, typer.Option("--arm", metavar="ARM", help="Count this arm only; * is allowed; repeat for more.")
+]
 OfEvasion = Annotated[
     str | None,
     typer.Option(
         "--evasion",
+        metavar="CURVE",
         help="A file with an evasion curve, a size above which everything is detected, or `average`: the compared "
         "models stand in for a detector.",
     ),
 ]
-OfEps = Annotated[list[str] | None, typer.Option("--eps", help="Show robust accuracy at this size; repeat for more.")]
+OfEps = Annotated[
+    list[str] | None, typer.Option("--eps", metavar="SIZE", help="Show robust accuracy at this size; repeat for more.")
+]
 OfModels = Annotated[
-    list[str] | None, typer.Option("--model", help="Compare this model only with others named; repeat for more.")
+    list[str] | None, typer.Option("--model", metavar="MODEL", help="Count this model only; repeat for more.")
 ]
 OfWhere = Annotated[
     list[str] | None,
@@ -31,7 +39,7 @@ OfWhere = Annotated[
 ]
 OfDetector = Annotated[
     list[str] | None,
-    typer.Option("--detector", help="Ask this detector about the attacks themselves. Detection: repeat for more."),
+    typer.Option("--detector", metavar="DETECTOR", help="Ask this detector about the attacks themselves."),
 ]
 OfThreshold = Annotated[float | None, typer.Option("--threshold", help="The score above which it raises an alarm.")]
 OfFalseAlarms = Annotated[
@@ -42,64 +50,7 @@ OfAnswers = Annotated[
     str | None,
     typer.Option("--answers", metavar="URL", help="Where people's answers are kept, if not in the run's folder."),
 ]
-OfMeasure = Annotated[
-    Literal["forward", "gradient", "seconds", "process-seconds"] | None,
-    typer.Option("--measure", help="Survival: what durations are counted in (default: the study's, forward passes)."),
-]
-OfCovariates = Annotated[
-    list[str] | None,
-    typer.Option("--covariate", help="Survival: what explains durations: eps, model, a tag, …; repeat for more."),
-]
-OfFamily = Annotated[
-    Literal["auto", "weibull", "lognormal", "loglogistic"] | None,
-    typer.Option(
-        "--family", help="Survival: the law of durations (default: the one that explains unseen samples best)."
-    ),
-]
-OfUntil = Annotated[
-    float | None, typer.Option("--until", help="Survival: means are up to this many passes or seconds.")
-]
-OfShape = Annotated[
-    list[str] | None,
-    typer.Option("--shape-covariate", help="Survival: what changes the shape of the law; repeat for more."),
-]
-OfReference = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reference",
-        metavar="COVARIATE=LEVEL",
-        help="Survival: the level that others are compared with, as in model=plain; repeat for more.",
-    ),
-]
-OfUnit = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unit", metavar="COVARIATE=SIZE", help="Survival: the unit of an effect, as in eps=1/255; repeat for more."
-    ),
-]
-OfTolerance = Annotated[
-    float | None,
-    typer.Option("--tolerance", help="Survival: how far off a law may be and still be quoted (default: 0.02)."),
-]
-OfLevel = Annotated[
-    float | None, typer.Option("--level", help="Survival: how sure intervals are (default: the study's, 0.95).")
-]
-OfEpsMax = Annotated[
-    float | None, typer.Option("--eps-max", help="Survival: costs are told of sizes up to this one (default: all).")
-]
-OfBrokenFactor = Annotated[
-    float | None,
-    typer.Option(
-        "--broken-factor",
-        help="Survival: a model is broken if training took this many times as long as breaking (default: 10).",
-    ),
-]
-OfHardware = Annotated[
-    str | None,
-    typer.Option(
-        "--hardware", metavar="NAME=PRICE", help="Survival: a machine, and what an hour of it costs, as in one-gpu=2.5."
-    ),
-]
+OfCsv = Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write every entry to this file.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 
 
@@ -131,30 +82,6 @@ MaxMinutes = Annotated[
 MaxPasses = Annotated[
     int | None, typer.Option("--max-passes", min=1, help="Begin no cell once so many passes are spent by this command.")
 ]
-
-
-def hardware_of(text: str | None) -> dict[str, Any] | None:
-    """A machine and its price, as a study has it."""
-    if text is None:
-        return None
-    name, _, price = text.rpartition("=")
-    try:
-        if not name.strip():
-            raise ValueError
-        return {"name": name.strip(), "per_hour": float(price)}
-    except ValueError:
-        raise StudyError(f"--hardware is NAME=PRICE, as in one-gpu=2.5; found {text!r}") from None
-
-
-def pairs_of(option: str, given: list[str] | None, example: str) -> dict[str, str] | None:
-    """`NAME=VALUE`, each once, as a mapping."""
-    if given is None:
-        return None
-    pairs = [text.partition("=") for text in given]
-    for (name, sign, value), text in zip(pairs, given, strict=True):
-        if not (name.strip() and sign and value.strip()):
-            raise StudyError(f"{option} is NAME=VALUE, as in {example}; found {text!r}")
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def alarm_of(detectors: list[str] | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:

@@ -50,9 +50,10 @@ def report(
     cost: OfCost = None,
     answers: OfAnswers = None,
 ) -> None:
-    """Write one self-contained HTML file with everything a run answers, or the same in another form.
+    """Write everything a run answers to one HTML file.
 
-    --model and --where restrict it to a part of the run; the other options ask for damage as in `advrisk show`.
+    The file is self-contained; --pdf, --markdown, --json and --csv write other forms. --model and --where restrict it
+    to a part of the run; the other options ask for damage as in `advrisk show damage`.
 
     Example: advrisk report runs/signs --out signs.html
     """

@@ -19,7 +19,7 @@ _SHOWN = 10  # settings of each search, the worst first
 
 
 def show_searches(run: "Run", models: list[str] | None, *, out_csv: str | None, as_json: bool) -> None:
-    """`advrisk show RUN search`: what every search tried and found."""
+    """`advrisk show search RUN`: what every search tried and found."""
     found = run.searches()
     study = run.study
     if not found and study is not None and study.search:

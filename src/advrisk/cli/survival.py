@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def show_survival(run: "Run", *, out_csv: str | None, as_json: bool, **asked: Any) -> None:
-    """`advrisk show RUN survival`."""
+    """`advrisk show survival RUN`."""
     found = run.survival(**asked)
     show_result(found, found.as_dict, lambda: print_survival(found), out_csv=out_csv, as_json=as_json)
 

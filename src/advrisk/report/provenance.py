@@ -106,7 +106,7 @@ def commands(found: Findings, *, with_study: bool = True) -> tuple[tuple[str, st
         told.append(("Run it again, into another folder", "advrisk run study.yaml --out again"))
     if not isinstance(found.damage, str):
         told.append(("The decision table", "advrisk select RUN"))
-    told += [(title, f"advrisk show RUN {word}") for word, title, there in _shown(found) if there]
+    told += [(title, f"advrisk show {word} RUN") for word, title, there in _shown(found) if there]
     told += [(one.title, f"advrisk show {one.name} RUN") for one in found.answered]
     if not isinstance(found.certificates, str):
         told.append(("Certificates as documents", "advrisk certify RUN"))

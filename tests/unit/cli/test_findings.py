@@ -1,16 +1,18 @@
-"""`advrisk show`: each word asks the run for its own thing, with the options that belong to it."""
+"""`advrisk show`: each finding asks the run for its own thing, with the options that belong to it."""
 
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from advrisk.cli.findings import Finding, show_finding
+from advrisk.cli.findings import show_attacks, show_convergence, show_damage, show_rows
 from advrisk.ledger.views import ALL
 
 ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
 PAID = {"cost": 3.0, "answers": "sqlite:///a.db"}
+SHOWN = {"out_csv": None, "as_json": True}
 
 
 class Recorder:
@@ -41,17 +43,21 @@ class Part:
 
 
 @pytest.mark.parametrize(
-    ("what", "given"),
+    ("what", "show", "given"),
     [
-        ("damage", ASKED | PAID),
-        ("convergence", ASKED),
-        ("attacks", {"norm": "l2", "arms": ["pgd*"]}),
-        ("arms", {"arms": ["pgd*"]}),
-        ("models", {}),
+        ("damage", lambda run: show_damage(run, ASKED, **PAID, **SHOWN), ASKED | PAID),
+        ("convergence", lambda run: show_convergence(run, ASKED, **SHOWN), ASKED),
+        (
+            "attacks",
+            lambda run: show_attacks(run, norm="l2", arms=["pgd*"], **SHOWN),
+            {"norm": "l2", "arms": ["pgd*"]},
+        ),
+        ("arms", lambda run: show_rows(run, run.arms(arms=["pgd*"]), as_json=True), {"arms": ["pgd*"]}),
+        ("models", lambda run: show_rows(run, run.models(), as_json=True), {}),
     ],
 )
 def test_each_word_asks_for_its_own_thing(
-    capsys: pytest.CaptureFixture[str], what: Finding, given: dict[str, Any]
+    capsys: pytest.CaptureFixture[str], what: str, show: Callable[[Any], None], given: dict[str, Any]
 ) -> None:
-    show_finding(Recorder(), what, ASKED, **PAID, out_csv=None, as_json=True)  # type: ignore[arg-type]
+    show(Recorder())
     assert json.loads(capsys.readouterr().out) == {"asked": what, "given": given}

@@ -1,4 +1,4 @@
-"""`advrisk show RUN search`: a table, CSV, JSON; and what is refused."""
+"""`advrisk show search RUN`: a table, CSV, JSON; and what is refused."""
 
 import json
 from dataclasses import replace

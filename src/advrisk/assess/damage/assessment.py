@@ -399,7 +399,7 @@ def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
     if kinds["kind"].to_pylist() == ["corruption"]:
         raise RiskError(
             f"{', '.join(arms[:3])}{' …' if len(arms) > 3 else ''}: found corruptions alone, and damage is what "
-            "attacks do; name attacks too (`--arm`), or see what corruptions do (`advrisk show RUN indicators`)"
+            "attacks do; name attacks too (`--arm`), or see what corruptions do (`advrisk show indicators RUN`)"
         )
 
 

@@ -274,7 +274,7 @@ def test_the_distance_is_that_of_the_walk_back(found_by: Callable[..., Ledger]) 
 def test_corruptions_alone_do_no_damage(found_by: Callable[..., Ledger]) -> None:
     facts = {"fog": {"kind": "corruption", "norm": None}}
     ledger = found_by({"m": {"fog": [0.5, INF], "pgd": [0.1, INF]}}, facts)
-    with pytest.raises(RiskError, match=r"fog: found corruptions alone.*advrisk show RUN indicators"):
+    with pytest.raises(RiskError, match=r"fog: found corruptions alone.*advrisk show indicators RUN"):
         assess_damage(ledger, DamageSpec(arms=["fog"]), seed=0)
     assert assess_damage(ledger, DamageSpec(arms=["*"]), seed=0).distances.arms == ("fog", "pgd")
 

@@ -1,0 +1,1 @@
+"""`advrisk show`: the options of each finding. Printing it is the work of `advrisk.cli`, imported when needed."""

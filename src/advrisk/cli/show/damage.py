@@ -1,0 +1,98 @@
+"""`advrisk show damage`, `convergence` and `attacks`: what attacks do, and whether the numbers are settled."""
+
+from typing import Any
+
+from advrisk.cli.options import (
+    AsJson,
+    OfAnswers,
+    OfArms,
+    OfCost,
+    OfCsv,
+    OfDetector,
+    OfEps,
+    OfEvasion,
+    OfFalseAlarms,
+    OfModels,
+    OfNorm,
+    OfThreshold,
+    OfWhere,
+    RunFolder,
+    alarm_of,
+    sizes_of,
+)
+
+
+def damage(
+    folder: RunFolder,
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
+    cost: OfCost = None,
+    answers: OfAnswers = None,
+    model: OfModels = None,
+    where: OfWhere = None,
+    out_csv: OfCsv = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare models by damage: successful, undetected attacks.
+
+    Example: advrisk show damage runs/signs --evasion evasion.json --cost 25000
+    """
+    from advrisk.api import Run
+    from advrisk.cli.findings import show_damage
+
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
+    asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
+    run = Run.open(folder).part(where=where).part(models=model)
+    show_damage(run, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
+
+
+def convergence(
+    folder: RunFolder,
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    eps: OfEps = None,
+    evasion: OfEvasion = None,
+    detector: OfDetector = None,
+    threshold: OfThreshold = None,
+    false_alarms: OfFalseAlarms = None,
+    model: OfModels = None,
+    where: OfWhere = None,
+    out_csv: OfCsv = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how damage settles as samples are added.
+
+    Example: advrisk show convergence runs/signs --evasion evasion.json
+    """
+    from advrisk.api import Run
+    from advrisk.cli.findings import show_convergence
+
+    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
+    asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
+    run = Run.open(folder).part(where=where).part(models=model)
+    show_convergence(run, asked, out_csv=out_csv, as_json=as_json)
+
+
+def attacks(
+    folder: RunFolder,
+    norm: OfNorm = None,
+    arm: OfArms = None,
+    model: OfModels = None,
+    where: OfWhere = None,
+    out_csv: OfCsv = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rank attacks by how close they come, and name those to drop.
+
+    Example: advrisk show attacks runs/signs --norm linf
+    """
+    from advrisk.api import Run
+    from advrisk.cli.findings import show_attacks
+
+    run = Run.open(folder).part(where=where).part(models=model)
+    show_attacks(run, norm=norm, arms=arm, out_csv=out_csv, as_json=as_json)

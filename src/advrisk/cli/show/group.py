@@ -1,0 +1,90 @@
+"""How `advrisk show` reads its first word: a finding, or the run whose summary is asked for."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+from advrisk.cli.groups import SectionedGroup
+from advrisk.core.errors import StudyError
+from advrisk.core.names import listed, nearest
+
+SUMMARY = "summary"
+_WITH_VALUE = ("--model", "--where")  # options of the summary that the next word belongs to
+
+
+class FindingGroup(SectionedGroup):
+    """One subcommand per finding; without one, the summary."""
+
+    rest: ClassVar[str] = "Findings"
+
+    def known_commands(self) -> Mapping[str, Any]:
+        """Those built in, and one for each registered assessment."""
+        return {**self.commands, **self._registered}
+
+    @cached_property
+    def _registered(self) -> Mapping[str, Any]:
+        from advrisk.cli.show.registered import registered_commands
+
+        return registered_commands()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, or None; packages are asked only for names that are not built in."""
+        return self.commands.get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `summary` before words that name no finding, and refuse those that try to name one."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names} and args[0] not in self._registered:
+            if not ctx.resilient_parsing:
+                refuse_misplaced(args, self.known_commands())
+            args = [SUMMARY, *args]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows `advrisk show` in its usage line."""
+        del ctx
+        return ["[FINDING] RUN [OPTIONS]"]
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Findings, and runs: both may come first."""
+        found = list(super().shell_complete(ctx, incomplete))
+        if incomplete.startswith("-"):
+            return found
+        run = next(one for one in self.known_commands()[SUMMARY].params if one.name == "folder")
+        return found + list(run.shell_complete(ctx, incomplete))
+
+
+def refuse_misplaced(words: Sequence[str], known: Mapping[str, Any]) -> None:
+    """Raise where a finding stands after its run, or where the first of two words is no finding."""
+    bare = [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if not word.startswith("-") and before not in _WITH_VALUE
+    ]
+    named = next((word for word in bare if word in known), None)
+    if named is not None and len(bare) > 1:
+        raise StudyError(f"name the finding first: {_finding_first(named, words, named)}")
+    if len(words) > 1 and list(words[:2]) == bare[:2]:
+        raise StudyError(_unknown(words, known))
+    for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+        owners = [name for name, one in known.items() if any(option in param.opts for param in one.params)]
+        if owners and SUMMARY not in owners:
+            first = shlex.join(["advrisk", "show", owners[0], *words])
+            raise StudyError(f"{option} is an option of {listed(owners)}, not of the summary: {first}")
+
+
+def _unknown(words: Sequence[str], known: Mapping[str, Any]) -> str:
+    """A complaint about the first word, or about the second where only that one resembles a finding."""
+    if meant := nearest(words[0], known):
+        return f"no finding called {words[0]!r}; did you mean {meant}?"
+    if meant := nearest(words[1], known):
+        first = _finding_first(meant, words, words[1])
+        return f"no finding called {words[1]!r}; did you mean {meant}? Name it first: {first}"
+    return f"no finding called {words[0]!r}; findings are {', '.join(known)}"
+
+
+def _finding_first(finding: str, words: Sequence[str], written: str) -> str:
+    """The command with its finding, written as such, moved before all other words."""
+    others = list(words)
+    others.remove(written)
+    return shlex.join(["advrisk", "show", finding, *others])

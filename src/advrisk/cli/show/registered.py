@@ -1,0 +1,115 @@
+"""`advrisk show NAME` for every registered assessment: its options are the fields of its spec."""
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+import yaml
+from pydantic.fields import FieldInfo
+
+from advrisk.cli.options import AsJson, OfLevel, OfModels, OfWhere, RunFolder
+from advrisk.core.registry import Part
+from advrisk.study import AssessmentTraits, assessments
+
+_PLAIN = (bool, int, float, str)
+_SHARED: Mapping[str, Any] = {"model": OfModels, "where": OfWhere, "level": OfLevel, "as_json": AsJson}
+
+
+def registered_commands() -> dict[str, Any]:
+    """A command for each assessment that packages bring, by its name."""
+    return {part.name: _command(part) for part in assessments}
+
+
+def _command(part: Part[AssessmentTraits]) -> Any:
+    app = typer.Typer(rich_markup_mode=None)
+    app.command(part.name, help=_help(part))(_function(part))
+    return typer.main.get_command(app)
+
+
+def _help(part: Part[AssessmentTraits]) -> str:
+    return f"{part.summary}\n\nExample: advrisk show {part.name} runs/signs"
+
+
+def _function(part: Part[AssessmentTraits]) -> Callable[..., None]:
+    """What the command calls, with the signature that typer reads its options from."""
+
+    def show(folder: str, **given: Any) -> None:
+        shared = {name: given.pop(name) for name in _SHARED}
+        options = {name: value for name, value in given.items() if value is not None}
+        show_registered(part.name, folder, {name: _read(value) for name, value in options.items()}, **shared)
+
+    required = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder)
+    own = [_option(name, field) for name, field in part.traits.spec.model_fields.items()]
+    shared = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=option, default=False if name == "as_json" else None
+        )
+        for name, option in _SHARED.items()
+    ]
+    show.__signature__ = inspect.Signature([required, *own, *shared])  # type: ignore[attr-defined]
+    show.__annotations__ = {"folder": RunFolder} | {one.name: one.annotation for one in (*own, *shared)}
+    return show
+
+
+def show_registered(
+    name: str,
+    folder: str,
+    options: Mapping[str, Any],
+    *,
+    model: list[str] | None,
+    where: list[str] | None,
+    level: float | None,
+    as_json: bool,
+) -> None:
+    """`advrisk show NAME RUN`."""
+    from advrisk.api import Run
+    from advrisk.cli.lines import print_part
+    from advrisk.core.plain import json_text
+    from advrisk.render.terminal import print_sections
+    from advrisk.report.records import finding_record
+
+    part = Run.open(folder).part(models=model, where=where)
+    found = part.assess(name, level=level, **options)
+    if as_json:
+        print(json_text(finding_record(found) | {"filter": part.view.as_dict()}))
+        return
+    print_part(part)
+    print_sections(found.sections)
+
+
+def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+    """An option of the field's own type, where that is plain; else text that is read as YAML."""
+    shown = _plain_type(field.annotation)
+    told = None if shown is not None else "YAML"
+    default = "" if field.is_required() else f" (default: the study's, or {field.get_default()})"
+    flag = f"--{name.replace('_', '-')}"
+    option = typer.Option(flag, metavar=told, help=f"{field.description or ''}{default}".strip())
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[(shown or _Yaml) | None, option],  # type: ignore[operator]
+        default=None,
+    )
+
+
+class _Yaml(str):
+    """Text of an option that is read as YAML."""
+
+    __slots__ = ()
+
+
+def _read(value: Any) -> Any:
+    return yaml.safe_load(value) if isinstance(value, _Yaml) else value
+
+
+def _plain_type(annotation: Any) -> Any:
+    """The type of an option that a field's annotation allows; None where it must be read as YAML."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _plain_type(arguments[0])
+    if origin in (Union, types.UnionType):
+        members = [one for one in arguments if one is not type(None)]
+        return _plain_type(members[0]) if len(members) == 1 else None
+    return annotation if annotation in _PLAIN or origin is Literal else None
