@@ -10,6 +10,7 @@ from advrisk.cli.damage import print_damage, print_headlines, print_risks
 from advrisk.cli.lines import print_part
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
+from advrisk.core.sections import Unanswered
 from advrisk.render.terminal import indented
 from advrisk.report.indicators import stated_results
 from advrisk.report.records import headlines
@@ -77,7 +78,8 @@ def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[s
     """Each command with the options that restrict this summary, and what it prints."""
     further = (row for row in _FURTHER if _answered(found, row[0]))
     damage = [] if isinstance(found.damage, str) else [("damage", "show damage", "also with a detector, or a cost")]
-    for _, command, what in (*damage, *further, ("", "report", "everything, in one HTML file")):
+    registered = [(one.name, f"show {one.name}", one.title.lower()) for one in found.answered]
+    for _, command, what in (*damage, *further, *registered, ("", "report", "everything, in one HTML file")):
         given = [(option, value) for option in _TAKEN.get(command, tuple(part)) for value in part[option]]
         words = ["advrisk", *command.split(), folder, *(word for pair in given for word in pair)]
         yield shlex.join(words), what
@@ -89,6 +91,9 @@ def _unanswered(found: "Findings") -> Iterator[tuple[str, str]]:
         why: Any = getattr(found, name)
         if isinstance(why, str) and why:
             yield command.removeprefix("show "), why
+    for name, finding in found.further.items():
+        if isinstance(finding, Unanswered):
+            yield name, str(finding)
 
 
 def _answered(found: "Findings", name: str) -> bool:

@@ -9,10 +9,11 @@ import typer
 import yaml
 from pydantic.fields import FieldInfo
 
-from advrisk.cli.options import AsJson, OfLevel, OfModels, OfWhere, RunFolder
+from advrisk.cli.options import AsJson, OfModels, OfWhere, RunFolder
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
 
+OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: 0.95).")]
 _PLAIN = (bool, int, float, str)
 _SHARED: Mapping[str, Any] = {"model": OfModels, "where": OfWhere, "level": OfLevel, "as_json": AsJson}
 
@@ -89,7 +90,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[(shown or _Yaml) | None, option],  # type: ignore[operator]
+        annotation=Annotated[(shown or _Yaml) | None, option],
         default=None,
     )
 
