@@ -185,7 +185,7 @@ def test_the_gate_decides_by_it(done: Results) -> None:
 
 def test_evidence_holds_its_numbers(done: Results, folder: Path, rates: dict[str, float]) -> None:
     assert done["evidence"]["code"] == 0, done["evidence"]["err"]
-    index = json.loads((folder / "pack" / "evidence.json").read_text())
+    index = json.loads((folder / "pack" / "index.json").read_text())
     (topic,) = [one for one in index["numbers"] if one["id"] == "flip-rate"]
     assert {one["model"]: one["estimate"]["value"] for one in topic["numbers"]} == pytest.approx(rates)
     assert done["verify"]["code"] == 0, done["verify"]["err"]

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from advrisk.ledger.importing import import_outcomes
 
 from advrisk.api import Run
 from advrisk.api.reporting import form_text
 from advrisk.cli.summary import print_summary, show_summary
 from advrisk.core.errors import RiskError
+from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.ledger.views import ALL
+from advrisk.report import Findings
 
 WHOLE: dict[str, list[str]] = {"--model": [], "--where": []}
 PART = {"--model": ["a"], "--where": []}
@@ -28,9 +29,7 @@ def run(tmp_path: Path) -> Run:
 
 def unanswered(**given: Any) -> Any:
     """Findings of a run without attacks."""
-    found = dict.fromkeys(("detection", "indicators", "survival", "certificates", "gate", "unfinished"), "")
-    found |= dict.fromkeys(("settled", "attacks")) | {"failures": (), "searches": (), "by_damage": False}
-    return SimpleNamespace(**found | {"damage": "there is no attack", "scenarios_stated": False, **given})
+    return Findings(**{"damage": "there is no attack"} | given)
 
 
 def test_headlines_table_and_commands(

@@ -19,7 +19,7 @@ from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.risk.damage import compare_damage
 from advrisk.risk.evasion import threshold
 from advrisk.run.campaign import run_study
-from advrisk.run.detectors.ready import scoring
+from advrisk.run.detectors import scoring
 from advrisk.run.options import Options
 from advrisk.run.progress import Progress
 from advrisk.study import study_from
