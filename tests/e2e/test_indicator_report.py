@@ -1,6 +1,7 @@
 """Indicators and failure modes of a real study: on the report's page in a browser, and in the terminal."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from PIL import Image
 from advrisk import Run, Study
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.errors import RiskError
+from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
 from advrisk.report.findings import Findings
@@ -181,10 +183,11 @@ def test_of_rows_of_tables_the_page_lists_what_changed(run: Run, tmp_path: Path)
     worst = found.modes[0].failures[0]
     before = np.array([5.0, 0.0, 1.0], dtype=np.float32)
     after = np.array([5.0, MISSING, 1.5], dtype=np.float32)
+    shutil.copytree(run.ledger.path, tmp_path / "ledger")
     write_inputs(shard_inputs(tmp_path, worst.shard), [worst.sample], before[None])
     write_inputs(cell_inputs(tmp_path, worst.cell), [worst.sample], after[None])
     page = write_report(
-        tmp_path, run.ledger, None, tmp_path / "page.html", Findings(damage="none", failures=[found])
+        tmp_path, Ledger.open(tmp_path).named(), None, tmp_path / "page.html", Findings(damage="none", failures=[found])
     ).read_text()
     assert f"no. 1: 0 → {MISSING:g}; no. 2: 1 → 1.5" in page
     assert worst.sample in page

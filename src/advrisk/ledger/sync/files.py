@@ -1,4 +1,4 @@
-"""Where users want something written: to a file of this machine, or to a URL, where it is put once it is written."""
+"""Single files to read and write, local or by URL; a file at a URL is put there once it is written."""
 
 import atexit
 import os

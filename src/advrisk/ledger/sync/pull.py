@@ -1,7 +1,7 @@
-"""Making a folder of this machine what it is elsewhere: what is new is fetched, what is gone there goes here, too.
+"""Pull a run from object storage into a local copy: fetch what is new, delete what was deleted there.
 
-A file here is the one that was fetched or put there as long as it has its size and bears its time, which it is given.
-Of segments that is written down, as they are other files there.
+A local file counts as fetched while it has the size and the time of the remote one, which `mark` gives it. Segments are
+single files on object storage, so which ones are here is written down in the copy.
 """
 
 import errno
@@ -42,7 +42,7 @@ _UNREADABLE = (
 
 
 def pull(remote: Remote, home: Path, *, verify: bool, inputs: Collection[str] | None) -> dict[str, Seen]:
-    """Make a folder here what it is elsewhere; once more if something was merged or deleted there meanwhile.
+    """Bring a local copy up to date; once more if something was merged or deleted at the source meanwhile.
 
     Without `verify`, everything is fetched again, and damaged segments are there as far as they can be read. `inputs`
     are the folders of kept inputs that are needed; None: all. Returns what is there.
@@ -173,7 +173,7 @@ def _unpacked(folder: Path) -> str:
 
 
 def zips(listing: Mapping[str, Seen]) -> dict[str, Seen]:
-    """The segments of a folder elsewhere."""
+    """The segments of a folder on object storage."""
     return {name: seen for name, seen in listing.items() if name.startswith(SEGMENTS) and name.endswith(".zip")}
 
 

@@ -1,4 +1,4 @@
-"""Folders that lie elsewhere, by URL: s3://bucket/prefix, gs://bucket/prefix; file:///folder is a folder like others.
+"""Folders on object storage, by URL: s3://bucket/prefix, gs://bucket/prefix; file:///folder is a local folder.
 
 Credentials come from the environment, as pyarrow finds them. `AWS_ENDPOINT_URL`, or `?endpoint_override=host:port&
 scheme=http` in the URL, names a server other than Amazon's.
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class UnreachableError(LedgerError):
-    """A place elsewhere did not answer, or refused; it may answer later."""
+    """Object storage did not answer, or refused; it may answer later."""
 
 
 def url_of(path: str | Path) -> str | None:
@@ -106,7 +106,7 @@ def _refuse_strange(url: str) -> None:
 
 @dataclass(frozen=True)
 class Seen:
-    """A file elsewhere: its size, and when it was written by the clock there."""
+    """A file on object storage: its size, and when it was written by the clock there."""
 
     bytes: int
     written: float
