@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from advrisk.run.cell import run_cell
 from advrisk.run.executors.local import Assignment, WorkerPool
 from advrisk.run.rows import CellResult
 from bench.cells import DIGITS, SMALL_CNN, Shop, n_passes, shop
@@ -89,6 +90,7 @@ def _results(place: Shop, workers: int) -> Iterator[CellResult]:
     """What the workers bring, cell after cell; while nobody asks, they finish the cells they have and wait."""
     bench = place.bench
     assignment = Assignment(
+        run_cell=run_cell,
         study=bench.study,
         folder=bench.folder,
         run=bench.run,
@@ -98,7 +100,7 @@ def _results(place: Shop, workers: int) -> Iterator[CellResult]:
         python_path=tuple(sys.path),
         modules=(),
     )
-    pool = WorkerPool(assignment, workers=workers).run(itertools.cycle(place.cells))
+    pool = WorkerPool(assignment, workers=workers).submit(itertools.cycle(place.cells))
     try:
         yield from (result for result in pool if result is not None)
     finally:
