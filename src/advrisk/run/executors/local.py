@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -108,6 +109,13 @@ class Worker:
 class _Worker(Worker):
     process: subprocess.Popen[bytes]
     connection: Connection
+
+
+def error_stream() -> int:
+    """Where workers may print: standard error; nowhere if it was replaced by something that is no file."""
+    with suppress(AttributeError, OSError, ValueError):  # None, StringIO, a notebook's stream
+        return sys.stderr.fileno()
+    return subprocess.DEVNULL
 
 
 class WorkerPool:
@@ -210,7 +218,7 @@ class WorkerPool:
             # -P: nothing in the working folder can stand in for an installed package
             [sys.executable, "-P", "-m", "advrisk.run.executors.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            stdout=sys.stderr.fileno() if hasattr(sys.stderr, "fileno") else None,  # results own our output
+            stdout=error_stream(),  # results own our output
             env=KEEP_MEMORY | os.environ | ONE_THREAD,
             process_group=0,  # Ctrl-C is for the parent alone
         )
