@@ -9,13 +9,19 @@ import typer
 import yaml
 from pydantic.fields import FieldInfo
 
-from advrisk.cli.options import AsJson, OfModels, OfWhere, RunFolder
+from advrisk.cli.options import AsJson, OfCsv, OfModels, OfWhere, RunFolder
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
 
 OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: 0.95).")]
 _PLAIN = (bool, int, float, str)
-_SHARED: Mapping[str, Any] = {"model": OfModels, "where": OfWhere, "level": OfLevel, "as_json": AsJson}
+_SHARED: Mapping[str, Any] = {
+    "model": OfModels,
+    "where": OfWhere,
+    "level": OfLevel,
+    "out_csv": OfCsv,
+    "as_json": AsJson,
+}
 
 
 def registered_commands() -> dict[str, Any]:
@@ -24,7 +30,7 @@ def registered_commands() -> dict[str, Any]:
 
 
 def _command(part: Part[AssessmentTraits]) -> Any:
-    app = typer.Typer(rich_markup_mode=None)
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(part.name, help=_help(part))(_function(part))
     return typer.main.get_command(app)
 
@@ -62,22 +68,19 @@ def show_registered(
     model: list[str] | None,
     where: list[str] | None,
     level: float | None,
+    out_csv: str | None,
     as_json: bool,
 ) -> None:
     """`advrisk show NAME RUN`."""
     from advrisk.api import Run
-    from advrisk.cli.lines import print_part
-    from advrisk.core.plain import json_text
+    from advrisk.cli.lines import show_result, shown_part
     from advrisk.render.terminal import print_sections
     from advrisk.report.records import finding_record
 
     part = Run.open(folder).part(models=model, where=where)
     found = part.assess(name, level=level, **options)
-    if as_json:
-        print(json_text(finding_record(found) | {"filter": part.view.as_dict()}))
-        return
-    print_part(part)
-    print_sections(found.sections)
+    shown = shown_part(part, lambda: finding_record(found), lambda: print_sections(found.sections))
+    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
