@@ -64,9 +64,9 @@ def python(program: str, environment: dict[str, str], given: str = "") -> str:
 @pytest.fixture(scope="module")
 def content(nets: Path) -> dict[str, Any]:
     study = study_of(nets)
-    study["data"]["evaluate"] = 24
+    study["data"] |= {"evaluate": 24, "calibrate": 10}
     study["arms"] = [{"attack": "fgsm", "norm": "linf", "eps": [0.1, 0.3]}]
-    study["assess"]["flip-rate"] = {"largest": 0.2}
+    study["assess"] |= {"flip-rate": {"largest": 0.2}, "certificate": {"alpha": 0.5, "zeta": 0.4}}
     study["gate"] = ["flips.plain <= 100 %", "flips.* >= 99.9 %"]
     return study
 
@@ -112,7 +112,11 @@ def done(installed: dict[str, str], content: dict[str, Any], folder: Path) -> Re
 @pytest.fixture(scope="module")
 def rates(done: Results, folder: Path) -> dict[str, float]:
     """The shares counted by hand, from the rows alone."""
-    rows = [row for row in Ledger.open(folder / "run").outcomes().to_pylist() if row["eps"] == 0.1]
+    ledger = Ledger.open(folder / "run")
+    splits = {row["sample"]: row["split"] for row in ledger.query("FROM samples").to_pylist()}
+    rows = [row for row in ledger.outcomes().to_pylist() if row["eps"] == 0.1]
+    assert any(splits[row["sample"]] == "calibrate" for row in rows), "these must not count"
+    rows = [row for row in rows if splits[row["sample"]] == "evaluate"]
     return {
         model: sum(row["prediction"] != row["clean_prediction"] for row in rows if row["model"] == model) / 24
         for model in ("plain", "noisy")

@@ -19,7 +19,7 @@ from advrisk.study import AssessmentTraits, Quantity, StudySpec, assessments
 from advrisk.study.fields import Strict
 
 _ROWS = """
-    SELECT model, count(*) FILTER (prediction <> clean_prediction) AS flips, count(*) AS n FROM outcomes
+    SELECT model, count(*) FILTER (prediction <> clean_prediction) AS flips, count(*) AS n FROM evaluated
     WHERE kind <> 'clean' AND prediction IS NOT NULL AND (coalesce(eps, 0) <= $largest) GROUP BY model ORDER BY model
 """
 

@@ -60,6 +60,7 @@ from advrisk.study import (
     Source,
     StudySpec,
     SurvivalSpec,
+    assessments,
     load_study,
     validated,
 )
@@ -96,7 +97,7 @@ class Run:
         """A run that was made before, as it is now; of one that stopped early, the samples that it came to."""
         ledger, stopping = resting_ledger(folder)
         home = ledger.path.parent
-        study = load_study(home / STUDY_FILE) if (home / STUDY_FILE).is_file() else None
+        study = load_study(home / STUDY_FILE, installed=False) if (home / STUDY_FILE).is_file() else None
         run = cls(home, ledger, study, url_of(folder))
         run.stopping = stopping
         run.decision_level = stopping.decision_level if stopping else None
@@ -314,10 +315,20 @@ class Run:
         return found
 
     def finding(self, name: str, *, level: float | None = None, **options: Any) -> Finding | Unanswered:
-        """The same, where a question without an answer is no error."""
-        stated = self.study.assess.further.get(name, {}) if self.study else {}
-        given = {key: value for key, value in options.items() if value is not None}
-        return ask(name, self.ledger, stated | given, level=self.level(level), seed=self.seed)
+        """The answer of a registered assessment, or why there is none; asked once for the same options."""
+        named = self.study.assess.further if self.study else {}
+        if name in named and name not in assessments:
+            return Unanswered(f"no installed package brings the assessment {name}", "install it")
+        given = named.get(name, {}) | options
+        asked = (name, level, repr(sorted(given.items())))
+        if asked not in self._asked:
+            self._asked[asked] = ask(name, self.ledger, given, level=self.level(level), seed=self.seed)
+        return self._asked[asked]
+
+    @cached_property
+    def _asked(self) -> dict[tuple[str, float | None, str], Finding | Unanswered]:
+        """What registered assessments said: a run is a snapshot."""
+        return {}
 
     def certificate(
         self,

@@ -8,7 +8,7 @@ from advrisk.core.registry import Registry
 from advrisk.parts import REGISTRIES
 from advrisk.report.record_schema import record_schema
 from advrisk.risk.losses import losses
-from advrisk.study import RecipeSpec, StudySpec
+from advrisk.study import RecipeSpec, StudySpec, assessments
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -32,6 +32,8 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
         _offer(parts["SearchEntry"], "attack", REGISTRIES.attacks)
         _offer(parts["SearchEntry"], "objective", REGISTRIES.objectives)
+        for part in assessments:
+            parts["AssessSpec"]["properties"][part.name] = part.traits.spec.model_json_schema()
         named: dict[str, Registry[Any]] = {"detectors": REGISTRIES.detectors, "losses": losses}
         named["measures"] = REGISTRIES.measures
         for section, registry in named.items():

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from advrisk.core.errors import RiskError
+from advrisk.core.errors import RegistryError, RiskError, StudyError
 from advrisk.core.estimate import Estimate, estimate_columns
-from advrisk.core.sections import Section, Unanswered, headline_of
+from advrisk.core.sections import Section, Unanswered, headline_of, refuse_twins
 from advrisk.core.seeds import generator
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.ledger import Ledger
@@ -77,23 +77,31 @@ def ask(
 ) -> Finding | Unanswered:
     """Ask one registered assessment; its random numbers depend on the study's seed and its name."""
     part = assessments.get(name)
-    spec = validated(part.traits.spec, options, Source())
+    spec = validated(part.traits.spec, options, Source(), within=(name,))
+    level = LEVEL if level is None else level
+    if not 0 < level < 1:
+        raise RiskError(f"level must lie between 0 and 1, found {level}")
     assessment: Assessment = part.function()
     try:
-        result = assessment.assess(ledger, spec, level=level or LEVEL, rng=generator("assessment", name, seed))
+        result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
+        if isinstance(result, Unanswered):
+            return result
+        sections, quantities = tuple(assessment.sections(result)), dict(assessment.quantities(result))
+        refuse_twins(sections)
     except RiskError as error:
         return Unanswered(str(error))
-    if isinstance(result, Unanswered):
-        return result
-    quantities = dict(assessment.quantities(result))
     for key in quantities:
         if key.partition(".")[0] not in part.traits.quantities:
-            raise TypeError(f"{name}: the quantity {key!r} stands in its answer and not in its traits")
-    return Finding(name, part.traits.title, result, tuple(assessment.sections(result)), quantities)
+            raise RegistryError(f"{name}: the quantity {key!r} stands in its answer and not in its traits")
+    return Finding(name, part.traits.title, result, sections, quantities)
 
 
 def check_assessments(study: StudySpec) -> None:
     """Refuse a study whose registered questions could not be answered once it has run."""
     for name, options in study.assess.further.items():
         part = assessments.get(name)
-        part.function().check(study, validated(part.traits.spec, options, study.where, within=("assess", name)))
+        spec = validated(part.traits.spec, options, study.where, within=("assess", name))
+        try:
+            part.function().check(study, spec)
+        except StudyError as error:
+            raise study.where.error(("assess", name), str(error)) from None

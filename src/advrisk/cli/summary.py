@@ -44,7 +44,11 @@ def show_summary(run: "Run", folder: str, part: Options, *, as_json: bool) -> No
         print(json_text(run_record(run)))
         return
     found = run.findings()
-    if isinstance(found.damage, str) and not any(_answered(found, name) for name, _, _ in _FURTHER):
+    if (
+        isinstance(found.damage, str)
+        and not found.answered
+        and not any(_answered(found, name) for name, _, _ in _FURTHER)
+    ):
         raise RiskError(found.damage)
     print_summary(run, found, folder, part)
 

@@ -185,9 +185,19 @@ class Registry(Generic[Traits]):
     def _read_entry_points(self) -> None:
         if self._entry_points_read:
             return
-        self._entry_points_read = True
+        self._entry_points_read = True  # a part that is being loaded may ask the registry itself
         for entry in entry_points(group=f"advrisk.{self.kind}"):
-            entry.load()  # its decorator registers it
+            try:
+                entry.load()  # its decorator registers it
+            except RegistryError:
+                self._entry_points_read = False
+                raise
+            except Exception as error:  # another package's code
+                self._entry_points_read = False
+                raise RegistryError(
+                    f"{entry.value}, which the entry point {entry.name!r} of advrisk.{self.kind} names, cannot be "
+                    f"loaded: {type(error).__name__}: {error}; repair or uninstall its package"
+                ) from error
 
 
 def _named_kind(annotation: Any) -> str | None:

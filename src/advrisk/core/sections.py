@@ -71,6 +71,9 @@ class Table:
         keys = [column.key for column in self.columns]
         if len(set(keys)) < len(keys):
             raise RiskError(f"table {self.title!r}: two columns are called the same: {', '.join(sorted(keys))}")
+        for key in keys:
+            if key.removesuffix("_low").removesuffix("_high") in keys and key.endswith(("_low", "_high")):
+                raise RiskError(f"table {self.title!r}: {key} is the end of an interval; rename that column")
 
     @property
     def key(self) -> str:
@@ -124,6 +127,14 @@ class Unanswered:
 def headline_of(sections: Sequence[Section]) -> str:
     """The first headline; empty where there is none."""
     return next((one.text for one in sections if isinstance(one, Headline)), "")
+
+
+def refuse_twins(sections: Sequence[Section]) -> None:
+    """Refuse two tables, or two figures, of one name: files could hold only one of them."""
+    for kind in (Table, Figure):
+        keys = [one.key for one in sections if isinstance(one, kind)]
+        if twins := sorted({key for key in keys if keys.count(key) > 1}):
+            raise RiskError(f"two {kind.__name__.lower()}s have the title {twins[0]!r}; titles must differ")
 
 
 def slug(name: str) -> str:

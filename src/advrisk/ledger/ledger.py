@@ -34,6 +34,13 @@ EVALUATED_CELL = "(shard IS NULL OR shard IN (SELECT shard FROM samples WHERE sp
 # Of `all_cells`: one that need not be run again even if errors are. One that was cut short may not have kept its best.
 SOUND_CELL = f"(coalesce(n_errors, 0) = 0 AND coalesce(NOT list_contains(flags, '{CUT_SHORT}'), true))"
 
+# Outcomes that assessments count: of samples to evaluate, and of the study's arms, or of imported ones without a study.
+_EVALUATED = """
+    SELECT o.* FROM outcomes o
+    JOIN samples s ON o.sample = s.sample AND s.split = 'evaluate'
+    JOIN arms a ON o.model = a.model AND o.arm = a.arm
+    WHERE a.origin = (SELECT CASE WHEN count(*) FILTER (origin = 'study') > 0 THEN 'study' ELSE 'import' END FROM arms)
+"""
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
@@ -124,7 +131,10 @@ class Ledger:
         return publish(self.storage, tables)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        """The answer to a SQL query over outcomes, outputs, scores, measures, cells, arms, models and samples."""
+        """The answer to a SQL query over outcomes, outputs, scores, measures, cells, arms, models and samples.
+
+        `evaluated` holds the outcomes that assessments count, without those of searches and certificates.
+        """
         while True:
             try:
                 return self._answer(sql, parameters)
@@ -285,6 +295,7 @@ def create_views(
     connection.execute("ALTER TABLE cells DROP COLUMN filename")
     for name in _PER_CELL:
         _create_cell_view(connection, name)
+    connection.execute(f"CREATE VIEW evaluated AS {_EVALUATED}")
 
 
 def _restrict(

@@ -11,7 +11,7 @@ from advrisk.render.values import value_lines
 def page_finding(name: str, title: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
     """One question: its anchor and title, and its parts in order, or why there is no answer."""
     if isinstance(sections, Unanswered):
-        parts: list[dict[str, Any]] = [{"is_a": "Unanswered", "text": str(sections)}]
+        parts: list[dict[str, Any]] = [{"is_a": "Unanswered", "text": f"{str(sections).rstrip('.')}."}]
     else:
         parts = [_part(name, one) for one in sections]
     return {"anchor": name, "title": title, "parts": parts}

@@ -31,6 +31,7 @@ from advrisk.report.evidence_numbers import (
 )
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec, assessments
+from advrisk.study.questions import title_of
 
 _CAUSES = "SELECT DISTINCT cause FROM arms WHERE kind = 'corruption' AND origin <> 'dropped' ORDER BY cause"
 _CAUSE_WORDS = {"sensor": "sensors", "noise": "noise", "weather": "weather", "table": "data entry"}
@@ -64,7 +65,7 @@ def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) ->
 def _further(found: Findings) -> Iterator[Topic]:
     """What registered assessments found; no clause is known to ask for it."""
     for name, one in found.further.items():
-        title, how = assessments.get(name).traits.title, "No clause listed here asks for these numbers."
+        title, how = title_of(name), "No clause listed here asks for these numbers."
         if isinstance(one, Unanswered):
             yield Topic(name, title, name, how, (), str(one))
             continue

@@ -132,7 +132,9 @@ def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAsses
 def _further(found: Findings) -> list[str]:
     """The headline of every registered assessment, or why it has no answer."""
     return [
-        f"{name}: no answer, as {one}." if isinstance(one, Unanswered) else one.headline or f"{one.title}: see below."
+        f"{name}: no answer, as {str(one).rstrip('.')}."
+        if isinstance(one, Unanswered)
+        else one.headline or f"{one.title}: see below."
         for name, one in found.further.items()
     ]
 

@@ -39,7 +39,8 @@ from advrisk.report.summary import damage_name, findings, money, on_spare_arms, 
 from advrisk.report.survival import number_text, survival_content
 from advrisk.report.verdicts import gate_content
 from advrisk.risk.convergence import Convergence
-from advrisk.study import StudySpec, assessments
+from advrisk.study import StudySpec
+from advrisk.study.questions import title_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -148,7 +149,7 @@ def _further_content(found: Findings) -> dict[str, Any]:
     for one in found.answered:
         figures |= page_figures(one.name, one.sections)
     further = [
-        page_finding(name, assessments.get(name).traits.title, one if isinstance(one, Unanswered) else one.sections)
+        page_finding(name, title_of(name), one if isinstance(one, Unanswered) else one.sections)
         for name, one in found.further.items()
     ]
     return {"further": further, "further_figures": figures}

@@ -326,16 +326,16 @@ class StudySpec(Strict):
         return self._where
 
 
-def load_study(path: str | Path) -> StudySpec:
-    """Read and check a study file."""
+def load_study(path: str | Path, *, installed: bool = True) -> StudySpec:
+    """Read and check a study file; with `installed=False`, it may ask what only a missing package answers."""
     data, source = read_yaml(Path(path))
-    return study_from(data, source)
+    return study_from(data, source, installed=installed)
 
 
-def study_from(data: Mapping[str, Any], source: Source | None = None) -> StudySpec:
+def study_from(data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True) -> StudySpec:
     """Check a study given as a mapping."""
     source = source or Source()
-    check_questions(data.get("assess"), AssessSpec.model_fields, source)
+    check_questions(data.get("assess"), AssessSpec.model_fields, source, installed=installed)
     study = validated(StudySpec, in_each_precision(data, source), source)
     study._where = source
     study._written = written_sizes(data)

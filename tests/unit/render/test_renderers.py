@@ -108,7 +108,7 @@ def test_the_page_is_given_parts_in_order_and_figures_by_name():
 def test_a_question_without_an_answer_says_why_and_what_would_give_one():
     why = Unanswered("no arm is an attack", "name one")
     assert page_finding("leak", "Leaks", why)["parts"] == [
-        {"is_a": "Unanswered", "text": "no arm is an attack; name one"}
+        {"is_a": "Unanswered", "text": "no arm is an attack; name one."}
     ]
     assert str(Unanswered("no arm is an attack")) == "no arm is an attack"
 

@@ -1,8 +1,10 @@
 """How `advrisk show` reads its first word: a finding, or the run whose summary is asked for."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from advrisk.cli.groups import SectionedGroup
@@ -22,6 +24,10 @@ class FindingGroup(SectionedGroup):
         """Those built in, and one for each registered assessment."""
         return {**self.commands, **self._registered}
 
+    def _is_registered(self, name: str) -> bool:
+        """Whether packages bring an assessment of that name; they are loaded only for a word that may be one."""
+        return re.fullmatch(r"[a-z0-9-]+", name) is not None and not Path(name).exists() and name in self._registered
+
     @cached_property
     def _registered(self) -> Mapping[str, Any]:
         from advrisk.cli.show.registered import registered_commands
@@ -34,7 +40,7 @@ class FindingGroup(SectionedGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `summary` before words that name no finding, and refuse those that try to name one."""
-        if args and args[0] not in {*self.commands, *ctx.help_option_names} and args[0] not in self._registered:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names} and not self._is_registered(args[0]):
             if not ctx.resilient_parsing:
                 refuse_misplaced(args, self.known_commands())
             args = [SUMMARY, *args]
@@ -66,6 +72,8 @@ def refuse_misplaced(words: Sequence[str], known: Mapping[str, Any]) -> None:
         raise StudyError(f"name the finding first: {_finding_first(named, words, named)}")
     if len(words) > 1 and list(words[:2]) == bare[:2]:
         raise StudyError(_unknown(words, known))
+    if len(bare) == 1 and not Path(bare[0]).exists() and (meant := nearest(bare[0], known)):
+        raise StudyError(f"no run and no finding called {bare[0]!r}; did you mean advrisk show {meant} RUN?")
     for option in (word.partition("=")[0] for word in words if word.startswith("--")):
         owners = [name for name, one in known.items() if any(option in param.opts for param in one.params)]
         if owners and SUMMARY not in owners:

@@ -1,6 +1,8 @@
 """`advrisk show NAME` for every registered assessment: its options are the fields of its spec."""
 
+import importlib
 import inspect
+import json
 import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -10,6 +12,7 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from advrisk.cli.options import AsJson, OfCsv, OfModels, OfWhere, RunFolder
+from advrisk.core.errors import StudyError
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
 
@@ -25,7 +28,8 @@ _SHARED: Mapping[str, Any] = {
 
 
 def registered_commands() -> dict[str, Any]:
-    """A command for each assessment that packages bring, by its name."""
+    """A command for each registered assessment, by its name."""
+    importlib.import_module("advrisk.assess")  # those built in
     return {part.name: _command(part) for part in assessments}
 
 
@@ -44,8 +48,13 @@ def _function(part: Part[AssessmentTraits]) -> Callable[..., None]:
 
     def show(folder: str, **given: Any) -> None:
         shared = {name: given.pop(name) for name in _SHARED}
-        options = {name: value for name, value in given.items() if value is not None}
-        show_registered(part.name, folder, {name: _read(value) for name, value in options.items()}, **shared)
+        fields = part.traits.spec.model_fields
+        options = {
+            name: value if _plain_type(fields[name].annotation) else _read(name, value)
+            for name, value in given.items()
+            if value is not None
+        }
+        show_registered(part.name, folder, options, **shared)
 
     required = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder)
     own = [_option(name, field) for name, field in part.traits.spec.model_fields.items()]
@@ -85,27 +94,26 @@ def show_registered(
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     """An option of the field's own type, where that is plain; else text that is read as YAML."""
-    shown = _plain_type(field.annotation)
-    told = None if shown is not None else "YAML"
-    default = "" if field.is_required() else f" (default: the study's, or {field.get_default()})"
+    kind = _plain_type(field.annotation)
     flag = f"--{name.replace('_', '-')}"
-    option = typer.Option(flag, metavar=told, help=f"{field.description or ''}{default}".strip())
+    words = f"{flag}/--no-{flag.removeprefix('--')}" if kind is bool else flag
+    given = "required" if field.is_required() else f"default: the study's, or {_default(field)}"
+    shown = typer.Option(words, metavar="YAML" if kind is None else None, help=f"{field.description or ''} ({given})")
     return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[(shown or _Yaml) | None, option],
-        default=None,
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[(kind or str) | None, shown], default=None
     )
 
 
-class _Yaml(str):
-    """Text of an option that is read as YAML."""
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True)
+    return "none" if value is None else json.dumps(value, default=str)
 
-    __slots__ = ()
 
-
-def _read(value: Any) -> Any:
-    return yaml.safe_load(value) if isinstance(value, _Yaml) else value
+def _read(name: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise StudyError(f"--{name.replace('_', '-')}: found {text!r}, which is no YAML, as in '[a, b]'") from None
 
 
 def _plain_type(annotation: Any) -> Any:

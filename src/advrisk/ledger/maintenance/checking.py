@@ -241,6 +241,7 @@ def _cell_fault(row: dict[str, Any]) -> str:
 def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) -> None:
     """Inputs that were lost or changed since; those of earlier versions are looked at without a digest."""
     home = found.ledger.parent
+    found.storage.fetch(home / "inputs")
     stamps = inputs_of(found.manifests, deleted_inputs(home))
     present = {path.relative_to(home).as_posix(): path for path in sorted((home / "inputs").rglob("*.npz"))}
     found.n_inputs = len(present)

@@ -48,8 +48,12 @@ def writable_storage(place: Place, *, verify: bool = True, inputs: Collection[st
     `inputs` are the folders of kept inputs that the writer reads (`shards`, `cells`, …); None: all of them.
     """
     url = None if isinstance(place, Storage) else url_of(place)
+    if isinstance(place, Storage):
+        place.refuse_writing()
+        yield place
+        return
     if url is None:
-        yield place if isinstance(place, Storage) else Storage(local_path(place))
+        yield Storage(local_path(place))
         return
     remote, home = Remote.open(url), copy_folder(url, "write")
     remote.refuse_without_bucket()

@@ -302,7 +302,7 @@ class RiskTensor:
         """Write a NetCDF file (version 3), which xarray and many other programs read."""
         from advrisk.risk.indicators.files import write_netcdf
 
-        return write_netcdf(self.data, Path(path))
+        return write_netcdf(self.data, _local(path))
 
     @classmethod
     def from_netcdf(cls, path: str | Path) -> "RiskTensor":
@@ -315,7 +315,7 @@ class RiskTensor:
         """Write a Parquet file in long form: one row for each loss, sample, arm and repeat."""
         from advrisk.risk.indicators.files import write_parquet
 
-        return write_parquet(self, Path(path))
+        return write_parquet(self, _local(path))
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> "RiskTensor":
@@ -323,6 +323,12 @@ class RiskTensor:
         from advrisk.risk.indicators.files import read_parquet
 
         return read_parquet(Path(path))
+
+
+def _local(path: str | Path) -> Path:
+    if "://" in str(path):
+        raise RiskError(f"{path}: a tensor is written to a local file; `advrisk export RUN --table risk` takes a URL")
+    return Path(path)
 
 
 def _chosen(what: str, known: Sequence[str], wanted: str | Sequence[str], *, patterns: bool = True) -> Flags:

@@ -1,0 +1,158 @@
+"""Registered assessments: what is refused at registration, and what becomes an answer or none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from advrisk.assess import protocol
+from advrisk.assess.protocol import ask, check_assessments
+from advrisk.core.errors import RegistryError, RiskError, StudyError
+from advrisk.core.estimate import Estimate
+from advrisk.core.sections import Column, Figure, Headline, Section, Table, Unanswered
+from advrisk.study import questions, study_from
+from advrisk.study.fields import Strict
+from advrisk.study.questions import Assessments, AssessmentTraits, Quantity, check_questions
+from advrisk.study.source import Source
+
+RATE = Estimate(0.2, 0.1, 0.3, 0.95, 50, "Clopper-Pearson")
+LEDGER: Any = None  # these assessments ask it nothing
+
+
+class LeakSpec(Strict):
+    largest: float = 1.0
+
+
+class Leak:
+    """How much leaks."""
+
+    found: Any = RATE
+    parts: tuple[Section, ...] = (Headline("It leaks."),)
+    named = "leak.plain"
+
+    def check(self, study: Any, spec: LeakSpec) -> None:
+        if spec.largest == 0:
+            raise StudyError("found `largest: 0`, so nothing could be counted")
+
+    def assess(self, ledger: Any, spec: LeakSpec, *, level: float, rng: Any) -> Any:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def sections(self, result: Any) -> Iterator[Section]:
+        yield from self.parts
+
+    def quantities(self, result: Any) -> dict[str, Estimate]:
+        return {self.named: result}
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Assessments:
+    made = Assessments("assessments")
+    monkeypatch.setattr(protocol, "assessments", made)
+    monkeypatch.setattr(questions, "assessments", made)
+    return made
+
+
+def traits(**given: Any) -> AssessmentTraits:
+    usual: dict[str, Any] = {"spec": LeakSpec, "quantities": {"leak": Quantity("share that leaks", "share")}}
+    return AssessmentTraits("Leaks", **usual | given)
+
+
+def leaking(registry: Assessments, **own: Any) -> None:
+    registry.register("leak", traits=traits())(type("Leak", (Leak,), own))
+
+
+def test_an_answer_has_sections_and_quantities(registry: Assessments) -> None:
+    leaking(registry)
+    found = ask("leak", LEDGER, {})
+    assert not isinstance(found, Unanswered)
+    assert (found.title, found.headline) == ("Leaks", "It leaks.")
+    assert found.rows() == [{"quantity": "leak", "model": "plain", **vars_of(RATE)}]
+
+
+def vars_of(estimate: Estimate) -> dict[str, Any]:
+    return {name: getattr(estimate, name) for name in ("value", "low", "high", "level", "n", "method")}
+
+
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        ({"found": Unanswered("nothing was counted", "run more")}, "nothing was counted; run more"),
+        ({"found": RiskError("no rows")}, "no rows"),
+        ({"parts": (Table("a", (), ()), Table("a", (), ()))}, "two tables have the title 'a'; titles must differ"),
+        ({"parts": (Figure("a", {}, ""), Figure("a", {}, ""))}, "two figures have the title 'a'; titles must differ"),
+    ],
+)
+def test_what_cannot_be_answered_says_why(registry: Assessments, own: dict[str, Any], why: str) -> None:
+    leaking(registry, **own)
+    assert str(ask("leak", LEDGER, {})) == why
+
+
+def test_a_quantity_that_the_traits_do_not_name_is_a_mistake_of_the_package(registry: Assessments) -> None:
+    leaking(registry, named="drip.plain")
+    with pytest.raises(RegistryError, match=r"the quantity 'drip\.plain' stands in its answer and not in its traits"):
+        ask("leak", LEDGER, {})
+
+
+@pytest.mark.parametrize("level", [0, 1, 7])
+def test_a_level_is_a_share(registry: Assessments, level: float) -> None:
+    leaking(registry)
+    with pytest.raises(RiskError, match="level must lie between 0 and 1"):
+        ask("leak", LEDGER, {}, level=level)
+
+
+def test_options_are_checked(registry: Assessments) -> None:
+    leaking(registry)
+    with pytest.raises(StudyError, match=r"leak\.largst: unknown key; did you mean 'largest'\?"):
+        ask("leak", LEDGER, {"largst": 1})
+
+
+def test_a_study_is_refused_with_its_place(registry: Assessments) -> None:
+    leaking(registry)
+    study = study_from(
+        {
+            "name": "x",
+            "data": {"source": "digits", "evaluate": 5},
+            "models": {"a": {"source": "demo"}},
+            "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.1}],
+            "assess": {"leak": {"largest": 0}},
+        }
+    )
+    with pytest.raises(StudyError, match=r"<study>: assess\.leak: found `largest: 0`"):
+        check_assessments(study)
+
+
+def test_a_run_may_ask_what_only_a_missing_package_answers(registry: Assessments) -> None:
+    asked = {"leak": {}}
+    with pytest.raises(StudyError, match=r"assess\.leak: unknown key"):
+        check_questions(asked, {}, Source())
+    check_questions(asked, {}, Source(), installed=False)
+
+
+@pytest.mark.parametrize("name", ["damage", "arms", "summary", "numbers"])
+def test_names_of_advrisk_itself_are_taken(registry: Assessments, name: str) -> None:
+    with pytest.raises(RegistryError, match="is taken by advrisk itself"):
+        registry.register(name, traits=traits())
+
+
+def test_two_assessments_have_no_quantity_in_common(registry: Assessments) -> None:
+    leaking(registry)
+    with pytest.raises(RegistryError, match="another assessment has the quantity 'leak'"):
+        registry.register("drip", traits=traits())
+
+
+@pytest.mark.parametrize("given", [{"compared": True}, {"size": "needed"}, {"inside": ("loss",)}, {"of": "detector"}])
+def test_a_quantity_promises_nothing_that_a_gate_could_not_decide(given: dict[str, Any]) -> None:
+    with pytest.raises(RegistryError, match="a registered quantity is of a model or of the run"):
+        traits(quantities={"leak": Quantity("share that leaks", "share", **given)})
+
+
+def test_options_that_every_question_has_cannot_be_fields() -> None:
+    with pytest.raises(RegistryError, match="every question has level already"):
+        traits(spec=type("LevelSpec", (Strict,), {"__annotations__": {"level": float}, "level": 0.9}))
+
+
+def test_a_column_must_not_look_like_the_end_of_an_interval() -> None:
+    with pytest.raises(RiskError, match="risk_low is the end of an interval"):
+        Table("x", (Column("risk", "share"), Column("risk low", "share")), ())
