@@ -228,8 +228,9 @@ def test_without_damage_the_reason_is_the_answer(tmp_path: Path) -> None:
 def test_the_record_is_plain_lists(tmp_path: Path) -> None:
     summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK})))
     plain = json.loads(json.dumps(summary.as_dict()))
-    assert list(plain) == ["ship", "sure", "drivers", "undecided", "untested"]
-    assert [list(sentences) for _, sentences in summary.parts()] == list(plain.values())
+    assert list(plain) == ["ship", "sure", "drivers", "undecided", "untested", "further"]
+    assert plain["further"] == [], "no package's assessment was asked"
+    assert [list(sentences) for _, sentences in summary.parts()] == list(plain.values())[:-1]
 
 
 class TestWhatWasNotTested:

@@ -26,7 +26,9 @@ class FindingGroup(SectionedGroup):
 
     def _is_registered(self, name: str) -> bool:
         """Whether packages bring an assessment of that name; they are loaded only for a word that may be one."""
-        return re.fullmatch(r"[a-z0-9-]+", name) is not None and not Path(name).exists() and name in self._registered
+        return (
+            re.fullmatch(r"[a-z0-9-]+", name) is not None and not Path(name).exists() and name in self.known_commands()
+        )
 
     @cached_property
     def _registered(self) -> Mapping[str, Any]:
