@@ -131,21 +131,22 @@ def test_its_options_and_quantities_are_listed(done: Results) -> None:
     shown = " ".join(done["list"]["out"].split())
     assert "How often arms change a model's prediction" in shown
     assert "largest: float = 1.0" in shown
-    assert "can be required: flips, the share of perturbed inputs whose prediction changes" in shown
+    assert "can be required: flips, share of samples whose prediction some perturbation changes" in shown
 
 
 def test_show_prints_it_and_takes_its_options(done: Results, rates: dict[str, float]) -> None:
     assert done["show"]["code"] == 0, done["show"]["err"]
     assert "changes its answer most often" in done["show"]["out"]
     assert f"{100 * rates['plain']:.1f} %" in done["show"]["out"]
-    assert "were perturbed" not in done["show"]["out"]
-    assert "plain: 48 inputs were perturbed." in done["more"]["out"]
+    assert "samples were perturbed" not in done["show"]["out"]
+    assert "plain: 24 samples were perturbed." in done["more"]["out"]
     assert json.loads(done["shown as json"]["out"])["quantities"]["flips.noisy"]["value"] == pytest.approx(
         rates["noisy"]
     )
     assert "--largest" in done["help"]["out"]
     assert "Count perturbations up to this eps only." in done["help"]["out"]
     assert "advrisk show flip-rate" in done["summary"]["out"]
+    assert "flip-rate: advrisk show flip-rate" in done["run"]["out"]
 
 
 def test_python_gives_the_same(done: Results, installed: dict[str, str], folder: Path, rates: dict[str, float]) -> None:
@@ -158,7 +159,7 @@ print(run.assess("flip-rate", largest=0.3).quantities["flips.plain"].n, found.to
 """
     value, detail, html, n, n_rows = python(program, installed).split()
     assert float(value) == pytest.approx(rates["plain"])
-    assert (detail, html, n, n_rows) == ("False", "True", "48", "2")
+    assert (detail, html, n, n_rows) == ("False", "True", "24", "2")
 
 
 def test_it_is_in_the_report_in_every_form(done: Results, folder: Path, rates: dict[str, float]) -> None:

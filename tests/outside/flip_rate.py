@@ -19,8 +19,10 @@ from advrisk.study import AssessmentTraits, Quantity, StudySpec, assessments
 from advrisk.study.fields import Strict
 
 _ROWS = """
-    SELECT model, count(*) FILTER (prediction <> clean_prediction) AS flips, count(*) AS n FROM evaluated
-    WHERE kind <> 'clean' AND prediction IS NOT NULL AND (coalesce(eps, 0) <= $largest) GROUP BY model ORDER BY model
+    SELECT model, count(*) FILTER (flipped) AS flips, count(*) AS n FROM (
+        SELECT model, sample, bool_or(prediction <> clean_prediction) AS flipped FROM evaluated
+        WHERE kind <> 'clean' AND prediction IS NOT NULL AND coalesce(eps, 0) <= $largest GROUP BY model, sample
+    ) GROUP BY model ORDER BY model
 """
 
 
@@ -43,7 +45,7 @@ class FlipRates:
     traits=AssessmentTraits(
         title="How often answers flip",
         spec=FlipRateSpec,
-        quantities={"flips": Quantity("share of perturbed inputs whose prediction changes", "share")},
+        quantities={"flips": Quantity("share of samples whose prediction some perturbation changes", "share")},
         use_when="labels are not to be trusted",
     ),
 )
@@ -68,14 +70,14 @@ class FlipRate:
 
     def sections(self, result: FlipRates) -> Iterator[Section]:
         worst = max(result.rates, key=lambda model: result.rates[model].value)
-        yield Headline(f"{worst} changes its answer most often, on {result.rates[worst].in_percent()} of inputs.")
-        columns = (Column("model"), Column("flip rate", "share"), Column("perturbed inputs", "count"))
+        yield Headline(f"{worst} changes its answer most often, on {result.rates[worst].in_percent()} of samples.")
+        columns = (Column("model"), Column("flip rate", "share"), Column("samples", "count"))
         rows = [(model, rate, result.counts[model]) for model, rate in result.rates.items()]
         yield Table("Flip rate of every model", columns, tuple(rows))
         bars = {"type": "bar", "x": list(result.rates), "y": [rate.value for rate in result.rates.values()]}
         yield Figure("Flip rates", {"data": [bars], "layout": {"height": 300}}, "Flip rate of each model.")
         if result.detail:
-            yield Text(tuple(f"{model}: {n} inputs were perturbed." for model, n in result.counts.items()), "Counts")
+            yield Text(tuple(f"{model}: {n} samples were perturbed." for model, n in result.counts.items()), "Counts")
 
     def quantities(self, result: FlipRates) -> dict[str, Estimate]:
         return {f"flips.{model}": rate for model, rate in result.rates.items()}

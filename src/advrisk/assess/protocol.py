@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from advrisk.core.errors import RegistryError, RiskError, StudyError
+from advrisk.core.errors import AdvriskError, RiskError, StudyError
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.sections import Section, Unanswered, headline_of, refuse_twins
 from advrisk.core.seeds import generator
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.study import Source, StudySpec, validated
-from advrisk.study.questions import assessments
+from advrisk.study.questions import AssessmentTraits, assessments
 
 LEVEL = 0.95  # of intervals, where nobody says another
 
@@ -88,12 +88,29 @@ def ask(
             return result
         sections, quantities = tuple(assessment.sections(result)), dict(assessment.quantities(result))
         refuse_twins(sections)
-    except RiskError as error:
+    except AdvriskError as error:
         return Unanswered(str(error))
-    for key in quantities:
-        if key.partition(".")[0] not in part.traits.quantities:
-            raise RegistryError(f"{name}: the quantity {key!r} stands in its answer and not in its traits")
+    except Exception as error:  # a package's own code: it must not cost the other answers of the run
+        return Unanswered(f"{name} failed with {type(error).__name__}: {error}", "report this to its authors")
+    if fault := _fault(sections, quantities, part.traits):
+        return Unanswered(f"{name} gave {fault}", "report this to its authors")
     return Finding(name, part.traits.title, result, sections, quantities)
+
+
+def _fault(sections: tuple[Section, ...], quantities: Mapping[str, Estimate], traits: AssessmentTraits) -> str:
+    """What is wrong with an answer, whatever the types of its author's code say; empty if nothing is."""
+    for one in sections:
+        if not isinstance(one, Section):
+            return f"{type(one).__name__} for a section"
+    for key, estimate in quantities.items():
+        name, dot, _ = key.partition(".")
+        if name not in traits.quantities:
+            return f"the quantity {key!r}, which its traits do not name"
+        if not isinstance(estimate, Estimate):
+            return f"{type(estimate).__name__} for the quantity {key!r}, where an Estimate is needed"
+        if not dot and traits.quantities[name].of != "anything":
+            return f'the quantity {key!r} without a model; its Quantity needs `of="anything"` for that'
+    return ""
 
 
 def check_assessments(study: StudySpec) -> None:

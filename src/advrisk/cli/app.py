@@ -307,6 +307,8 @@ def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: boo
             print(f"searches: advrisk show search {folder}")
         if study.spec.assess.certificate:
             print(f"certificates: advrisk show certificate {folder}; as documents: advrisk certify {folder}")
+        for name in study.spec.assess.further:
+            print(f"{name}: advrisk show {name} {folder}")
         if study.spec.gate:
             print(f"requirements: advrisk gate {folder}")
     for flag, n_cells in state.flags.items():

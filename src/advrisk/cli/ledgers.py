@@ -1,6 +1,5 @@
 """`advrisk import`, `export` and `ledger`: tables and inputs that come from elsewhere, or go there."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -126,12 +125,13 @@ def ledger_sql(
     """
     from advrisk.cli.tables import print_rows
     from advrisk.cli.targets import hint_at_rest
+    from advrisk.core.plain import json_text
     from advrisk.ledger import Ledger
 
     ledger = Ledger.open(folder).named()
     rows = ledger.query(query).to_pylist()
     hint_at_rest(ledger)
-    print(json.dumps(rows, indent=2, default=str, ensure_ascii=False)) if as_json else print_rows(rows)
+    print(json_text(rows)) if as_json else print_rows(rows)
 
 
 @ledger_app.command("delete-inputs")

@@ -111,7 +111,8 @@ def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
         for part in parts:
             console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
-            facts = [part["summary"], f"use it when: {part['use_when']}", *part["facts"]]
+            use_when = f"use it when: {part['use_when']}" if part["use_when"] else ""
+            facts = [part["summary"], use_when, *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]
             for fact in filter(None, facts):  # a part may have no docstring
                 indented(console, fact, by=4)

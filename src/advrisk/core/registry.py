@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -187,17 +187,18 @@ class Registry(Generic[Traits]):
             return
         self._entry_points_read = True  # a part that is being loaded may ask the registry itself
         for entry in entry_points(group=f"advrisk.{self.kind}"):
-            try:
-                entry.load()  # its decorator registers it
-            except RegistryError:
+            if fault := self._load(entry):
                 self._entry_points_read = False
-                raise
-            except Exception as error:  # another package's code
-                self._entry_points_read = False
-                raise RegistryError(
-                    f"{entry.value}, which the entry point {entry.name!r} of advrisk.{self.kind} names, cannot be "
-                    f"loaded: {type(error).__name__}: {error}; repair or uninstall its package"
-                ) from error
+                where = f"the entry point {entry.name!r} of advrisk.{self.kind} names {entry.value}"
+                raise RegistryError(f"{where}, which {fault}; repair or uninstall its package")
+
+    def _load(self, entry: EntryPoint) -> str:
+        """Import a part of another package, whose decorator registers it; why that failed, or nothing."""
+        try:
+            loaded = entry.load()
+        except Exception as error:  # another package's code
+            return f"cannot be loaded: {type(error).__name__}: {error}"
+        return "" if any(part.function is loaded for part in self._parts.values()) else "is not registered"
 
 
 def _named_kind(annotation: Any) -> str | None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from advrisk.core.names import one_line
 from advrisk.core.sections import Figure, Headline, Pictures, Section, Table, Text
 from advrisk.render.values import value_lines
 
@@ -86,20 +87,26 @@ def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
         break_on_hyphens=False,
         break_long_words=False,
     )
-    console.print(wrapped.replace(_KEPT, " "), style=style, markup=False, highlight=False, soft_wrap=True)
+    shown = RichText(printable(wrapped.replace(_KEPT, " ")), style=style)
+    console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def new_table(*columns: str) -> RichTable:
     """A table in the style of the house, to be filled."""
     made = RichTable(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(RichText(printable(column)), overflow="fold")
     return made
 
 
 def plain_cells(values: Sequence[Any]) -> list[RichText]:
     """A row of a table: names from outside are text, never markup."""
-    return [RichText(str(value)) for value in values]
+    return [RichText(printable(str(value))) for value in values]
+
+
+def printable(text: str) -> str:
+    """Text without what would steer the terminal; lines stay lines."""
+    return "\n".join(one_line(line) for line in text.split("\n"))
 
 
 def _longest(text: str) -> int:

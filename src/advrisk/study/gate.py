@@ -30,7 +30,7 @@ _OP = re.compile(r"<=|>=|==|<|>|≤|≥")
 _SAME = {"≤": "<=", "≥": ">="}
 
 
-QUANTITIES: dict[str, Quantity] = {
+QUANTITIES: dict[str, Quantity] = {  # their names are RESERVED_QUANTITIES in `study.questions`
     "damage": Quantity("probability that an attack does damage", "share", compared=True, bound=True),
     "broken": Quantity("share of samples broken within a size", "share", size="needed", compared=True, bound=True),
     "robust_accuracy": Quantity(

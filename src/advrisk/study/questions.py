@@ -61,6 +61,12 @@ RESERVED = frozenset(
         "table",
     ]
 )
+RESERVED_QUANTITIES = frozenset(
+    (
+        *("auroc", "broken", "certificate", "clean_accuracy", "clean_rejection", "cost", "damage", "error_rows"),
+        *("flagged", "fpr", "risk", "robust_accuracy", "survival"),
+    )
+)
 _TAKEN = frozenset(
     ("as_json", "folder", "level", "model", "name", "out_csv", "where")
 )  # options that every question has
@@ -99,6 +105,8 @@ class Assessments(Registry[AssessmentTraits]):
         """Register the decorated class under a kebab-case name."""
         if name in RESERVED:
             raise RegistryError(f"{name!r} is taken by advrisk itself; choose another name")
+        if own := sorted(RESERVED_QUANTITIES.intersection(traits.quantities)):
+            raise RegistryError(f"{name}: the quantity {own[0]!r} is advrisk's own; choose another name")
         held = {quantity for part in self._parts.values() for quantity in part.traits.quantities}
         if shared := sorted(held.intersection(traits.quantities)):
             raise RegistryError(f"{name}: another assessment has the quantity {shared[0]!r}; choose another name")

@@ -10,12 +10,13 @@ from advrisk.assess.protocol import ask, check_assessments
 from advrisk.core.errors import RegistryError, RiskError, StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import Column, Figure, Headline, Section, Table, Unanswered
-from advrisk.study import questions, study_from
+from advrisk.study import QUANTITIES, questions, study_from
 from advrisk.study.fields import Strict
 from advrisk.study.questions import Assessments, AssessmentTraits, Quantity, check_questions
 from advrisk.study.source import Source
 
 RATE = Estimate(0.2, 0.1, 0.3, 0.95, 50, "Clopper-Pearson")
+AUTHORS = "report this to its authors"
 LEDGER: Any = None  # these assessments ask it nothing
 
 
@@ -80,6 +81,15 @@ def vars_of(estimate: Estimate) -> dict[str, Any]:
     [
         ({"found": Unanswered("nothing was counted", "run more")}, "nothing was counted; run more"),
         ({"found": RiskError("no rows")}, "no rows"),
+        ({"found": ZeroDivisionError("by 0")}, "leak failed with ZeroDivisionError: by 0; " + AUTHORS),
+        ({"found": 0.5}, "leak gave float for the quantity 'leak.plain', where an Estimate is needed; " + AUTHORS),
+        ({"parts": ("text",)}, "leak gave str for a section; " + AUTHORS),
+        ({"parts": None}, "leak failed with TypeError: 'NoneType' object is not iterable; " + AUTHORS),
+        ({"named": "drip.plain"}, "leak gave the quantity 'drip.plain', which its traits do not name; " + AUTHORS),
+        (
+            {"named": "leak"},
+            "leak gave the quantity 'leak' without a model; its Quantity needs `of=\"anything\"` for that; " + AUTHORS,
+        ),
         ({"parts": (Table("a", (), ()), Table("a", (), ()))}, "two tables have the title 'a'; titles must differ"),
         ({"parts": (Figure("a", {}, ""), Figure("a", {}, ""))}, "two figures have the title 'a'; titles must differ"),
     ],
@@ -87,12 +97,6 @@ def vars_of(estimate: Estimate) -> dict[str, Any]:
 def test_what_cannot_be_answered_says_why(registry: Assessments, own: dict[str, Any], why: str) -> None:
     leaking(registry, **own)
     assert str(ask("leak", LEDGER, {})) == why
-
-
-def test_a_quantity_that_the_traits_do_not_name_is_a_mistake_of_the_package(registry: Assessments) -> None:
-    leaking(registry, named="drip.plain")
-    with pytest.raises(RegistryError, match=r"the quantity 'drip\.plain' stands in its answer and not in its traits"):
-        ask("leak", LEDGER, {})
 
 
 @pytest.mark.parametrize("level", [0, 1, 7])
@@ -140,6 +144,12 @@ def test_two_assessments_have_no_quantity_in_common(registry: Assessments) -> No
     leaking(registry)
     with pytest.raises(RegistryError, match="another assessment has the quantity 'leak'"):
         registry.register("drip", traits=traits())
+
+
+def test_quantities_of_advrisk_itself_are_taken(registry: Assessments) -> None:
+    assert set(questions.RESERVED_QUANTITIES) == set(QUANTITIES)
+    with pytest.raises(RegistryError, match="the quantity 'damage' is advrisk's own"):
+        registry.register("leak", traits=traits(quantities={"damage": Quantity("damage", "share")}))
 
 
 @pytest.mark.parametrize("given", [{"compared": True}, {"size": "needed"}, {"inside": ("loss",)}, {"of": "detector"}])

@@ -295,6 +295,27 @@ def test_installed_packages_bring_parts_by_entry_point(
     assert asked == ["advrisk.attacks"], "entry points of this kind are read, once"
 
 
+@pytest.mark.parametrize(
+    ("load", "fault"),
+    [
+        (lambda: 1 / 0, "which cannot be loaded: ZeroDivisionError: division by zero; repair or uninstall"),
+        (lambda: len, "which is not registered; repair or uninstall"),
+    ],
+)
+def test_a_package_that_brings_no_part_is_named(
+    parts: Registry[str], monkeypatch: pytest.MonkeyPatch, load: Callable[[], Any], fault: str
+) -> None:
+    class Broken(EntryPoint):
+        def load(self) -> Any:
+            return load()
+
+    broken = Broken("bad", "somewhere:bad", "advrisk.attacks")
+    monkeypatch.setattr(registry_module, "entry_points", lambda **_: [broken])
+    for _ in range(2):
+        with pytest.raises(RegistryError, match=f"'bad' of advrisk.attacks names somewhere:bad, {fault}"):
+            parts.get("bad")
+
+
 Thing = Annotated[object, ByName("thing")]
 
 

@@ -58,6 +58,18 @@ def test_a_terminal_shows_everything_at_any_width(width):
     assert EVIL in shown
 
 
+def test_names_steer_neither_rich_nor_the_terminal(capsys):
+    hostile = "m[/x] :x: \x1b[31m"
+    table = Table("T", (Column("model"), Column(hostile)), ((hostile, hostile),))
+    for width in (20, 120):
+        console = Console(file=io.StringIO(), width=width)
+        print_sections([Headline(hostile), table], console)
+        shown = console.file.getvalue()
+        assert "m[/x]" in shown
+        assert ":x:" in shown
+        assert "\x1b" not in shown
+
+
 def test_what_does_not_fit_becomes_blocks():
     assert "risk: 25.0 % [12.5, 50.0]" in " ".join(terminal(30).split())
     assert max(map(len, terminal(80).splitlines())) <= 80

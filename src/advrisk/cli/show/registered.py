@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from advrisk.cli.options import AsJson, OfCsv, OfModels, OfWhere, RunFolder
 from advrisk.core.errors import StudyError
+from advrisk.core.numbers import parse_number
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
 
@@ -50,7 +51,7 @@ def _function(part: Part[AssessmentTraits]) -> Callable[..., None]:
         shared = {name: given.pop(name) for name in _SHARED}
         fields = part.traits.spec.model_fields
         options = {
-            name: value if _plain_type(fields[name].annotation) else _read(name, value)
+            name: _read(name, value, _plain_type(fields[name].annotation))
             for name, value in given.items()
             if value is not None
         }
@@ -98,9 +99,11 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     flag = f"--{name.replace('_', '-')}"
     words = f"{flag}/--no-{flag.removeprefix('--')}" if kind is bool else flag
     given = "required" if field.is_required() else f"default: the study's, or {_default(field)}"
-    shown = typer.Option(words, metavar="YAML" if kind is None else None, help=f"{field.description or ''} ({given})")
+    metavar = {None: "YAML", float: "NUMBER"}.get(kind)
+    shown = typer.Option(words, metavar=metavar, help=f"{field.description or ''} ({given})")
+    taken = str if metavar else kind
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[(kind or str) | None, shown], default=None
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[taken | None, shown], default=None
     )
 
 
@@ -109,11 +112,14 @@ def _default(field: FieldInfo) -> str:
     return "none" if value is None else json.dumps(value, default=str)
 
 
-def _read(name: str, text: str) -> Any:
+def _read(name: str, given: Any, kind: Any) -> Any:
+    """The value of an option: numbers may be fractions, and what is not plain is YAML."""
     try:
-        return yaml.safe_load(text)
+        return parse_number(given) if kind is float else given if kind is not None else yaml.safe_load(given)
+    except ValueError as error:
+        raise StudyError(f"--{name.replace('_', '-')}: {error}") from None
     except yaml.YAMLError:
-        raise StudyError(f"--{name.replace('_', '-')}: found {text!r}, which is no YAML, as in '[a, b]'") from None
+        raise StudyError(f"--{name.replace('_', '-')}: found {given!r}, which is no YAML, as in '[a, b]'") from None
 
 
 def _plain_type(annotation: Any) -> Any:
