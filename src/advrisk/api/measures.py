@@ -36,7 +36,6 @@ from advrisk.assess.gate.reading import (
     told_by_distances,
 )
 from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -68,7 +67,6 @@ class Measures:
         if level is not None and not 0 < level < 1:
             raise RiskError(f"level must lie between 0 and 1, found {level}")
         self.run, self._given, self._paid = run, level, {"evasion": evasion, "cost": cost}
-        self._further_findings: dict[str, Finding] = {}  # registered assessment -> what it says
 
     def of(self, requirement: Requirement) -> Measured:
         """What a requirement is held against."""
@@ -155,10 +153,8 @@ class Measures:
     def _further(self, left: Term) -> Measured:
         """A quantity of a registered assessment."""
         name = assessment_of(left.quantity) or ""
-        if name not in self._further_findings:
-            self._further_findings[name] = self.run.assess(name, level=self._given)
         key = left.quantity if left.subject is None else f"{left.quantity}.{left.subject}"
-        held = self._further_findings[name].quantities
+        held = self.run.assess(name, level=self._given).quantities  # which the run asks once
         if key not in held:
             raise RiskError(f"{name} has no {key}; {did_you_mean(key, held)}")
         return measured_number(held[key], n=held[key].n, pending=self.pending)

@@ -116,3 +116,17 @@ def sizes_of(written: list[str] | None) -> list[float] | None:
         return None if written is None else [parse_number(text) for text in written]
     except ValueError as error:
         raise StudyError(f"--eps: {error}") from None
+
+
+def damage_options(
+    norm: Norm | None,
+    arms: list[str] | None,
+    eps: list[str] | None,
+    evasion: str | None,
+    detectors: list[str] | None,
+    threshold: float | None,
+    false_alarms: float | None,
+) -> dict[str, Any]:
+    """What is asked of damage on the command line, as `Run.part` takes it."""
+    asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": sizes_of(eps), "evasion": evasion}
+    return asked | {"detector": alarm_of(detectors, threshold, false_alarms)}

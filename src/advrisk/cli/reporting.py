@@ -1,6 +1,6 @@
 """`advrisk report`: everything a run answers, in one file."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +17,7 @@ from advrisk.cli.options import (
     OfThreshold,
     OfWhere,
     RunFolder,
-    alarm_of,
-    sizes_of,
+    damage_options,
 )
 from advrisk.core.errors import StudyError
 
@@ -62,8 +61,8 @@ def report(
     from advrisk.ledger.sync.remote import url_below
 
     form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
-    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
-    asked |= {"detector": alarm_of(detector, threshold, false_alarms), "cost": cost, "answers": answers}
+    asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
+    asked |= {"cost": cost, "answers": answers}
     run = Run.open(folder).part(models=model, where=where, **asked)
     if out == STDOUT:
         print(form_text(run, form), end="")

@@ -1,6 +1,6 @@
 """`advrisk select`: which model the evidence names."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,8 +18,7 @@ from advrisk.cli.options import (
     OfThreshold,
     OfWhere,
     RunFolder,
-    alarm_of,
-    sizes_of,
+    damage_options,
 )
 
 
@@ -54,8 +53,8 @@ def select(
     from advrisk.cli.damage import print_selection
     from advrisk.core.plain import json_text
 
-    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
-    asked |= {"detector": alarm_of(detector, threshold, false_alarms), "cost": cost, "answers": answers}
+    asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
+    asked |= {"cost": cost, "answers": answers}
     part = Run.open(folder).part(models=model, where=where, **asked)
     found = part.select(scenario=scenario, loss=loss)
     print(json_text(found.as_dict() | {"filter": part.view.as_dict()})) if as_json else print_selection(found)

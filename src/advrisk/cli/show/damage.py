@@ -1,7 +1,5 @@
 """`advrisk show damage`, `convergence` and `attacks`: what attacks do, and whether the numbers are settled."""
 
-from typing import Any
-
 from advrisk.cli.options import (
     AsJson,
     OfAnswers,
@@ -17,8 +15,7 @@ from advrisk.cli.options import (
     OfThreshold,
     OfWhere,
     RunFolder,
-    alarm_of,
-    sizes_of,
+    damage_options,
 )
 
 
@@ -45,8 +42,7 @@ def damage(
     from advrisk.api import Run
     from advrisk.cli.findings import show_damage
 
-    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
-    asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
+    asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
     run = Run.open(folder).part(where=where).part(models=model)
     show_damage(run, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
 
@@ -72,8 +68,7 @@ def convergence(
     from advrisk.api import Run
     from advrisk.cli.findings import show_convergence
 
-    asked: dict[str, Any] = {"norm": norm, "arms": arm, "thresholds": sizes_of(eps), "evasion": evasion}
-    asked |= {"detector": alarm_of(detector, threshold, false_alarms)}
+    asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
     run = Run.open(folder).part(where=where).part(models=model)
     show_convergence(run, asked, out_csv=out_csv, as_json=as_json)
 
